@@ -102,7 +102,7 @@ bench-store: ## Measure store and jobs on all their databases (5 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store ./jobs
 
 .PHONY: bench-delivery
-bench-delivery: ## Measure delivery: a mass of verdicts, webhooks, claims, a backlog, into docs/numbers/benchmarks.md (10 minutes)
+bench-delivery: ## Measure delivery: a mass of verdicts, webhooks and claims, into docs/numbers/benchmarks.md (10 minutes)
 	cd bench && $(GO) run . delivery -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-mqtt
@@ -110,9 +110,8 @@ bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, int
 	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-e2e
-bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, and brokers with 15,000, into docs/numbers/benchmarks.md (60 minutes)
+bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, into docs/numbers/benchmarks.md (45 minutes)
 	cd bench && $(GO) run . e2e -md ../docs/numbers/benchmarks.md
-	cd bench && $(GO) run . brokers -md ../docs/numbers/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools

@@ -37,6 +37,6 @@ func main() {
 // commands are all benchmarks.
 func commands() []run.Command {
 	return []run.Command{
-		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), e2e.Brokers(), attack.Command(), chaos.Command(),
+		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), chaos.Command(),
 	}
 }

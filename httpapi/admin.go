@@ -31,7 +31,7 @@ type policyInput struct {
 }
 
 func (c *PolicyChange) policy() liveness.Policy {
-	of := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	of := fromMilliseconds
 	return liveness.Policy{
 		Interval: of(c.Interval), Timeout: of(c.Timeout), LateAfter: of(c.LateAfter), CloseGrace: of(c.CloseGrace), SleepLimit: of(c.SleepLimit),
 		Probes: c.Probes, ProbeWait: of(c.ProbeWait),
@@ -47,34 +47,30 @@ func changeOf(p liveness.Policy) PolicyChange {
 }
 
 func (a *API) registerAdmin(api huma.API) {
-	operation := func(id, method, path, summary, description string) huma.Operation {
-		return huma.Operation{
-			OperationID: id, Method: method, Path: "/v1/devices/{id}" + path, Tags: []string{"administration"}, Summary: summary,
-			Description: description, Errors: []int{http.StatusNotFound, http.StatusServiceUnavailable},
-		}
+	add := func(id, method, path, summary, description string, problems ...int) huma.Operation {
+		return operation("administration", id, method+" /v1/devices/{id}"+path, summary, description,
+			append(problems, http.StatusNotFound)...)
 	}
-	serveEmpty(a, api, operation("forget-device", http.MethodDelete, "", "Forget a device",
-		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device whose event numbers continue; a device of the "+
-			"configuration exists again after a restart."), a.forget)
-	disconnect := operation("disconnect-device", http.MethodPost, "/disconnect", "End the session of a device",
-		"The device is told that an operator did so, and its connection is closed. It goes offline with the reason admin unless it comes back "+
-			"within its close grace; this does not keep it from connecting again. 409: it has no session at this process, as for a device that is heard "+
-			"by HTTP or through an external broker.")
-	disconnect.Errors = append(disconnect.Errors, http.StatusConflict)
-	serveEmpty(a, api, disconnect, a.disconnect)
-	serve(a, api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
-		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
 	change := func(done string, change func(id string) error) func(context.Context, *deviceInput) (Device, error) {
 		return func(ctx context.Context, in *deviceInput) (Device, error) {
 			return a.changedDevice(ctx, done, in.ID, change(in.ID))
 		}
 	}
-	serve(a, api, operation("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy", ""),
+	serveEmpty(a, api, add("forget-device", http.MethodDelete, "", "Forget a device",
+		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device whose event numbers continue; a device of the "+
+			"configuration exists again after a restart."), a.forget)
+	serveEmpty(a, api, add("disconnect-device", http.MethodPost, "/disconnect", "End the session of a device",
+		"The device is told that an operator did so, and its connection is closed. It goes offline with the reason admin unless it comes back "+
+			"within its close grace; this does not keep it from connecting again. 409: it has no session at this process, as for a device that is heard "+
+			"by HTTP or through an external broker.", http.StatusConflict), a.disconnect)
+	serve(a, api, add("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
+		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
+	serve(a, api, add("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy", ""),
 		change("policy removed", func(id string) error { return a.registry.SetPolicy(id, liveness.Policy{}) }))
-	serve(a, api, operation("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
+	serve(a, api, add("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
 		"It is judged as usual, but its events are suppressed: routes deliver them only if they ask for all. Its silence does not count towards an outage of its group."),
 		change("maintenance started", func(id string) error { return a.registry.SetMaintenance(id, true) }))
-	serve(a, api, operation("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""),
+	serve(a, api, add("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""),
 		change("maintenance stopped", func(id string) error { return a.registry.SetMaintenance(id, false) }))
 }
 

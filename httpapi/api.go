@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -115,7 +116,7 @@ type API struct {
 	refused atomic.Uint64 // streams refused because there were too many
 	limited atomic.Uint64 // requests refused because their address made too many
 	denied  atomic.Uint64 // requests refused because they had no token, or one without the role
-	sends   [sendResults]atomic.Uint64
+	sends   *prometheus.CounterVec
 }
 
 // New returns an API for a registry and its events, for instance an [eventlog.Log] in a
@@ -131,7 +132,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
-	a.callers = newLimits[caller](sendRate, sendRate)
+	a.callers, a.sends = newLimits[caller](sendRate, sendRate), newSends()
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
 	}
@@ -183,9 +184,8 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 func (a *API) Handler() http.Handler { return a.handler }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Version == "" {
-		c.Version = "unknown"
-	}
+	c.Version, c.BeatSource = cmp.Or(c.Version, "unknown"), cmp.Or(c.BeatSource, "http")
+	c.MaxConnections = cmp.Or(c.MaxConnections, 1024)
 	if c.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -195,12 +195,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.MaxConnections == 0 {
-		c.MaxConnections = 1024
-	}
-	if c.BeatSource == "" {
-		c.BeatSource = "http"
 	}
 	never := func() error { return nil }
 	if c.Starting == nil {
@@ -236,6 +230,3 @@ func newDescription(version string) huma.Config {
 	cfg.Transformers = []huma.Transformer{explainProblem}
 	return cfg
 }
-
-// milliseconds returns a duration without loss up to some 100 days, and to a microsecond far beyond.
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

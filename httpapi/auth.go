@@ -7,30 +7,16 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/httpapi/auth"
 )
-
-// Role says what a token allows.
-type Role string
-
-const (
-	// RoleRead allows to read everything but profiles.
-	RoleRead Role = "read"
-	// RoleBeat allows to send heartbeats, and nothing else.
-	RoleBeat Role = "beat"
-	// RoleAdmin allows everything.
-	RoleAdmin Role = "admin"
-)
-
-// may reports whether the role includes another. All roles include the empty one.
-func (r Role) may(need Role) bool { return need == "" || r == need || r == RoleAdmin }
 
 // Auth looks up tokens. Its methods are called concurrently.
 type Auth interface {
-	// Lookup returns the role and the name of the token with a secret, and false if there is none.
-	// An error means that it cannot be checked now. It should take the same time for all unknown
-	// secrets. The API looks up the same secret every few seconds at most, and uses the last result
-	// while Lookup fails.
-	Lookup(ctx context.Context, secret string) (role Role, name string, ok bool, err error)
+	// Lookup returns the token with a secret, and false if there is none. An error means that it
+	// cannot be checked now. It should take the same time for all unknown secrets. The API looks up
+	// the same secret every few seconds at most, and uses the last result while Lookup fails.
+	Lookup(ctx context.Context, secret string) (auth.Token, bool, error)
 	// Required reports whether a token is needed at all. An error means that it is not known yet: then
 	// requests are refused, and the source of the heartbeats is deaf. It must return at once.
 	Required() (bool, error)
@@ -38,7 +24,7 @@ type Auth interface {
 
 // authorize reports whether a request has the role, and returns the name of its token. It answers a
 // request that does not. With inQuery the secret may be in the query.
-func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQuery bool) (name string, ok bool) {
+func (a *API) authorize(w http.ResponseWriter, r *http.Request, need auth.Role, inQuery bool) (name string, ok bool) {
 	if need == "" || a.tokens == nil {
 		return "", true
 	}
@@ -76,23 +62,23 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 		w.Header().Set("WWW-Authenticate", `Bearer realm="holter", error="invalid_token"`)
 		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter tokens create")
 	case err != nil:
-		if need == RoleBeat {
+		if need == auth.RoleBeat {
 			a.tokens.noteFailure(a.now())
 		}
 		a.config.Logger.Error("cannot check tokens", "error", err)
 		writeLater(w, http.StatusServiceUnavailable, time.Second, "tokens cannot be checked just now; try again")
-	case !who.role.may(need):
+	case !who.Role.Includes(need):
 		a.denied.Add(1)
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="holter", error="insufficient_scope", scope="%s"`, need))
-		writeProblem(w, http.StatusForbidden, fmt.Sprintf("this needs a token with the role %s; the role of %q is %s", need, who.name, who.role))
+		writeProblem(w, http.StatusForbidden, fmt.Sprintf("this needs a token with the role %s; the role of %q is %s", need, who.Name, who.Role))
 	default:
-		return who.name, true
+		return who.Name, true
 	}
 	return "", false
 }
 
 // guard returns a handler that refuses requests without the role.
-func (a *API) guard(need Role, next http.HandlerFunc) http.HandlerFunc {
+func (a *API) guard(need auth.Role, next http.HandlerFunc) http.HandlerFunc {
 	if need == "" || a.tokens == nil {
 		return next
 	}
@@ -101,7 +87,7 @@ func (a *API) guard(need Role, next http.HandlerFunc) http.HandlerFunc {
 		if !ok {
 			return
 		}
-		if need == RoleAdmin {
+		if need == auth.RoleAdmin {
 			r = r.WithContext(context.WithValue(r.Context(), whoKey{}, name))
 		}
 		next(w, r)

@@ -15,11 +15,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/liveness"
 )
 
 func newSecrets() *secrets {
-	return &secrets{known: map[string]httpapi.Role{"r": httpapi.RoleRead, "b": httpapi.RoleBeat, "a": httpapi.RoleAdmin, "x": "auditor"}}
+	return &secrets{known: map[string]auth.Role{"r": auth.RoleRead, "b": auth.RoleBeat, "a": auth.RoleAdmin, "x": "auditor"}}
 }
 
 // set changes what is known.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -153,7 +154,7 @@ func BenchmarkBeat(b *testing.B) {
 			b.Run(fmt.Sprintf("auth=%s/clients=%d", with, clients), func(b *testing.B) {
 				cfg := httpapi.Config{}
 				if with == "token" {
-					cfg.Auth = &secrets{known: map[string]httpapi.Role{"s3cret": httpapi.RoleBeat}}
+					cfg.Auth = &secrets{known: map[string]auth.Role{"s3cret": auth.RoleBeat}}
 				}
 				s := newStation(b, liveness.Config{}, cfg)
 				knock(b, s, clients, func(client int) []byte {
@@ -194,19 +195,19 @@ func BenchmarkBeats(b *testing.B) {
 // secrets knows tokens by heart.
 type secrets struct {
 	mu    sync.Mutex // guards the fields below
-	known map[string]httpapi.Role
+	known map[string]auth.Role
 	fail  error
 	asked int
 	none  bool // no token is needed
 	early bool // it is not known yet whether one is
 }
 
-func (s *secrets) Lookup(_ context.Context, secret string) (role httpapi.Role, name string, ok bool, err error) {
+func (s *secrets) Lookup(_ context.Context, secret string) (t auth.Token, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
-	role, ok = s.known[secret]
-	return role, "the " + string(role), ok, s.fail
+	role, ok := s.known[secret]
+	return auth.Token{Role: role, Name: "the " + string(role)}, ok, s.fail
 }
 
 func (s *secrets) Required() (bool, error) {

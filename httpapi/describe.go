@@ -66,9 +66,8 @@ func describeBeats(spec *huma.OpenAPI) {
 			"503 says that some must be sent again; to send all again does no harm.",
 		nil, jsonBody(batchSchema(), true),
 		jsonResponse("What became of them", huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[BatchAnswer]())))
-	spec.Paths["/v1/beats"].Post.Responses["503"].Content = map[string]*huma.MediaType{
-		"application/problem+json": {Schema: huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[busyBatchError]())},
-	}
+	responses := spec.Paths["/v1/beats"].Post.Responses
+	responses["503"] = responseOf[busyBatchError](spec, responses["503"].Description)
 }
 
 func batchSchema() *huma.Schema {
@@ -120,7 +119,7 @@ func beatProblems() map[string]*huma.Response {
 		"404": "The device is not known", "408": "The body took longer than 5 s", "413": "The body is too long",
 		"422": "What was sent makes no sense", "503": "It cannot be stored now, or is not in time: send it again, which does no harm", "507": "There are too many devices",
 	} {
-		responses[status] = &huma.Response{Description: meaning, Content: problemContent()}
+		responses[status] = problemResponse(meaning)
 	}
 	return responses
 }
@@ -143,9 +142,9 @@ func describeTokens(spec *huma.OpenAPI) {
 				continue
 			}
 			op.Security = []map[string][]string{{"token": {string(need)}}}
-			op.Responses["401"] = &huma.Response{Description: "A token is missing or wrong", Content: problemContent()}
-			op.Responses["403"] = &huma.Response{Description: "The token's role may not do this", Content: problemContent()}
-			op.Responses["429"] = &huma.Response{Description: "Too many requests, or too many wrong tokens", Content: problemContent()}
+			op.Responses["401"] = problemResponse("A token is missing or wrong")
+			op.Responses["403"] = problemResponse("The token's role may not do this")
+			op.Responses["429"] = problemResponse("Too many requests, or too many wrong tokens")
 		}
 	}
 }

@@ -61,12 +61,10 @@ type deviceEventPage struct {
 }
 
 func (a *API) registerDevices(api huma.API) {
-	serve(a, api, huma.Operation{
-		OperationID: "list-devices", Method: http.MethodGet, Path: "/v1/devices", Tags: []string{"devices"},
-		Summary: "Devices, page by page",
-		Description: "In a stable order. A page with a filter may be short or empty although more follow: " +
-			"continue while there is a next. A device has to match all filters.",
-	}, a.devices)
+	const missing = http.StatusNotFound
+	serve(a, api, operation("devices", "list-devices", "GET /v1/devices", "Devices, page by page",
+		"In a stable order. A page with a filter may be short or empty although more follow: "+
+			"continue while there is a next. A device has to match all filters."), a.devices)
 	op := api.OpenAPI().Paths["/v1/devices"].Get
 	listOf(op, "state", deviceStates())
 	for _, p := range op.Parameters {
@@ -74,19 +72,12 @@ func (a *API) registerDevices(api huma.API) {
 			p.Schema = &huma.Schema{Type: huma.TypeBoolean}
 		}
 	}
-	serve(a, api, huma.Operation{
-		OperationID: "get-device", Method: http.MethodGet, Path: "/v1/devices/{id}", Tags: []string{"devices"},
-		Summary: "A device, and everything that its state is derived from", Errors: []int{http.StatusNotFound},
-	}, a.device)
-	serve(a, api, huma.Operation{
-		OperationID: "explain-device", Method: http.MethodGet, Path: "/v1/devices/{id}/explain", Tags: []string{"devices"},
-		Summary:     "Why a device is in its state: the same as the device itself",
-		Description: "The command holter explain shows it as text.", Errors: []int{http.StatusNotFound},
-	}, a.device)
-	serve(a, api, huma.Operation{
-		OperationID: "list-device-events", Method: http.MethodGet, Path: "/v1/devices/{id}/events", Tags: []string{"devices", "events"},
-		Summary: "Events of a device after a seq", Errors: []int{http.StatusNotFound, http.StatusServiceUnavailable},
-	}, a.deviceEvents)
+	serve(a, api, operation("devices", "get-device", "GET /v1/devices/{id}", "A device, and everything that its state is derived from", "", missing), a.device)
+	serve(a, api, operation("devices", "explain-device", "GET /v1/devices/{id}/explain", "Why a device is in its state: the same as the device itself",
+		"The command holter explain shows it as text.", missing), a.device)
+	events := operation("devices", "list-device-events", "GET /v1/devices/{id}/events", "Events of a device after a seq", "", missing)
+	events.Tags = append(events.Tags, "events")
+	serve(a, api, events, a.deviceEvents)
 }
 
 func (a *API) devices(_ context.Context, in *devicesInput) (page devicePage, err error) {

@@ -24,12 +24,8 @@ func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) error {
 	if err != nil {
 		return fmt.Errorf("httpapi: describe the API: %w", err)
 	}
-	page, err := template.New("docs").Parse(docsHTML)
+	docs, err := docsPage(spec)
 	if err != nil {
-		return fmt.Errorf("httpapi: page of documentation: %w", err)
-	}
-	var docs bytes.Buffer
-	if err := page.Execute(&docs, docsOf(spec)); err != nil {
 		return fmt.Errorf("httpapi: page of documentation: %w", err)
 	}
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
@@ -39,80 +35,30 @@ func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) error {
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-		_, _ = w.Write(docs.Bytes())
+		_, _ = w.Write(docs)
 	})
 	return nil
 }
 
-// docsPage is the data of docs.html.
-type docsPage struct {
-	Title, Version, Description string
-	Operations                  []docsOperation
+// docsPage renders docs.html.
+func docsPage(spec *huma.OpenAPI) ([]byte, error) {
+	page, err := template.New("docs").Funcs(template.FuncMap{
+		"operations": operationsOf, "role": roleFor,
+		"type":   func(s *huma.Schema) string { return typeOf(spec, s) },
+		"fields": func(s *huma.Schema) []docsField { return fieldsOf(spec, s, 0) },
+	}).Parse(docsHTML)
+	if err != nil {
+		return nil, err
+	}
+	var docs bytes.Buffer
+	err = page.Execute(&docs, spec)
+	return docs.Bytes(), err
 }
 
-type docsOperation struct {
-	ID, Method, Path, Summary, Description, Role string
-
-	Parameters []docsField
-	Bodies     []docsBody
-	Responses  []docsResponse
-}
-
-// docsBody is a body that a request may have.
-type docsBody struct {
-	Content, Type string
-	Fields        []docsField
-}
-
-type docsResponse struct {
-	Status, Description, Content string
-	Fields                       []docsField
-}
-
-// docsField is a parameter, or a field of an object at some depth.
+// docsField is a field of an object at some depth.
 type docsField struct {
-	Name, In, Type, Meaning string
-	Depth                   int
-}
-
-func docsOf(spec *huma.OpenAPI) docsPage {
-	page := docsPage{Title: spec.Info.Title, Version: spec.Info.Version, Description: spec.Info.Description}
-	for _, path := range slices.Sorted(maps.Keys(spec.Paths)) {
-		operations := operationsOf(spec.Paths[path])
-		for _, method := range slices.Sorted(maps.Keys(operations)) {
-			page.Operations = append(page.Operations, operationOf(spec, method, path, operations[method]))
-		}
-	}
-	return page
-}
-
-func operationOf(spec *huma.OpenAPI, method, path string, op *huma.Operation) docsOperation {
-	shown := docsOperation{
-		ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, Description: op.Description, Role: string(roleFor(method, path)),
-	}
-	for _, p := range op.Parameters {
-		shown.Parameters = append(shown.Parameters,
-			docsField{Name: p.Name, In: p.In, Type: typeOf(spec, p.Schema), Meaning: p.Description})
-	}
-	if op.RequestBody != nil {
-		for _, content := range slices.Sorted(maps.Keys(op.RequestBody.Content)) {
-			schema := op.RequestBody.Content[content].Schema
-			shown.Bodies = append(shown.Bodies, docsBody{Content: content, Type: typeOf(spec, schema), Fields: fieldsOf(spec, schema, 0)})
-		}
-	}
-	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
-		shown.Responses = append(shown.Responses, responseOf(spec, status, op.Responses[status]))
-	}
-	return shown
-}
-
-func responseOf(spec *huma.OpenAPI, status string, r *huma.Response) docsResponse {
-	out := docsResponse{Status: status, Description: r.Description}
-	for content, media := range r.Content {
-		out.Content = content
-		out.Fields = fieldsOf(spec, media.Schema, 0)
-	}
-	return out
+	Name, Type, Meaning string
+	Depth               int
 }
 
 // fieldsOf lists the fields of an object, each followed by the fields of its own object.

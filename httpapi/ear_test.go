@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -68,13 +69,13 @@ type gate struct {
 	open chan error
 }
 
-func (g *gate) Lookup(ctx context.Context, _ string) (role httpapi.Role, name string, ok bool, err error) {
+func (g *gate) Lookup(ctx context.Context, _ string) (t auth.Token, ok bool, err error) {
 	g.come <- struct{}{}
 	select {
 	case err := <-g.open:
-		return httpapi.RoleBeat, "b", true, err
+		return auth.Token{Role: auth.RoleBeat, Name: "b"}, true, err
 	case <-ctx.Done():
-		return "", "", false, ctx.Err()
+		return t, false, ctx.Err()
 	}
 }
 

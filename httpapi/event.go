@@ -11,14 +11,4 @@ type Event = cloudevent.Event
 // EventData is the data of an event.
 type EventData = cloudevent.EventData
 
-// isDevice reports whether an event's subject is a device.
-func isDevice(t liveness.Type) bool {
-	switch t {
-	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:
-		return false
-	default:
-		return true
-	}
-}
-
 func (a *API) eventOf(e *liveness.Event) Event { return cloudevent.New(e, a.config.Node) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -38,20 +37,12 @@ type eventPage struct {
 }
 
 func (a *API) registerEvents(api huma.API) {
-	serve(a, api, huma.Operation{
-		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/events", Tags: []string{"events"},
-		Summary: "Events after an offset",
-		Description: "Offsets have no gaps, and continue after a restart. The latest events are kept. " +
-			"410 says that events after the offset are gone; its field oldest is the oldest that is kept. A page with a filter may be short or " +
-			"empty although more follow: continue while next moves. An event has to match all filters.",
-		Errors: []int{http.StatusServiceUnavailable},
-		Responses: map[string]*huma.Response{"410": {
-			Description: "Events were missed",
-			Content: map[string]*huma.MediaType{
-				"application/problem+json": {Schema: huma.SchemaFromType(api.OpenAPI().Components.Schemas, reflect.TypeFor[missedError]())},
-			},
-		}},
-	}, a.listEvents)
+	op := operation("events", "list-events", "GET /v1/events", "Events after an offset",
+		"Offsets have no gaps, and continue after a restart. The latest events are kept. "+
+			"410 says that events after the offset are gone; its field oldest is the oldest that is kept. A page with a filter may be short or "+
+			"empty although more follow: continue while next moves. An event has to match all filters.")
+	op.Responses = map[string]*huma.Response{"410": responseOf[missedError](api.OpenAPI(), "Events were missed")}
+	serve(a, api, op, a.listEvents)
 	listOf(api.OpenAPI().Paths["/v1/events"].Get, "type", eventTypes())
 }
 

@@ -39,7 +39,7 @@ func (f *eventFilter) all() bool {
 
 func (f *eventFilter) matches(e *liveness.Event) bool {
 	return (len(f.types) == 0 || slices.Contains(f.types, e.Type)) &&
-		(len(f.devices) == 0 || isDevice(e.Type) && slices.Contains(f.devices, e.Subject)) &&
+		(len(f.devices) == 0 || e.Type.OfDevice() && slices.Contains(f.devices, e.Subject)) &&
 		(len(f.groups) == 0 || slices.Contains(f.groups, e.Group)) &&
 		(len(f.sources) == 0 || slices.Contains(f.sources, e.Source))
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"io"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -10,17 +11,14 @@ import (
 
 // registerHealth adds health checks and metrics, whose clients do not read JSON.
 func (a *API) registerHealth(mux routes, api huma.API, metrics http.Handler) {
-	operation := func(id, summary string, responses map[string]*huma.Response) *huma.Operation {
-		return &huma.Operation{
-			OperationID: id, Method: http.MethodGet, Path: "/" + id, Summary: summary, Tags: []string{"health"}, Responses: responses,
-		}
+	add := func(id, summary, ok string, problems map[string]string, serve http.HandlerFunc) {
+		op := operation("health", id, "GET /"+id, summary, "")
+		op.Responses = textResponses("text/plain", ok, problems)
+		mux.describe(api, serve, &op)
 	}
-	mux.describe(api, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") },
-		operation("healthz", "Whether the process is alive", textResponses("ok")))
-	mux.describe(api, a.ready,
-		operation("readyz", "Whether the process can do its work", textResponses("ok", "503", "The reason why it cannot")))
-	mux.describe(api, metrics.ServeHTTP,
-		operation("metrics", "Metrics for Prometheus", textResponses("Text exposition format")))
+	add("healthz", "Whether the process is alive", "ok", nil, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
+	add("readyz", "Whether the process can do its work", "ok", map[string]string{"503": "The reason why it cannot"}, a.ready)
+	add("metrics", "Metrics for Prometheus", "Text exposition format", nil, metrics.ServeHTTP)
 	mux.ServeMux.HandleFunc("/", mux.fallback)
 }
 
@@ -52,18 +50,26 @@ func (m routes) describe(api huma.API, handler http.HandlerFunc, op *huma.Operat
 }
 
 // textResponses describes a text, and problems by status and meaning.
-func textResponses(ok string, problems ...string) map[string]*huma.Response {
+func textResponses(kind, ok string, problems map[string]string) map[string]*huma.Response {
 	responses := map[string]*huma.Response{
-		"200": {Description: ok, Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}},
+		"200": {Description: ok, Content: map[string]*huma.MediaType{kind: {Schema: &huma.Schema{Type: huma.TypeString}}}},
 	}
-	for i := 0; i+1 < len(problems); i += 2 {
-		responses[problems[i]] = &huma.Response{
-			Description: problems[i+1], Content: problemContent(),
-		}
+	for status, meaning := range problems {
+		responses[status] = problemResponse(meaning)
 	}
 	return responses
 }
 
-func problemContent() map[string]*huma.MediaType {
-	return map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}
+// problemResponse describes a problem.
+func problemResponse(meaning string) *huma.Response {
+	return &huma.Response{Description: meaning, Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}},
+	}}
+}
+
+// responseOf describes a problem with more fields.
+func responseOf[P any](spec *huma.OpenAPI, meaning string) *huma.Response {
+	return &huma.Response{Description: meaning, Content: map[string]*huma.MediaType{
+		"application/problem+json": {Schema: huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[P]())},
+	}}
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -27,9 +25,7 @@ type NewJob struct {
 	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not created; the answer is the number of the first."`
 }
 
-type newJobInput struct {
-	Body NewJob
-}
+type bodyInput[B any] struct{ Body B }
 
 type jobNumber struct {
 	Job uint64 `json:"job" doc:"Its number."`
@@ -73,34 +69,26 @@ type count struct {
 	Number int `json:"number" doc:"Number of them."`
 }
 
-// describe returns an operation on jobs, or on what they are delivered by.
-func describe(id, method, path, summary, description string, problems ...int) huma.Operation {
-	return huma.Operation{
-		OperationID: id, Method: method, Path: path, Tags: []string{"delivery"}, Summary: summary, Description: description,
-		Errors: append(problems, http.StatusServiceUnavailable),
-	}
-}
-
 const (
 	jobsPath   = "/v1/jobs"
 	maxJobBody = delivery.MaxBody + 64<<10 // of a request: the body to deliver, and the other fields
 )
 
 func (a *API) registerJobs(api huma.API) {
-	add := describe("enqueue-job", http.MethodPost, jobsPath, "Enqueue a job",
+	add := operation("delivery", "enqueue-job", "POST "+jobsPath, "Enqueue a job",
 		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. The job is stored when this is answered. "+
 			"The body may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
 	add.MaxBodyBytes = maxJobBody
 	serve(a, api, add, a.enqueue)
-	serve(a, api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
-	serveEmpty(a, api, describe("delete-job", http.MethodDelete, "/v1/jobs/{job}", "Delete a job",
+	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	serveEmpty(a, api, operation("delivery", "delete-job", "DELETE /v1/jobs/{job}", "Delete a job",
 		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
-	serve(a, api, describe("delete-jobs", http.MethodDelete, jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
-	serve(a, api, describe("retry-now", http.MethodPost, "/v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
+	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
+	serve(a, api, operation("delivery", "retry-now", "POST /v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
 		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.retryNow)
 }
 
-func (a *API) enqueue(ctx context.Context, in *newJobInput) (jobNumber, error) {
+func (a *API) enqueue(ctx context.Context, in *bodyInput[NewJob]) (jobNumber, error) {
 	b := &in.Body
 	id, err := a.config.Delivery.Enqueue(ctx, delivery.Request{
 		Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,
@@ -109,11 +97,11 @@ func (a *API) enqueue(ctx context.Context, in *newJobInput) (jobNumber, error) {
 }
 
 func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err error) {
-	names := namesOf(a.config.Delivery)
-	lanes, err := names.lanes(in.Queue, in.Endpoint)
+	lanes, err := a.lanes(in.Queue, in.Endpoint)
 	if err != nil {
 		return page, err
 	}
+	names := namesOf(a.config.Delivery)
 	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{Lanes: lanes, After: in.After}, in.Limit, a.now())
 	page.Jobs = mapped(views, func(v *jobs.View) Job {
 		return Job{
@@ -141,7 +129,7 @@ func (a *API) deleteJobs(ctx context.Context, in *deleteJobsInput) (count, error
 	if in.Queue == "" && in.Endpoint == "" {
 		return count{}, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
 	}
-	lanes, err := namesOf(a.config.Delivery).lanes(in.Queue, in.Endpoint)
+	lanes, err := a.lanes(in.Queue, in.Endpoint)
 	if err != nil {
 		return count{}, err
 	}
@@ -153,7 +141,7 @@ func (a *API) deleteJobs(ctx context.Context, in *deleteJobsInput) (count, error
 }
 
 func (a *API) retryNow(ctx context.Context, in *nameInput) (count, error) {
-	lanes, err := namesOf(a.config.Delivery).lanes("", in.Name)
+	lanes, err := a.lanes("", in.Name)
 	if err != nil {
 		return count{}, err
 	}
@@ -178,28 +166,31 @@ func namesOf(e *delivery.Engine) laneNames {
 
 // lanes returns the lanes of a queue and an endpoint. An empty name stands for all. It returns nil
 // for all lanes.
-func (n laneNames) lanes(queue, endpoint string) ([]jobs.Lane, error) {
+func (a *API) lanes(queue, endpoint string) ([]jobs.Lane, error) {
 	if queue == "" && endpoint == "" {
 		return nil, nil
 	}
-	endpoints := map[uint32]string{0: ""}
-	maps.Copy(endpoints, n.endpoints)
-	lanes := []jobs.Lane{}
-	foundQueue, foundEndpoint := queue == "", endpoint == ""
-	for q, qName := range n.queues {
-		for p, pName := range endpoints {
-			isQueue, isEndpoint := queue == "" || qName == queue, endpoint == "" || pName == endpoint
-			foundQueue, foundEndpoint = foundQueue || isQueue, foundEndpoint || isEndpoint
-			if isQueue && isEndpoint {
-				lanes = append(lanes, jobs.Lane{Queue: q, Endpoint: p})
-			}
+	all := a.config.Delivery.Settings()
+	queues, endpoints := all.Queues, append(all.Endpoints, jobs.Endpoint{}) // the last is that of jobs with a URL
+	if queue != "" {
+		q, err := a.config.Delivery.Queue(queue)
+		if err != nil {
+			return nil, err
 		}
+		queues = []jobs.Queue{q}
 	}
-	switch {
-	case !foundQueue:
-		return nil, errkind.Errorf(jobs.ErrUnknown, "there is no queue %.80q", queue)
-	case !foundEndpoint:
-		return nil, errkind.Errorf(jobs.ErrUnknown, "there is no endpoint %.80q", endpoint)
+	if endpoint != "" {
+		p, err := a.config.Delivery.Endpoint(endpoint)
+		if err != nil {
+			return nil, err
+		}
+		endpoints = []jobs.Endpoint{p}
+	}
+	lanes := []jobs.Lane{}
+	for _, q := range queues {
+		for _, p := range endpoints {
+			lanes = append(lanes, jobs.Lane{Queue: q.Num, Endpoint: p.Num})
+		}
 	}
 	return lanes, nil
 }

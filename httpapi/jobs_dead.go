@@ -52,16 +52,12 @@ type DeadChoice struct {
 	All      bool     `json:"all,omitempty" doc:"All dead letters. Required if no other field is given."`
 }
 
-type deadChoiceInput struct {
-	Body DeadChoice
-}
-
 func (a *API) registerDead(api huma.API) {
-	serve(a, api, describe("list-dead-letters", http.MethodGet, "/v1/dead-letters", "List the dead letters",
+	serve(a, api, operation("delivery", "list-dead-letters", "GET /v1/dead-letters", "List the dead letters",
 		"Jobs that could not be delivered, by number. The latest 100,000 of the last 30 days are kept.", http.StatusNotFound), a.listDead)
-	serve(a, api, describe("retry-dead-letters", http.MethodPost, "/v1/dead-letters/retry", "Deliver dead letters again",
+	serve(a, api, operation("delivery", "retry-dead-letters", "POST /v1/dead-letters/retry", "Deliver dead letters again",
 		"Each becomes a new job with the same message id. If one of the numbers does not exist, nothing is changed.", http.StatusNotFound), a.retryDead)
-	serve(a, api, describe("delete-dead-letters", http.MethodPost, "/v1/dead-letters/delete", "Delete dead letters",
+	serve(a, api, operation("delivery", "delete-dead-letters", "POST /v1/dead-letters/delete", "Delete dead letters",
 		"If one of the numbers does not exist, nothing is changed.",
 		http.StatusNotFound), a.deleteDead)
 }
@@ -75,7 +71,7 @@ const (
 
 func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err error) {
 	names := namesOf(a.config.Delivery)
-	lanes, err := names.lanes(in.Queue, in.Endpoint)
+	lanes, err := a.lanes(in.Queue, in.Endpoint)
 	if err != nil {
 		return page, err
 	}
@@ -130,22 +126,22 @@ func (a *API) withBodies(ctx context.Context, dead []jobs.DeadLetter) ([]jobs.De
 	return dead, nil
 }
 
-func (a *API) retryDead(ctx context.Context, in *deadChoiceInput) (count, error) {
+func (a *API) retryDead(ctx context.Context, in *bodyInput[DeadChoice]) (count, error) {
 	return a.eachDead(ctx, in, "dead letters rescheduled", a.config.Delivery.Jobs().Replay)
 }
 
-func (a *API) deleteDead(ctx context.Context, in *deadChoiceInput) (count, error) {
+func (a *API) deleteDead(ctx context.Context, in *bodyInput[DeadChoice]) (count, error) {
 	return a.eachDead(ctx, in, "dead letters deleted", a.config.Delivery.Jobs().DeleteDead)
 }
 
 func (a *API) eachDead(
-	ctx context.Context, in *deadChoiceInput, what string, do func(context.Context, jobs.Filter) (int, error),
+	ctx context.Context, in *bodyInput[DeadChoice], what string, do func(context.Context, jobs.Filter) (int, error),
 ) (count, error) {
 	choice := &in.Body
 	if choice.All == (len(choice.Jobs) > 0 || choice.Queue != "" || choice.Endpoint != "") {
 		return count{}, huma.Error422UnprocessableEntity("say which dead letters, with jobs, queue or endpoint; or all, and nothing else")
 	}
-	lanes, err := namesOf(a.config.Delivery).lanes(choice.Queue, choice.Endpoint)
+	lanes, err := a.lanes(choice.Queue, choice.Endpoint)
 	if err != nil {
 		return count{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -18,6 +17,11 @@ import (
 
 type nameInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Its name."`
+}
+
+type putInput[S any] struct {
+	Name string `path:"name" maxLength:"64" doc:"Its name."`
+	Body S
 }
 
 // QueueSettings are the settings of a queue. Fields that are left out have defaults.
@@ -44,11 +48,6 @@ type Queue struct {
 	Dead      uint64 `json:"dead" doc:"Jobs that became dead letters since the server started."`
 }
 
-type queueInput struct {
-	Name string `path:"name" maxLength:"64" doc:"Its name."`
-	Body QueueSettings
-}
-
 type queueList struct {
 	Queues []Queue `json:"queues"`
 }
@@ -63,23 +62,9 @@ func settingsOf(q *jobs.Queue) QueueSettings {
 // queue returns the queue with these settings.
 func (s *QueueSettings) queue(name string) jobs.Queue {
 	q := jobs.NewQueue(name)
-	set := func(ms float64, to *time.Duration) {
-		if ms != 0 {
-			*to = time.Duration(min(ms, milliseconds(maxDuration)) * float64(time.Millisecond))
-		}
-	}
-	if s.Concurrency != 0 {
-		q.Concurrency = s.Concurrency
-	}
-	if s.Attempts != 0 {
-		q.Attempts = s.Attempts
-	}
-	if s.MaxJobs != 0 {
-		q.MaxJobs = s.MaxJobs
-	}
-	set(s.Backoff, &q.Backoff)
-	set(s.MaxBackoff, &q.MaxBackoff)
-	set(s.MaxAge, &q.MaxAge)
+	q.Concurrency, q.Attempts, q.MaxJobs = cmp.Or(s.Concurrency, q.Concurrency), cmp.Or(s.Attempts, q.Attempts), cmp.Or(s.MaxJobs, q.MaxJobs)
+	q.Backoff, q.MaxBackoff = cmp.Or(fromMilliseconds(s.Backoff), q.Backoff), cmp.Or(fromMilliseconds(s.MaxBackoff), q.MaxBackoff)
+	q.MaxAge = cmp.Or(fromMilliseconds(s.MaxAge), q.MaxAge)
 	q.Rate, q.Paused = s.Rate, s.Paused
 	return q
 }
@@ -100,11 +85,6 @@ type Endpoint struct {
 	Note      string `json:"note,omitempty" doc:"Reason why it is disabled or broken."`
 	Delivered uint64 `json:"delivered" doc:"Messages, since the server started."`
 	Failed    uint64 `json:"failed" doc:"Attempts that failed, since the server started."`
-}
-
-type endpointInput struct {
-	Name string `path:"name" maxLength:"64" doc:"Its name."`
-	Body EndpointSettings
 }
 
 type endpointList struct {
@@ -131,11 +111,6 @@ type Route struct {
 	Name string `json:"name"`
 }
 
-type routeInput struct {
-	Name string `path:"name" maxLength:"64" doc:"Its name."`
-	Body RouteSettings
-}
-
 type routeList struct {
 	Routes []Route `json:"routes"`
 }
@@ -148,36 +123,36 @@ func (a *API) registerDelivery(api huma.API) {
 	a.registerDead(api)
 	const missing, used = http.StatusNotFound, http.StatusConflict
 	engine := a.config.Delivery
-	serve(a, api, describe("list-queues", http.MethodGet, "/v1/queues", "List the queues", ""), a.listQueues)
-	serveEmpty(a, api, describe("put-queue", http.MethodPut, "/v1/queues/{name}", "Make or change a queue", "It takes effect at once."), a.putQueue)
-	a.serveChange(api, describe("delete-queue", http.MethodDelete, "/v1/queues/{name}", "Delete a queue",
+	serve(a, api, operation("delivery", "list-queues", "GET /v1/queues", "List the queues", ""), a.listQueues)
+	serveEmpty(a, api, operation("delivery", "put-queue", "PUT /v1/queues/{name}", "Make or change a queue", "It takes effect at once."), a.putQueue)
+	a.serveChange(api, operation("delivery", "delete-queue", "DELETE /v1/queues/{name}", "Delete a queue",
 		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "queue deleted", engine.DeleteQueue)
-	a.serveChange(api, describe("pause-queue", http.MethodPut, "/v1/queues/{name}/pause", "Pause a queue",
+	a.serveChange(api, operation("delivery", "pause-queue", "PUT /v1/queues/{name}/pause", "Pause a queue",
 		"No delivery begins; jobs are kept, and more may come.", missing), "queue paused",
 		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, true) })
-	a.serveChange(api, describe("resume-queue", http.MethodDelete, "/v1/queues/{name}/pause", "Resume a queue", "", missing), "queue resumed",
+	a.serveChange(api, operation("delivery", "resume-queue", "DELETE /v1/queues/{name}/pause", "Resume a queue", "", missing), "queue resumed",
 		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, false) })
 
-	serve(a, api, describe("list-endpoints", http.MethodGet, "/v1/endpoints", "List the endpoints", ""), a.listEndpoints)
-	serveEmpty(a, api, describe("put-endpoint", http.MethodPut, "/v1/endpoints/{name}", "Make or change an endpoint",
+	serve(a, api, operation("delivery", "list-endpoints", "GET /v1/endpoints", "List the endpoints", ""), a.listEndpoints)
+	serveEmpty(a, api, operation("delivery", "put-endpoint", "PUT /v1/endpoints/{name}", "Make or change an endpoint",
 		"To change the secret of a webhook, give the new one as secret and the old one as previous_secret: it signs with both until the old one is left out."), a.putEndpoint)
-	a.serveChange(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
+	a.serveChange(api, operation("delivery", "delete-endpoint", "DELETE /v1/endpoints/{name}", "Delete an endpoint",
 		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "endpoint deleted", engine.DeleteEndpoint)
-	a.serveChange(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
+	a.serveChange(api, operation("delivery", "disable-endpoint", "PUT /v1/endpoints/{name}/disabled", "Disable an endpoint",
 		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_dropped_total; to miss nothing, pause the queue instead.",
 		missing), "endpoint disabled", func(ctx context.Context, name string) error {
 		return engine.EnableEndpoint(ctx, name, false, "by an operator")
 	})
-	a.serveChange(api, describe("enable-endpoint", http.MethodDelete, "/v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), "endpoint enabled",
+	a.serveChange(api, operation("delivery", "enable-endpoint", "DELETE /v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), "endpoint enabled",
 		func(ctx context.Context, name string) error { return engine.EnableEndpoint(ctx, name, true, "") })
 
-	serve(a, api, describe("list-routes", http.MethodGet, "/v1/routes", "List the routes",
+	serve(a, api, operation("delivery", "list-routes", "GET /v1/routes", "List the routes",
 		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
-	serveEmpty(a, api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing), a.putRoute)
-	a.serveChange(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", engine.DeleteRoute)
-	a.serveChange(api, describe("pause-route", http.MethodPut, "/v1/routes/{name}/pause", "Pause a route", "It creates no jobs.", missing), "route paused",
+	serveEmpty(a, api, operation("delivery", "put-route", "PUT /v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing), a.putRoute)
+	a.serveChange(api, operation("delivery", "delete-route", "DELETE /v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", engine.DeleteRoute)
+	a.serveChange(api, operation("delivery", "pause-route", "PUT /v1/routes/{name}/pause", "Pause a route", "It creates no jobs.", missing), "route paused",
 		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, true) })
-	a.serveChange(api, describe("resume-route", http.MethodDelete, "/v1/routes/{name}/pause", "Resume a route", "", missing), "route resumed",
+	a.serveChange(api, operation("delivery", "resume-route", "DELETE /v1/routes/{name}/pause", "Resume a route", "", missing), "route resumed",
 		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, false) })
 }
 
@@ -194,7 +169,7 @@ func (a *API) listQueues(context.Context, *struct{}) (queueList, error) {
 	})}, nil
 }
 
-func (a *API) putQueue(ctx context.Context, in *queueInput) error {
+func (a *API) putQueue(ctx context.Context, in *putInput[QueueSettings]) error {
 	return a.changedNamed(ctx, "queue set", in.Name, a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name)))
 }
 
@@ -217,7 +192,7 @@ func errOfPlaybook(name string) error {
 	return huma.Error409Conflict(fmt.Sprintf("%.80q belongs to a playbook; change the playbook in the server's configuration", name))
 }
 
-func (a *API) putEndpoint(ctx context.Context, in *endpointInput) error {
+func (a *API) putEndpoint(ctx context.Context, in *putInput[EndpointSettings]) error {
 	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
 		return errOfPlaybook(in.Name)
 	}
@@ -235,7 +210,7 @@ func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
 	})}, nil
 }
 
-func (a *API) putRoute(ctx context.Context, in *routeInput) error {
+func (a *API) putRoute(ctx context.Context, in *putInput[RouteSettings]) error {
 	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
 		return errOfPlaybook(in.Name)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/holter-iot/holter/delivery/command"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -265,7 +266,7 @@ func TestLongBodies(t *testing.T) {
 
 // Who may read may not change anything, and without an engine there is nothing of it.
 func TestJobsRoles(t *testing.T) {
-	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]httpapi.Role{"reader": httpapi.RoleRead}}})
+	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]auth.Role{"reader": auth.RoleRead}}})
 	for target, code := range map[string]int{"GET /v1/jobs": 200, "GET /v1/endpoints": 200, "PUT /v1/queues/x": 403, "POST /v1/jobs": 403, "POST /v1/dead-letters/retry": 403} {
 		method, path, _ := strings.Cut(target, " ")
 		if w := send(h, method, path, "{}", "Authorization", "Bearer reader"); w.Code != code {

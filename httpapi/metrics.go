@@ -22,7 +22,7 @@ func (a *API) metrics() (http.Handler, error) {
 	all := append([]prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		metrics.Collector(a.collect),
+		metrics.Collector(a.collect), a.sends,
 	}, a.config.Collectors...)
 	for _, c := range all {
 		if err := registry.Register(c); err != nil {
@@ -58,9 +58,6 @@ func (a *API) collect(m metrics.Sample) {
 	}
 	m.Count("http_denied_total", "Requests refused because they had no token, or one without the role.", a.denied.Load())
 	m.Count("http_limited_total", "Requests refused because their address made too many.", a.limited.Load())
-	for result := range sendResults {
-		m.Count("http_sends_total", "Messages to devices, by result.", a.sends[result].Load(), "result", result.String())
-	}
 	oldest, latest := a.events.Bounds()
 	m.Count("events_total", "Events that the sink has ever taken, which is the offset of the latest: changes of state and all others.", latest)
 	m.Add("events_oldest_offset", "Offset of the oldest event that is kept.", float64(oldest))

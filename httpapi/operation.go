@@ -14,6 +14,14 @@ import (
 	"github.com/holter-iot/holter/schedule/cron"
 )
 
+// operation describes an operation: its route is method and path, problems are its statuses beside 503.
+func operation(tag, id, route, summary, description string, problems ...int) huma.Operation {
+	method, path, _ := strings.Cut(route, " ")
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Tags: []string{tag}, Summary: summary, Description: description, Errors: append(problems, http.StatusServiceUnavailable),
+	}
+}
+
 // answer is the output of an operation that answers with a body.
 type answer[T any] struct{ Body T }
 

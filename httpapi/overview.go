@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -15,18 +14,8 @@ import (
 
 // Timers is a snapshot of a source's timer engine.
 type Timers struct {
-	Armed    int      `json:"armed"`
-	Hints    int      `json:"hints"`
-	Dead     int      `json:"dead"`
-	Slots    int      `json:"slots"`
-	Retired  int      `json:"retired"`
-	Sweeps   uint64   `json:"sweeps"`
-	Fired    uint64   `json:"fired"`
-	Rejected uint64   `json:"rejected"`
-	Panics   uint64   `json:"panics"`
-	Queued   int      `json:"queued"`
-	Spilled  uint64   `json:"spilled"`
-	Refused  uint64   `json:"refused"`
+	timer.Stats
+
 	Lateness Lateness `json:"lateness_ms" doc:"Quantiles of how late timers expired."`
 }
 
@@ -97,26 +86,17 @@ type policyList struct {
 }
 
 func (a *API) registerOverview(api huma.API) {
-	operation := func(id, path, summary, description string) huma.Operation {
-		return huma.Operation{
-			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description, Tags: []string{"overview"},
-		}
-	}
-	serve(a, api, operation("list-groups", "/v1/groups", "Groups of devices",
+	serve(a, api, operation("overview", "list-groups", "GET /v1/groups", "Groups of devices",
 		"Devices are counted at most once a second, and less often in large fleets, so that counting takes at most a twentieth of a processor."),
 		a.listGroups)
-	serve(a, api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
+	serve(a, api, operation("overview", "list-policies", "GET /v1/policies", "Policies of groups, and the default",
 		"A device's own policy overrides them; /v1/devices/{id} shows the policy of a device and where it is from."), a.listPolicies)
-	serve(a, api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
+	serve(a, api, operation("overview", "get-stats", "GET /v1/stats", "Counts of devices and events", ""), a.stats)
 }
 
 func timersOf(st *timer.Stats) Timers {
 	quantile := func(q float64) float64 { return milliseconds(st.Lateness.Quantile(q)) }
-	return Timers{
-		Armed: st.Armed, Hints: st.Hints, Dead: st.Dead, Slots: st.Slots, Retired: st.Retired, Sweeps: st.Sweeps, Fired: st.Fired,
-		Rejected: st.Rejected, Panics: st.Panics, Queued: st.Queued, Spilled: st.Spilled, Refused: st.Refused,
-		Lateness: Lateness{P50: quantile(0.5), P99: quantile(0.99), P999: quantile(0.999)},
-	}
+	return Timers{*st, Lateness{P50: quantile(0.5), P99: quantile(0.99), P999: quantile(0.999)}}
 }
 
 func (a *API) listGroups(context.Context, *struct{}) (groupList, error) {

@@ -13,22 +13,13 @@ import (
 
 // Playbook defines the actions that follow an event.
 type Playbook struct {
-	Name      string           `json:"name"`
-	When      *PlaybookTrigger `json:"when,omitempty" doc:"Events that start a run. Left out: none; it is started by hand."`
-	Paused    bool             `json:"paused" doc:"Its route is paused or its endpoint is disabled, so events start no runs."`
-	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What happens to a run when its subject recovers: it is canceled, continues, or is diverted to the steps of recovered."`
-	Steps     []PlaybookStep   `json:"steps"`
-	Recovered []PlaybookStep   `json:"recovered,omitempty"`
-	Mermaid   string           `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
-}
-
-// PlaybookTrigger chooses events, which must match all its fields.
-type PlaybookTrigger struct {
-	Types   []string `json:"types,omitempty"`
-	Reasons []string `json:"reasons,omitempty"`
-	Group   string   `json:"group,omitempty"`
-	Device  string   `json:"device,omitempty"`
-	All     bool     `json:"all,omitempty"`
+	Name      string            `json:"name"`
+	When      *playbook.Trigger `json:"when,omitempty" doc:"Events that start a run. Left out: none; it is started by hand."`
+	Paused    bool              `json:"paused" doc:"Its route is paused or its endpoint is disabled, so events start no runs."`
+	OnRecover string            `json:"on_recover" enum:"cancel,ignore,divert" doc:"What happens to a run when its subject recovers: it is canceled, continues, or is diverted to the steps of recovered."`
+	Steps     []PlaybookStep    `json:"steps"`
+	Recovered []PlaybookStep    `json:"recovered,omitempty"`
+	Mermaid   string            `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
 }
 
 // PlaybookStep is one action of a playbook.
@@ -111,18 +102,14 @@ func (a *API) registerPlaybooks(api huma.API) {
 	if a.config.Playbooks == nil {
 		return
 	}
-	of := func(op huma.Operation) huma.Operation {
-		op.Tags = []string{"playbooks"}
-		return op
-	}
-	serve(a, api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
-	serve(a, api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
-	serve(a, api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
-		"It needs no event. The run is stored when this is answered.", http.StatusNotFound)), a.startRun)
-	serve(a, api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
-	serve(a, api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
-	serveEmpty(a, api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
-		"A step in progress may still complete.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
+	serve(a, api, operation("playbooks", "list-playbooks", "GET /v1/playbooks", "List the playbooks", "They are in the server's configuration."), a.listPlaybooks)
+	serve(a, api, operation("playbooks", "get-playbook", "GET /v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound), a.getPlaybook)
+	serve(a, api, operation("playbooks", "start-run", "POST /v1/playbooks/{name}/run", "Run a playbook for a device",
+		"It needs no event. The run is stored when this is answered.", http.StatusNotFound), a.startRun)
+	serve(a, api, operation("playbooks", "list-runs", "GET /v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound), a.listRuns)
+	serve(a, api, operation("playbooks", "get-run", "GET /v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound), a.getRun)
+	serveEmpty(a, api, operation("playbooks", "cancel-run", "DELETE /v1/runs/{run}", "Cancel a run",
+		"A step in progress may still complete.", http.StatusNotFound, http.StatusConflict), a.cancelRun)
 }
 
 func (a *API) listPlaybooks(context.Context, *struct{}) (playbookList, error) {
@@ -142,9 +129,7 @@ func (a *API) getPlaybook(_ context.Context, in *nameInput) (Playbook, error) {
 func (a *API) viewPlaybook(p *playbook.Playbook) Playbook {
 	out := Playbook{Name: p.Name, OnRecover: p.Recovery.String(), Steps: viewSteps(p.Steps), Recovered: viewSteps(p.Recovered)}
 	if p.On != nil {
-		t := PlaybookTrigger(*p.On)
-		out.When = &t
-		out.Paused = a.config.Playbooks.Paused(p.Name)
+		out.When, out.Paused = p.On, a.config.Playbooks.Paused(p.Name)
 	}
 	return out
 }

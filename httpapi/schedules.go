@@ -82,29 +82,24 @@ func (a *API) registerSchedules(api huma.API) {
 		return
 	}
 	const missing, exists = http.StatusNotFound, http.StatusConflict
-	operation := func(id, method, path, summary, description string, problems ...int) huma.Operation {
-		op := describe(id, method, path, summary, description, problems...)
-		op.Tags = []string{"schedules"}
-		return op
-	}
 	engine := a.config.Schedules
 	setPaused := func(paused bool, done string) func(context.Context, *nameInput) (Schedule, error) {
 		return func(ctx context.Context, in *nameInput) (Schedule, error) {
 			return a.changedSchedule(ctx, done, in.Name, engine.Pause(ctx, in.Name, paused))
 		}
 	}
-	serve(a, api, operation("list-schedules", http.MethodGet, "/v1/schedules", "List the schedules", "By name."), a.listSchedules)
-	serve(a, api, operation("get-schedule", http.MethodGet, "/v1/schedules/{name}", "Show a schedule", "", missing), a.getSchedule)
-	serve(a, api, operation("put-schedule", http.MethodPut, "/v1/schedules/{name}", "Make or change a schedule",
+	serve(a, api, operation("schedules", "list-schedules", "GET /v1/schedules", "List the schedules", "By name."), a.listSchedules)
+	serve(a, api, operation("schedules", "get-schedule", "GET /v1/schedules/{name}", "Show a schedule", "", missing), a.getSchedule)
+	serve(a, api, operation("schedules", "put-schedule", "PUT /v1/schedules/{name}", "Make or change a schedule",
 		"A schedule whose instants change continues from now, others where they were. Waiting runs use the new settings.", exists), a.putSchedule)
-	a.serveChange(api, operation("delete-schedule", http.MethodDelete, "/v1/schedules/{name}", "Delete a schedule",
+	a.serveChange(api, operation("schedules", "delete-schedule", "DELETE /v1/schedules/{name}", "Delete a schedule",
 		"Its history is deleted as well. A running command continues; a maintenance window ends within some seconds.", missing), "schedule deleted", engine.Delete)
-	serve(a, api, operation("pause-schedule", http.MethodPut, "/v1/schedules/{name}/pause", "Pause a schedule",
+	serve(a, api, operation("schedules", "pause-schedule", "PUT /v1/schedules/{name}/pause", "Pause a schedule",
 		"Its instants pass without a run, and are not made up for. Waiting and running runs are not affected.", missing), setPaused(true, "schedule paused"))
-	serve(a, api, operation("resume-schedule", http.MethodDelete, "/v1/schedules/{name}/pause", "Resume a schedule", "", missing), setPaused(false, "schedule resumed"))
-	serve(a, api, operation("run-schedule", http.MethodPost, "/v1/schedules/{name}/run", "Run a schedule now",
+	serve(a, api, operation("schedules", "resume-schedule", "DELETE /v1/schedules/{name}/pause", "Resume a schedule", "", missing), setPaused(false, "schedule resumed"))
+	serve(a, api, operation("schedules", "run-schedule", "POST /v1/schedules/{name}/run", "Run a schedule now",
 		"In addition to its instants, and also while it is paused. 409 if its overlap policy leaves no room.", missing, exists), a.runSchedule)
-	serve(a, api, operation("list-schedule-runs", http.MethodGet, "/v1/schedule-runs", "List the runs of schedules",
+	serve(a, api, operation("schedules", "list-schedule-runs", "GET /v1/schedule-runs", "List the runs of schedules",
 		"The latest first. Of each schedule the latest 100 that have ended are kept, for 30 days."), a.listScheduleRuns)
 }
 
@@ -125,10 +120,9 @@ func scheduleOf(sc *cron.Schedule) Schedule {
 func (s *ScheduleSettings) schedule(name string) (cron.Schedule, error) {
 	overlap, err := cron.ParseOverlap(s.Kind, s.Overlap)
 	misfire, misfireErr := cron.ParseMisfire(s.Misfire)
-	jitter := min(s.Jitter, milliseconds(maxDuration))
 	return cron.Schedule{
 		Name: name, Kind: s.Kind, Spec: strings.TrimSpace(s.When), Zone: s.Zone, Settings: s.Settings, Overlap: int(overlap), Misfire: int(misfire),
-		Jitter: time.Duration(jitter * float64(time.Millisecond)), Once: s.Once, Paused: s.Paused,
+		Jitter: fromMilliseconds(s.Jitter), Once: s.Once, Paused: s.Paused,
 	}, errors.Join(err, misfireErr)
 }
 

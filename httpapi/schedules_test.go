@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/httpapi/auth"
 )
 
 const nightly = `{"kind":"webhook","when":"0 3 * * *","zone":"Europe/Berlin","settings":{"url":"https://example.org/hook","body":[1]},` +
@@ -92,7 +93,7 @@ func TestSchedules(t *testing.T) {
 
 // Who may read may not change anything.
 func TestSchedulesRoles(t *testing.T) {
-	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]httpapi.Role{"reader": httpapi.RoleRead}}})
+	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]auth.Role{"reader": auth.RoleRead}}})
 	for _, c := range []struct {
 		method, path string
 		code         int

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"reflect"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holter-iot/holter/liveness"
 )
@@ -34,24 +34,13 @@ var (
 	errTooFast = errors.New("you send too many messages")
 )
 
-// sendResult is the result of a message.
-type sendResult int
-
-const (
-	sendWritten sendResult = iota
-	sendUnknown
-	sendNotConnected
-	sendNotAllowed
-	sendTooLong
-	sendTooMany
-	sendLate
-	sendFailed
-	sendResults
-)
-
-// String returns the result as the label of a metric.
-func (r sendResult) String() string {
-	return [...]string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "failed", ""}[r]
+// newSends returns the counter of messages by result.
+func newSends() *prometheus.CounterVec {
+	sends := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holter_http_sends_total", Help: "Messages to devices, by result."}, []string{"result"})
+	for _, result := range []string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "failed"} {
+		sends.WithLabelValues(result) // it is shown as 0
+	}
+	return sends
 }
 
 // caller identifies a token, or an address without one, for the rate limit.
@@ -149,34 +138,24 @@ type sentMessage struct {
 }
 
 func (a *API) registerSend(api huma.API) {
-	serve(a, api, huma.Operation{
-		OperationID: "send-to-device", Method: http.MethodPost, Path: "/v1/devices/{id}/send", Tags: []string{"administration"},
-		Summary: "Send a message to a connected device",
-		Description: "Give one of text, base64 and hex. The answer comes when the bytes have been handed to the network, and says how many. " +
-			"Nothing is kept for a device that is not connected: the answer is 409, and says where the device was last heard. " +
-			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send " +
-			"100 messages per second, and 16 may wait for a device (429). A message that was not written in time (504) may be written later if " +
+	op := operation("administration", "send-to-device", "POST /v1/devices/{id}/send", "Send a message to a connected device",
+		"Give one of text, base64 and hex. The answer comes when the bytes have been handed to the network, and says how many. "+
+			"Nothing is kept for a device that is not connected: the answer is 409, and says where the device was last heard. "+
+			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send "+
+			"100 messages per second, and 16 may wait for a device (429). A message that was not written in time (504) may be written later if "+
 			"the problem says so. Who sent how much to which device is logged; what was sent is not.",
-		Errors: []int{
-			http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
-			http.StatusGatewayTimeout,
-		},
-		Responses: map[string]*huma.Response{"409": {
-			Description: "The device is not connected where a message could be sent to it",
-			Content: map[string]*huma.MediaType{
-				"application/problem+json": {Schema: huma.SchemaFromType(api.OpenAPI().Components.Schemas, reflect.TypeFor[absentError]())},
-			},
-		}},
-	}, a.send)
+		http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusGatewayTimeout)
+	op.Responses = map[string]*huma.Response{"409": responseOf[absentError](api.OpenAPI(), "The device is not connected where a message could be sent to it")}
+	serve(a, api, op, a.send)
 }
 
 // send sends a message, and logs the result.
 func (a *API) send(ctx context.Context, in *sendInput) (sentMessage, error) {
 	sent, err := a.trySend(ctx, in)
 	result, problem := a.sendProblem(in, err)
-	a.sends[result].Add(1)
+	a.sends.WithLabelValues(result).Inc()
 	a.config.Logger.InfoContext(ctx, "message to a device", "device", in.ID, "kind", in.kind, "bytes", len(in.payload),
-		"result", result.String(), "token", in.caller.token, "remote", in.remote)
+		"result", result, "token", in.caller.token, "remote", in.remote)
 	return sentMessage{Written: true, Bytes: sent.Bytes, Protocol: sent.Protocol, At: a.now().UTC()}, problem
 }
 
@@ -198,28 +177,25 @@ func (a *API) trySend(ctx context.Context, in *sendInput) (Sent, error) {
 
 // sendProblem returns the result of a message, and the problem to answer with if it was not
 // written.
-func (a *API) sendProblem(in *sendInput, err error) (sendResult, error) {
-	later := func() error {
-		return huma.ErrorWithHeaders(huma.Error429TooManyRequests(explained(err)), http.Header{"Retry-After": {"1"}})
-	}
+func (a *API) sendProblem(in *sendInput, err error) (result string, _ error) {
 	switch {
 	case err == nil:
-		return sendWritten, nil
+		return "written", nil
 	case isUnknown(err):
-		return sendUnknown, huma.Error404NotFound(unknownDevice)
+		return "unknown_device", huma.Error404NotFound(unknownDevice)
 	case errors.Is(err, ErrNotConnected):
-		return sendNotConnected, a.absent(in.ID, explained(err))
+		return "not_connected", a.absent(in.ID, explained(err))
 	case errors.Is(err, ErrNoMessages), errors.Is(err, ErrNotAllowed):
-		return sendNotAllowed, huma.Error422UnprocessableEntity(explained(err))
+		return "not_allowed", huma.Error422UnprocessableEntity(explained(err))
 	case errors.Is(err, ErrTooLong):
-		return sendTooLong, huma.NewError(http.StatusRequestEntityTooLarge, explained(err))
+		return "too_long", huma.NewError(http.StatusRequestEntityTooLarge, explained(err))
 	case errors.Is(err, ErrTooMany), errors.Is(err, errTooFast):
-		return sendTooMany, later()
+		return "too_many", huma.ErrorWithHeaders(huma.Error429TooManyRequests(explained(err)), http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, errLate), errors.Is(err, context.Canceled): // in the second case the client is gone
-		return sendLate, huma.Error504GatewayTimeout(explained(err))
+		return "late", huma.Error504GatewayTimeout(explained(err))
 	}
 	a.config.Logger.Error("cannot send a message", "device", in.ID, "error", err)
-	return sendFailed, huma.Error503ServiceUnavailable("the message could not be sent; the server's log says why")
+	return "failed", huma.Error503ServiceUnavailable("the message could not be sent; the server's log says why")
 }
 
 // explained returns the text of an error for a client.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -195,9 +196,9 @@ func TestSendWithoutASender(t *testing.T) {
 func TestSendTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
-		auth := newSecrets()
-		auth.known["a2"] = httpapi.RoleAdmin
-		h := f.api(httpapi.Config{Sender: &post{}, Auth: named{auth}}).Handler()
+		tokens := newSecrets()
+		tokens.known["a2"] = auth.RoleAdmin
+		h := f.api(httpapi.Config{Sender: &post{}, Auth: named{tokens}}).Handler()
 		open := f.api(httpapi.Config{Sender: &post{}}).Handler()
 		f.open("a")
 		for range 100 {
@@ -222,9 +223,10 @@ func TestSendTooOften(t *testing.T) {
 // named gives each token a name of its own.
 type named struct{ *secrets }
 
-func (n named) Lookup(ctx context.Context, secret string) (role httpapi.Role, name string, ok bool, err error) {
-	role, _, ok, err = n.secrets.Lookup(ctx, secret)
-	return role, secret, ok, err
+func (n named) Lookup(ctx context.Context, secret string) (t auth.Token, ok bool, err error) {
+	t, ok, err = n.secrets.Lookup(ctx, secret)
+	t.Name = secret
+	return t, ok, err
 }
 
 // A message may take longer than other answers.

@@ -49,7 +49,7 @@ func (l LogEvents) DeviceEvents(ctx context.Context, id string, after uint64, li
 			break
 		}
 		for i := range buffer {
-			if e := &buffer[i]; isDevice(e.Type) && e.Subject == id {
+			if e := &buffer[i]; e.Type.OfDevice() && e.Subject == id {
 				found = append(found, *e)
 			}
 		}

@@ -40,18 +40,12 @@ type sourceInput struct {
 }
 
 func (a *API) registerSources(api huma.API) {
-	serve(a, api, huma.Operation{
-		OperationID: "list-sources", Method: http.MethodGet, Path: "/v1/sources", Tags: []string{"overview"},
-		Summary: "Sources of heartbeats and their listening clocks",
-	}, a.listSources)
-	serveEmpty(a, api, huma.Operation{
-		OperationID: "retire-source", Method: http.MethodPost, Path: "/v1/sources/{name}/retire", Tags: []string{"administration"},
-		Summary: "Retire a source that will not come back",
-		Description: "For a source that is not configured any more. Its devices, which are unknown until then, keep their heard silence " +
-			"and are judged by the clocks of the other sources of its kind, or of all sources if there is none. It happens automatically after " +
+	serve(a, api, operation("overview", "list-sources", "GET /v1/sources", "Sources of heartbeats and their listening clocks", ""), a.listSources)
+	serveEmpty(a, api, operation("administration", "retire-source", "POST /v1/sources/{name}/retire", "Retire a source that will not come back",
+		"For a source that is not configured any more. Its devices, which are unknown until then, keep their heard silence "+
+			"and are judged by the clocks of the other sources of its kind, or of all sources if there is none. It happens automatically after "+
 			"retire_after. A source that is configured again takes its devices back. 409: the source is in use; remove it from the configuration first.",
-		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
-	}, a.retireSource)
+		http.StatusNotFound, http.StatusConflict), a.retireSource)
 }
 
 func (a *API) listSources(context.Context, *struct{}) (sourceList, error) {

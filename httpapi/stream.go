@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -26,9 +27,6 @@ const (
 
 func (a *API) registerStream(mux routes, api huma.API) {
 	offset := &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)}
-	responses := textResponses("Each message: id the offset, event the type, data the event",
-		"422", "A bad offset or filter", "503", "There are too many streams")
-	responses["200"].Content = map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}
 	parameters := []*huma.Param{
 		{
 			Name: "after", In: "query", Schema: offset,
@@ -41,15 +39,15 @@ func (a *API) registerStream(mux routes, api huma.API) {
 			parameters = append(parameters, p)
 		}
 	}
-	mux.describe(api, untilStop(a.stream), &huma.Operation{
-		OperationID: "stream-events", Method: http.MethodGet, Path: streamPath, Tags: []string{"events"}, Responses: responses,
-		Summary: "Events as they happen, as server-sent events",
-		Description: "A message named missed, with the field oldest, says that events are no longer kept; the stream continues there. " +
-			"A comment comes every 15 s if there is nothing else; with a filter, it carries the latest offset. A comment says why the " +
-			"server ends a stream. A reader that takes nothing for 10 s is disconnected without one. A reader that reconnects " +
-			"with Last-Event-ID misses nothing.",
-		Parameters: parameters,
-	})
+	op := operation("events", "stream-events", "GET "+streamPath, "Events as they happen, as server-sent events",
+		"A message named missed, with the field oldest, says that events are no longer kept; the stream continues there. "+
+			"A comment comes every 15 s if there is nothing else; with a filter, it carries the latest offset. A comment says why the "+
+			"server ends a stream. A reader that takes nothing for 10 s is disconnected without one. A reader that reconnects "+
+			"with Last-Event-ID misses nothing.")
+	op.Parameters = parameters
+	op.Responses = textResponses("text/event-stream", "Each message: id the offset, event the type, data the event",
+		map[string]string{"422": "A bad offset or filter", "503": "There are too many streams"})
+	mux.describe(api, untilStop(a.stream), &op)
 }
 
 // place is the position of a stream in the log.
@@ -174,7 +172,7 @@ func (a *API) stillAllowed(r *http.Request) bool {
 	if err != nil {
 		return !errors.Is(err, errWrongToken) && !errors.Is(err, errGuessing)
 	}
-	return who.role.may(RoleRead)
+	return who.Role.Includes(auth.RoleRead)
 }
 
 // streamWriter writes server-sent events. Each method fails if the reader does not take what it writes in time.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/httpapi/auth"
 )
 
 const (
@@ -44,15 +46,15 @@ type tokens struct {
 
 // bearerOf is the cached result of a lookup.
 type bearerOf struct {
-	role Role
-	name string
+	auth.Token
+
 	told time.Time // time of the lookup
 	ask  time.Time // time of the next lookup
 }
 
-func newTokens(auth Auth) *tokens {
+func newTokens(a Auth) *tokens {
 	return &tokens{
-		auth: auth, wrong: newAddresses(1/guessEvery.Seconds(), guesses), good: make(map[[sha256.Size]byte]bearerOf),
+		auth: a, wrong: newAddresses(1/guessEvery.Seconds(), guesses), good: make(map[[sha256.Size]byte]bearerOf),
 		lane: make(chan struct{}, 1),
 	}
 }
@@ -78,7 +80,7 @@ func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, n
 			return bearerOf{}, errCrowded
 		}
 	}
-	role, name, good, err := t.auth.Lookup(ctx, secret)
+	token, good, err := t.auth.Lookup(ctx, secret)
 	switch {
 	case err != nil && ok && now.Sub(known.told) < tokenStale:
 		return known, nil
@@ -91,7 +93,7 @@ func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, n
 		}
 		return bearerOf{}, errWrongToken
 	}
-	known = bearerOf{role: role, name: name, told: now, ask: now.Add(tokenFresh)}
+	known = bearerOf{Token: token, told: now, ask: now.Add(tokenFresh)}
 	t.remember(key, known)
 	return known, nil
 }

@@ -117,7 +117,7 @@ func (r *route) matches(ev *liveness.Event) bool {
 	case r.group != "" && !liveness.Match(r.group, ev.Group):
 		return false
 	}
-	return r.device == "" || isDevice(ev.Type) && liveness.Match(r.device, ev.Subject)
+	return r.device == "" || ev.Type.OfDevice() && liveness.Match(r.device, ev.Subject)
 }
 
 // isSuppressed reports whether an event needs nobody's attention: its device is in maintenance, or the
@@ -128,15 +128,6 @@ func isSuppressed(ev *liveness.Event) bool {
 		return ev.Message != "" // of a maintenance window, which may concern the whole fleet
 	default:
 		return ev.Outage || ev.Maintenance
-	}
-}
-
-func isDevice(t liveness.Type) bool {
-	switch t {
-	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:
-		return false
-	default:
-		return true
 	}
 }
 

@@ -118,6 +118,9 @@ type Event struct {
 	handle uint32 // of the device, if there is a Record
 }
 
+// OfDevice reports whether the subject of such events is a device.
+func (t Type) OfDevice() bool { return t < SourceDeaf }
+
 // ID returns the event's identifier, which is unique for all time: SUBJECT:SEQ for a device,
 // otherwise with the kind of subject and a slash before it. A device whose id itself begins like
 // that has its kind before it, too.

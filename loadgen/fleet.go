@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -107,7 +106,8 @@ func (f *fleet) drain() {
 func (f *fleet) take(t workerMessage, stopped bool) error {
 	m := t.member
 	if t.update != nil {
-		return f.hear(m, t.update, stopped)
+		f.hear(m, t.update, stopped)
+		return nil
 	}
 	f.waiting--
 	m.gone = true
@@ -125,15 +125,12 @@ func (f *fleet) take(t workerMessage, stopped bool) error {
 	return fmt.Errorf("%s died: %w", m, reason)
 }
 
-func (f *fleet) hear(m *member, n *update, stopped bool) error {
+func (f *fleet) hear(m *member, n *update, stopped bool) {
 	if n.Done {
 		m.done, m.fault = true, n.Fault
 		_ = m.orders.Close() // so that it ends
 	}
-	stats, err := n.Stats.unpack()
-	if err != nil {
-		return err
-	}
+	stats := n.Stats
 	f.fresh.Merge(&stats.Histograms)
 	f.all.Merge(&stats.Histograms)
 	stats.Histograms = drive.Histograms{}
@@ -143,7 +140,6 @@ func (f *fleet) hear(m *member, n *update, stopped bool) error {
 	case !stats.At.IsZero():
 		m.stats = stats
 	}
-	return nil
 }
 
 // String describes a member in messages.
@@ -176,7 +172,7 @@ func (f *fleet) sum() total {
 			s.Memory += one.Memory
 		}
 	}
-	memory, cpu := usage()
+	memory, cpu := drive.Usage()
 	s.Memory += memory
 	s.CPU += cpu
 	return s
@@ -198,15 +194,4 @@ type total struct {
 	drive.Stats
 
 	workers, dead int // alive, and not
-}
-
-// newErrors returns how much the counts by cause have grown since before.
-func newErrors(now, before map[string]uint64) map[string]uint64 {
-	fresh := maps.Clone(now)
-	for cause, n := range before {
-		if fresh[cause] -= min(n, fresh[cause]); fresh[cause] == 0 {
-			delete(fresh, cause)
-		}
-	}
-	return fresh
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 	"github.com/holter-iot/holter/loadgen/score"
@@ -113,7 +115,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 
 // run follows one follower.
 func (j *judge) run(ctx context.Context, i int, f Follower, changed chan<- struct{}) {
-	err := f.Follow(ctx, score.FromNow, func(v score.Verdict) {
+	err := f.Follow(ctx, func(v score.Verdict) {
 		switch v.Kind { //nolint:exhaustive // the others are for the score alone
 		case score.Following, score.Broken:
 			j.mu.Lock()
@@ -257,15 +259,16 @@ func (j *judge) waits(now, until, ended time.Time) bool {
 		return false
 	}
 	j.scored.JudgeUntil(until)
-	return j.scored.Report().MissedOffline.Count > 0
+	return j.scored.Report().Figures[score.MissedOffline].Count > 0
 }
 
 // counts is the score so far.
 func (j *judge) counts() *report.Score {
 	r := j.scored.Report()
+	of := func(m score.Mistake) uint64 { return r.Figures[m].Count }
 	return &report.Score{
-		Right: r.Right, FalseOffline: r.FalseOffline.Count, Missed: r.MissedOffline.Count, WrongReason: r.WrongReason.Count,
-		Gaps: r.Gaps.Count, Order: r.Order.Count,
+		Right: r.Right, FalseOffline: of(score.FalseOffline), Missed: of(score.MissedOffline), WrongReason: of(score.WrongReason),
+		Gaps: of(score.Gaps), Order: of(score.Order),
 	}
 }
 
@@ -284,18 +287,10 @@ func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verd
 		failures = j.ask(ctx, unheard)
 	}
 	r := j.scored.Finish(at)
-	verdicts = &report.Verdicts{
-		From: j.from, Right: r.Right, Excused: r.Excused, Unjudged: r.Unjudged, UnjudgedDevices: r.UnjudgedDevices,
-		Mistakes: j.mistakes(&r), DetectionAllowed: report.Millis(j.limits.LatencyP99), Clocks: clocksOf(&r), NotChecked: notChecked(&r),
-		Deaf: report.Deaf{
-			Count: r.Deaf, Total: report.Millis(r.DeafFor), Longest: report.Millis(r.DeafLongest), Allowed: report.Millis(j.limits.Deaf), Still: r.StillDeaf,
-		},
-	}
-	if verdicts.Detection, err = report.DistributionOf(r.Delivery(), score.Unit); err == nil {
-		verdicts.Decided, err = report.DistributionOf(r.Detection(), score.Unit)
-	}
-	if j.used && r.Verdicts == 0 && r.NeverOnline.Count == 0 {
-		r.Verdicts = 1 // there was nothing to be said
+	r.From = j.from
+	verdicts, err = r.Final(j.limits)
+	if j.used && r.Events == 0 && r.Figures[score.NeverOnline].Count == 0 {
+		r.Events = 1 // there was nothing to be said
 	}
 	failures = append(failures, j.limits.Check(r)...)
 	for i, there := range j.there {
@@ -315,33 +310,27 @@ const (
 func (j *judge) ask(ctx context.Context, unheard []int) []string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	var next atomic.Int64
 	var mu sync.Mutex // guards the fields below
 	var first error
 	failed := 0
 	clocks := j.scored.Report().Clocks
-	var wg sync.WaitGroup
-	for range askers {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(unheard) {
-					return
-				}
-				known, err := j.known(ctx, j.plan.DeviceID(unheard[i]), clocks)
-				if known {
-					j.scored.Vouch(unheard[i])
-				}
-				if err != nil && !known {
-					mu.Lock()
-					first = cmp.Or(first, err)
-					failed++
-					mu.Unlock()
-				}
+	var all errgroup.Group
+	all.SetLimit(askers)
+	for _, n := range unheard {
+		all.Go(func() error {
+			known, err := j.known(ctx, j.plan.DeviceID(n), clocks)
+			if known {
+				j.scored.Vouch(n)
+			} else if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				first = cmp.Or(first, err)
+				failed++
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = all.Wait() // none fails
 	if failed == 0 {
 		return nil
 	}
@@ -350,38 +339,14 @@ func (j *judge) ask(ctx context.Context, unheard []int) []string {
 
 // known reports whether one of the servers holds a device to be online, and has heard it in this
 // run.
-func (j *judge) known(ctx context.Context, device string, clocks []score.Clocked) (known bool, err error) {
+func (j *judge) known(ctx context.Context, device string, clocks []report.Clock) (known bool, err error) {
 	for i, knows := range j.knows {
 		since := j.began.Add(-onItsWay)
 		if i < len(clocks) {
-			since = since.Add(clocks[i].Skew)
+			since = since.Add(time.Duration(clocks[i].Skew))
 		}
 		one, fault := knows(ctx, device, since)
 		known, err = known || one, cmp.Or(err, fault)
 	}
 	return known, err
-}
-
-// clocksOf describes the servers' clocks.
-func clocksOf(r *score.Report) []report.Clock {
-	var all []report.Clock
-	for _, c := range r.Clocks {
-		all = append(all, report.Clock{
-			From: c.URL, Measured: c.Measured && !c.Set, Set: c.Set, Skew: report.Millis(c.Skew), Error: report.Millis(c.Error),
-			Least: report.Millis(c.Least), Most: report.Millis(c.Most),
-		})
-	}
-	return all
-}
-
-// notChecked lists what could not be checked, and why.
-func notChecked(r *score.Report) []string {
-	var all []string
-	for _, url := range r.Unnumbered {
-		all = append(all, fmt.Sprintf("what %s says has no numbers: whether events are missing, out of order or late, or contradict each other", url))
-	}
-	for _, url := range r.Unreasoned {
-		all = append(all, fmt.Sprintf("what %s says has no reasons: whether they are right", url))
-	}
-	return all
 }

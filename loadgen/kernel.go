@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/holter-iot/holter/loadgen/report"
 )
@@ -94,18 +93,6 @@ func files() int {
 		return 1024
 	}
 	return int(min(uint64(limit.Max), many)) //nolint:unconvert // at most many; the type differs between systems
-}
-
-// usage returns this process's resident memory in bytes, and the time that it has computed.
-func usage() (memory uint64, cpu time.Duration) {
-	if all := (kernel{"/"}).numbers("proc/self/statm"); len(all) > 1 {
-		memory = all[1] * uint64(os.Getpagesize())
-	}
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {
-		cpu = time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-	return memory, cpu
 }
 
 // host describes the machine.

@@ -494,7 +494,7 @@ func (g *liar) device(w http.ResponseWriter, r *http.Request) {
 // follower reads the gateway's verdicts as holter loadgen does.
 func (g *liar) follower(t *testing.T) (*score.HTTP, string) {
 	t.Helper()
-	h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{g.api.URL}, Retry: 50 * time.Millisecond})
+	h, err := score.NewHTTP(score.HTTPConfig{URL: g.api.URL, Retry: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

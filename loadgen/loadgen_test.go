@@ -163,7 +163,7 @@ func somePlan(devices int, length time.Duration, targets ...string) *plan.Plan {
 // follower tells what it is given, and then waits.
 type follower func(ctx context.Context, tell func(score.Verdict)) error
 
-func (f follower) Follow(ctx context.Context, _ uint64, tell func(score.Verdict)) error {
+func (f follower) Follow(ctx context.Context, tell func(score.Verdict)) error {
 	tell(score.Verdict{URL: "test", Kind: score.Following})
 	if err := f(ctx, tell); err != nil {
 		return err
@@ -349,7 +349,7 @@ func TestRunScores(t *testing.T) {
 				URL: "test", Device: p.DeviceID(7), Kind: score.Offline, Reason: score.ReasonSilence, Seq: 2, Time: time.Now(), Seen: time.Now(),
 			})
 			return nil
-		}, score.Limits{FalseOffline: 1, Stuck: -1}, 0, nil},
+		}, score.Limits{Allowed: score.Allowed{score.FalseOffline: 1, score.Stuck: -1}}, 0, nil},
 		{"a gap", func(p *plan.Plan, tell func(score.Verdict)) error {
 			tell(score.Verdict{URL: "test", Device: p.DeviceID(7), Kind: score.Other, Seq: 3, Time: time.Now(), Seen: time.Now()})
 			return nil
@@ -420,7 +420,7 @@ func TestRunOnAServerThatWasUsed(t *testing.T) {
 			p := somePlan(50, time.Second, g.Addr().String())
 			f, err := loadgen.Run(t.Context(), loadgen.Config{Plan: p, Followers: []loadgen.Follower{{
 				URL: "test", Knows: func(context.Context, string, time.Time) (bool, error) { return true, nil },
-				Follower: followFunc(func(ctx context.Context, _ uint64, tell func(score.Verdict)) error {
+				Follower: followFunc(func(ctx context.Context, tell func(score.Verdict)) error {
 					now := time.Now()
 					tell(score.Verdict{URL: "test", Kind: score.Following, Offset: tt.offset})
 					for n := range tt.says {
@@ -442,15 +442,15 @@ func TestRunCannotFollow(t *testing.T) {
 	g := serve(t, "127.0.0.1:0", welcomeAll)
 	tests := []struct {
 		name   string
-		follow func(ctx context.Context, from uint64, tell func(score.Verdict)) error
+		follow func(ctx context.Context, tell func(score.Verdict)) error
 		text   string
 	}{
-		{"refused", func(context.Context, uint64, func(score.Verdict)) error { return errors.New("no such door") }, "no such door"},
-		{"no answer", func(ctx context.Context, _ uint64, _ func(score.Verdict)) error {
+		{"refused", func(context.Context, func(score.Verdict)) error { return errors.New("no such door") }, "no such door"},
+		{"no answer", func(ctx context.Context, _ func(score.Verdict)) error {
 			<-ctx.Done()
 			return nil
 		}, "door does not answer"},
-		{"broken", func(ctx context.Context, _ uint64, tell func(score.Verdict)) error {
+		{"broken", func(ctx context.Context, tell func(score.Verdict)) error {
 			tell(score.Verdict{Kind: score.Broken, Reason: "it creaks"})
 			<-ctx.Done()
 			return nil
@@ -467,10 +467,10 @@ func TestRunCannotFollow(t *testing.T) {
 	}
 }
 
-type followFunc func(ctx context.Context, from uint64, tell func(score.Verdict)) error
+type followFunc func(ctx context.Context, tell func(score.Verdict)) error
 
-func (f followFunc) Follow(ctx context.Context, from uint64, tell func(score.Verdict)) error {
-	return f(ctx, from, tell)
+func (f followFunc) Follow(ctx context.Context, tell func(score.Verdict)) error {
+	return f(ctx, tell)
 }
 
 // A worker that is killed is reported, the others go on, and what is said of its devices counts neither for nor against anybody.

@@ -58,7 +58,7 @@ func (r *run) cause(now time.Time) string {
 
 func (r *run) diagnose(now time.Time) []report.Hit {
 	return diagnose(evidence{
-		errors: r.total.Errors, kernel: newErrors(r.kernel.counters(), r.before), way: r.way, files: r.files,
+		errors: r.total.Errors, kernel: report.Grown(r.kernel.counters(), r.before), way: r.way, files: r.files,
 		unwelcomed: r.unwelcomed(), lateness: report.LatencyOf(r.fleet.all[drive.Lateness], time.Microsecond), protocol: r.p.Protocol,
 		backlog: r.kernel.number("proc/sys/net/core/somaxconn"), synBacklog: r.kernel.number("proc/sys/net/ipv4/tcp_max_syn_backlog"),
 		tracked: r.kernel.number("proc/sys/net/netfilter/nf_conntrack_count"), trackable: r.kernel.number("proc/sys/net/netfilter/nf_conntrack_max"),

@@ -1,11 +1,7 @@
 package loadgen
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
@@ -31,17 +27,11 @@ type job struct {
 
 // update is a worker's report.
 type update struct {
-	Stats  figures
+	Stats  drive.Stats
 	Truths []truth
 	// Fault says why the worker cannot go on. Only the last report, which has Done, may have one.
 	Fault string
 	Done  bool
-}
-
-// figures is [drive.Stats] in a form that can be sent.
-type figures struct {
-	Plain      []byte // JSON, without the histograms
-	Histograms [4][]byte
 }
 
 // truth is [plan.Truth] without times, which are large and slow to encode: instants are nanoseconds
@@ -51,48 +41,6 @@ type truth struct {
 	Kind                          plan.Kind
 	Connected                     bool
 	Cause                         string
-}
-
-func pack(s drive.Stats) (figures, error) {
-	var f figures
-	for i, h := range s.Histograms {
-		if h == nil || h.TotalCount() == 0 {
-			continue
-		}
-		text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-		if err != nil {
-			return figures{}, fmt.Errorf("loadgen: encode a histogram: %w", err)
-		}
-		f.Histograms[i] = text
-	}
-	s.Histograms = drive.Histograms{}
-	plain, err := json.Marshal(s)
-	if err != nil {
-		return figures{}, fmt.Errorf("loadgen: encode figures: %w", err)
-	}
-	f.Plain = plain
-	return f, nil
-}
-
-// unpack is the inverse of pack. Histograms that were empty are nil.
-func (f *figures) unpack() (drive.Stats, error) {
-	var s drive.Stats
-	if len(f.Plain) == 0 {
-		return s, nil
-	}
-	if err := json.Unmarshal(f.Plain, &s); err != nil {
-		return s, fmt.Errorf("loadgen: decode figures: %w", err)
-	}
-	for i, text := range f.Histograms {
-		if len(text) == 0 {
-			continue
-		}
-		var err error
-		if s.Histograms[i], err = hdrhistogram.Decode(text); err != nil {
-			return s, fmt.Errorf("loadgen: decode a histogram: %w", err)
-		}
-	}
-	return s, nil
 }
 
 func packTruths(all []plan.Truth) []truth {

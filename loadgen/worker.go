@@ -48,7 +48,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 		last.Fault = err.Error()
 	}
 	if w.drive != nil {
-		err = errors.Join(err, w.fill(&last, w.stats()))
+		w.fill(&last, w.stats())
 	}
 	err = errors.Join(err, w.encoder.Encode(last))
 	<-ended
@@ -110,11 +110,8 @@ func (w *worker) play(ctx context.Context) error {
 				continue
 			}
 			var n update
-			err := w.fill(&n, s)
-			if err == nil {
-				err = w.encoder.Encode(n)
-			}
-			if err != nil { // the other side is gone
+			w.fill(&n, s)
+			if err := w.encoder.Encode(n); err != nil { // the other side is gone
 				cancel()
 				return errors.Join(err, <-done)
 			}
@@ -131,9 +128,7 @@ func (w *worker) stats() drive.Stats {
 }
 
 // fill completes a report with figures, and with what was done up to their instant at least.
-func (w *worker) fill(n *update, s drive.Stats) error {
-	var err error
-	n.Stats, err = pack(s)
+func (w *worker) fill(n *update, s drive.Stats) {
+	n.Stats = s
 	n.Truths = packTruths(w.drive.Truths())
-	return err
 }

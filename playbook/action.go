@@ -331,7 +331,7 @@ func (n Note) check() error {
 }
 
 func (n Note) do(ctx context.Context, r *run, s *Step, _ RunStep) outcome {
-	text := expand(n.Text, r.names(s))
+	text, _ := expand(n.Text, r.names(s)) // check has rejected unknown names
 	r.engine.config.Logger.InfoContext(ctx, "playbook note", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "note", text)
 	return outcome{output: text}
 }

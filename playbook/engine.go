@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -164,7 +165,7 @@ func (e *Engine) Load(ctx context.Context) error {
 		}
 	}
 	for _, r := range outbox.Settings().Routes {
-		if name, ours := cut(r.Name); ours && (e.books[name] == nil || e.books[name].On == nil) {
+		if name, ours := strings.CutPrefix(r.Name, EndpointPrefix); ours && name != "" && (e.books[name] == nil || e.books[name].On == nil) {
 			if err := outbox.DeleteRoute(ctx, r.Name); err != nil {
 				return fmt.Errorf("delete the route of playbook %q: %w", name, err)
 			}
@@ -195,13 +196,6 @@ func (e *Engine) warn(ctx context.Context, p *Playbook) {
 			e.config.Logger.WarnContext(ctx, "a playbook step would fail now", "playbook", p.Name, "step", s.Name, "error", err)
 		}
 	}
-}
-
-func cut(name string) (playbook string, ours bool) {
-	if len(name) > len(EndpointPrefix) && name[:len(EndpointPrefix)] == EndpointPrefix {
-		return name[len(EndpointPrefix):], true
-	}
-	return "", false
 }
 
 // install creates the endpoint and the route of a playbook.

@@ -23,11 +23,11 @@ type Playbook struct {
 
 // Trigger chooses events, which must match all its fields. The zero Trigger chooses all events.
 type Trigger struct {
-	Types   []string // types of events, or patterns such as device.*; empty: all
-	Reasons []string // empty: all
-	Group   string   // pattern; empty: all
-	Device  string   // pattern; empty: all subjects
-	All     bool     // also suppressed events: of devices in maintenance, and of members of a group that has an outage
+	Types   []string `json:"types,omitempty"`   // types of events, or patterns such as device.*; empty: all
+	Reasons []string `json:"reasons,omitempty"` // empty: all
+	Group   string   `json:"group,omitempty"`   // pattern; empty: all
+	Device  string   `json:"device,omitempty"`  // pattern; empty: all subjects
+	All     bool     `json:"all,omitempty"`     // also suppressed events: of devices in maintenance, and of members of a group that has an outage
 }
 
 // Recovery says what happens to a run when its subject recovers.

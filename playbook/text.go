@@ -2,6 +2,7 @@ package playbook
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,43 +34,32 @@ func (r *run) names(s *Step) map[string]string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// knownNames returns all names.
-func knownNames() []string { return slices.Sorted(maps.Keys((&run{}).names(&Step{}))) }
-
-// expand replaces ${name} by values. Unknown names stay as they are; checkText rejects them.
-func expand(text string, names map[string]string) string {
+// expand replaces ${name} by values. It leaves unknown names as they are, and returns an error for
+// the first of them.
+func expand(text string, names map[string]string) (string, error) {
 	var out strings.Builder
+	var unknown error
 	for {
 		before, rest, found := strings.Cut(text, "${")
 		out.WriteString(before)
 		if !found {
-			return out.String()
+			return out.String(), unknown
 		}
 		name, after, closed := strings.Cut(rest, "}")
 		value, known := names[name]
-		if !closed || !known {
-			out.WriteString("${")
-			text = rest
-			continue
+		if text = after; !closed || !known {
+			value, text = "${", rest
+			unknown = cmp.Or(unknown, fmt.Errorf("${%.40s stands for nothing; want ${name}, where name is one of %s",
+				rest, strings.Join(slices.Sorted(maps.Keys(names)), ", ")))
 		}
 		out.WriteString(value)
-		text = after
 	}
 }
 
 // checkText returns an error for an unknown name in a text.
 func checkText(text string) error {
-	for {
-		_, rest, found := strings.Cut(text, "${")
-		if !found {
-			return nil
-		}
-		name, after, closed := strings.Cut(rest, "}")
-		if !closed || !slices.Contains(knownNames(), name) {
-			return fmt.Errorf("${%.40s stands for nothing; want ${name}, where name is one of %s", rest, strings.Join(knownNames(), ", "))
-		}
-		text = after
-	}
+	_, err := expand(text, (&run{}).names(&Step{}))
+	return err
 }
 
 // errNotJSON is the error of a body that is no JSON value.
@@ -132,7 +122,10 @@ func (r *run) body(s *Step, asked json.RawMessage) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(eachText(value, func(text string) string { return expand(text, names) }))
+		return json.Marshal(eachText(value, func(text string) string {
+			text, _ = expand(text, names) // the unknown names were rejected by check
+			return text
+		}))
 	}
 	all := struct {
 		Playbook string            `json:"playbook"`

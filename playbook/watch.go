@@ -3,6 +3,7 @@ package playbook
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -66,7 +67,9 @@ func (w *watcher) step(ctx context.Context) error {
 		return err
 	}
 	w.buffer = events
-	if err := w.wake(ctx, w.retried()); err != nil {
+	retried := slices.Collect(maps.Keys(w.claimed)) // they were in progress when they were to be woken
+	clear(w.claimed)
+	if err := w.wake(ctx, retried); err != nil {
 		return err
 	}
 	if err := w.recovered(ctx, events); err != nil {
@@ -82,16 +85,6 @@ func (w *watcher) step(ctx context.Context) error {
 // openAtOnce is the number of events or runs read at a time.
 const openAtOnce = 1000
 
-// retried returns the runs that were in progress when they were to be woken.
-func (w *watcher) retried() []uint64 {
-	ids := make([]uint64, 0, len(w.claimed))
-	for id := range w.claimed {
-		ids = append(ids, id)
-	}
-	clear(w.claimed)
-	return ids
-}
-
 // recovered wakes the runs whose subject events may have recovered.
 func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error {
 	subjects := make(map[string]bool)
@@ -103,11 +96,7 @@ func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error 
 	if len(subjects) == 0 {
 		return nil
 	}
-	list := make([]string, 0, len(subjects))
-	for s := range subjects {
-		list = append(list, s)
-	}
-	runs, err := w.engine.runs.Open(ctx, list)
+	runs, err := w.engine.runs.Open(ctx, slices.Collect(maps.Keys(subjects)))
 	if err != nil {
 		return err
 	}

@@ -226,10 +226,10 @@ func forget(ctx context.Context, tx sqldb.Tx, b *batch) error {
 
 func insertEvents(ctx context.Context, tx sqldb.Tx, rows []eventRow) error {
 	devices := rows
-	if slices.ContainsFunc(rows, func(r eventRow) bool { return rare(r.event.Type) }) {
+	if slices.ContainsFunc(rows, func(r eventRow) bool { return !r.event.Type.OfDevice() }) {
 		devices = nil
 		for i := range rows {
-			if !rare(rows[i].event.Type) {
+			if rows[i].event.Type.OfDevice() {
 				devices = append(devices, rows[i])
 			} else if err := insertRare(ctx, tx, &rows[i]); err != nil {
 				return err

@@ -85,16 +85,6 @@ func putDevices(ctx context.Context, tx sqldb.Tx, fresh, all []stateRow) error {
 	})
 }
 
-// rare reports whether an event is of a source or a group. Such events have more columns.
-func rare(t liveness.Type) bool {
-	switch t {
-	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:
-		return true
-	default:
-		return false
-	}
-}
-
 // appendInts appends numbers as arguments of a statement.
 func appendInts(args []any, ints []int64) []any {
 	for _, v := range ints {

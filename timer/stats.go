@@ -8,22 +8,22 @@ import (
 // Stats is a picture of an engine. Its parts are read one after the other, so sums may be off by
 // what happened meanwhile.
 type Stats struct {
-	Armed    int    // timers that are armed, or due and not yet claimed by a worker; 0 once the engine is closed
-	Hints    int    // entries in the heaps
-	Dead     int    // those of them that stand for no armed timer, or for an earlier state of one
-	Slots    int    // slots ever used: the memory in use is some 22 bytes for each
-	Retired  int    // slots taken out of service because their generations are used up
-	Sweeps   uint64 // times that a heap was rid of its dead entries
-	Fired    uint64 // expiries claimed for a callback
-	Rejected uint64 // armings refused with ErrFull
-	Panics   uint64 // callbacks that panicked
-	Queued   int    // batches in the ready queue
-	Spilled  uint64 // batches that were queued while the ready queue held Config.Queue or more
-	Refused  uint64 // times that the pool refused a task (possible with ants.WithNonblocking only); it was offered again
+	Armed    int    `json:"armed"`    // timers that are armed, or due and not yet claimed by a worker; 0 once the engine is closed
+	Hints    int    `json:"hints"`    // entries in the heaps
+	Dead     int    `json:"dead"`     // those of them that stand for no armed timer, or for an earlier state of one
+	Slots    int    `json:"slots"`    // slots ever used: the memory in use is some 22 bytes for each
+	Retired  int    `json:"retired"`  // slots taken out of service because their generations are used up
+	Sweeps   uint64 `json:"sweeps"`   // times that a heap was rid of its dead entries
+	Fired    uint64 `json:"fired"`    // expiries claimed for a callback
+	Rejected uint64 `json:"rejected"` // armings refused with ErrFull
+	Panics   uint64 `json:"panics"`   // callbacks that panicked
+	Queued   int    `json:"queued"`   // batches in the ready queue
+	Spilled  uint64 `json:"spilled"`  // batches that were queued while the ready queue held Config.Queue or more
+	Refused  uint64 `json:"refused"`  // times that the pool refused a task (possible with ants.WithNonblocking only); it was offered again
 
 	// Lateness counts the expiries by how long after its deadline the engine found a timer due,
 	// callbacks not counted.
-	Lateness Lateness
+	Lateness Lateness `json:"-"`
 }
 
 const latenessBuckets = 32

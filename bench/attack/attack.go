@@ -9,7 +9,9 @@
 package attack
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,13 +22,13 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/score"
 )
 
 // errHurt is returned when an established device was judged or cut off, or the server died.
@@ -50,12 +52,9 @@ type bench struct {
 	scale   float64       // factor of the rates and numbers of connections
 
 	results []*result
-	proxied *proxied
 }
 
-// scaled returns a number of the attacks as it is to be played.
-func (b *bench) scaled(n int) int { return scaled(n, b.scale) }
-
+// scaled returns a rate or a number of connections as it is to be played.
 func scaled(n int, scale float64) int { return max(int(float64(n)*scale), 1) }
 
 // Command returns the benchmark.
@@ -94,15 +93,13 @@ func (b *bench) run(ctx context.Context, r *run.Run) error {
 	if err := errors.Join(b.attack(ctx), ctx.Err()); err != nil {
 		return err
 	}
-	if b.Wanted("haproxy", "") {
-		if err := b.behindHAProxy(ctx); err != nil {
-			return fmt.Errorf("haproxy: %w", err)
-		}
+	if err := b.behindHAProxy(ctx); err != nil {
+		return fmt.Errorf("%s: %w", haproxy, err)
 	}
 	if err := b.Publish(ctx, "Under attack", "attack", b.report()); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(b.results, func(r *result) bool { return !r.good() }) || b.proxied != nil && !b.proxied.good() {
+	if slices.ContainsFunc(b.results, func(r *result) bool { return !r.good() }) {
 		return errHurt
 	}
 	return nil
@@ -111,20 +108,21 @@ func (b *bench) run(ctx context.Context, r *run.Run) error {
 // result is what one attack did.
 type result struct {
 	way
+	measured.Usage // of the server
 
-	outcome         outcome
-	length          time.Duration
-	memory, most    int // bytes in RAM, before and at most
-	cpu             float64
-	before, during  *hdrhistogram.Histogram // round trips of the established devices
-	refused         []string
-	offline, cut    int // established devices judged, and closed
-	alive, answered bool
-	stall           time.Duration // of the machine, at worst
+	outcome        outcome
+	memory, most   int                     // bytes in RAM, before and at most
+	before, during *hdrhistogram.Histogram // round trips of the established devices
+	refused        []string
+	offline, cut   int // established devices judged, and closed
+	unanswered     int // their heartbeats that were not answered within 10 s
+	missed         int // verdicts on devices that were ended, and other mistakes in these
+	alive          bool
+	stall          time.Duration // of the machine, at worst
 }
 
 // good reports whether only the attacker was hurt.
-func (r *result) good() bool { return r.alive && r.answered && r.offline == 0 && r.cut == 0 }
+func (r *result) good() bool { return r.alive && r.offline+r.cut+r.unanswered+r.missed == 0 }
 
 // worse returns by what factor the round trips grew.
 func (r *result) worse() float64 {
@@ -140,28 +138,24 @@ func (b *bench) attack(ctx context.Context) (err error) {
 	if err := cores.Pin(cores.Driver); err != nil {
 		return err
 	}
-	s, err := b.start(ctx, b.devices+b.scaled(places))
+	s, err := b.start(ctx, b.devices+scaled(places, b.scale))
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	devices, stop, err := play(ctx, &plan.Plan{
-		Targets: []string{s.Line}, Devices: b.devices, ID: prefix, Token: token, Timeout: timeout, Interval: interval,
+	d, err := play(ctx, s, &plan.Plan{
+		Targets: []string{s.listeners["line"]}, Devices: b.devices, ID: prefix, Token: token, Timeout: timeout, Interval: interval,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
-	t := trial{bench: b, server: s, devices: devices}
+	defer func() { err = errors.Join(err, d.stop()) }()
 	for _, w := range wanted {
-		r, err := t.attack(ctx, w)
-		if err != nil {
+		b.Progress("%s", w.name)
+		r := &result{way: w}
+		if err := b.measure(ctx, s, d, r, func(ctx context.Context) error { return b.play(ctx, s, r) }); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		b.results = append(b.results, r)
-		b.Progress("%-12s %d done, %d failed; RTT p99 %d µs, before %d µs; %.0f MB, before %.0f MB; %.0f %% CPU; %d offline, %d cut, alive %v; refused: %s",
-			w.name, r.outcome.Done, r.outcome.Failed, r.during.ValueAtQuantile(99), r.before.ValueAtQuantile(99),
-			float64(r.most)/1e6, float64(r.memory)/1e6, 100*r.cpu, r.offline, r.cut, r.alive, strings.Join(r.refused, ", "))
 		if !r.alive {
 			return nil // the report says so
 		}
@@ -169,142 +163,104 @@ func (b *bench) attack(ctx context.Context) (err error) {
 	return nil
 }
 
-// trial is a server with its established devices.
-type trial struct {
-	*bench
-
-	server  *server
-	devices *drive.Drive
-	events  uint64 // the last one that was looked at
-}
-
-// attack measures a quiet time, and then an attack.
-func (t *trial) attack(ctx context.Context, w way) (*result, error) {
-	r := &result{way: w}
-	_ = t.devices.Stats() // begins new histograms
-	if err := run.Wait(ctx, t.rest); err != nil {
-		return nil, err
+// measure measures a quiet time, and then what play does.
+func (b *bench) measure(ctx context.Context, s *server, d *devices, r *result, play func(context.Context) error) error {
+	b.results = append(b.results, r)
+	_ = d.Stats() // begins new histograms
+	if err := run.Wait(ctx, b.rest); err != nil {
+		return err
 	}
-	begin := t.devices.Stats()
-	r.before = begin.Histograms[drive.RTT]
-	counted, err := t.server.counters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if r.memory, err = measured.Resident(t.server.PID()); err != nil {
-		return nil, err
-	}
-	used, err := cores.CPUTime(t.server.PID())
-	if err != nil {
-		return nil, err
-	}
-	at := time.Now()
-	if r.stall, err = cores.Witness(func() error { return t.play(ctx, r) }); err != nil {
-		return nil, err
-	}
-	r.length, r.alive = time.Since(at), t.server.Err() == nil
-	if end, err := cores.CPUTime(t.server.PID()); err == nil {
-		r.cpu = (end - used).Seconds() / r.length.Seconds()
-	}
-	stats := t.devices.Stats()
-	r.during, r.cut = stats.Histograms[drive.RTT], int(stats.Lost-begin.Lost)
-	t.judge(ctx, r, counted)
-	return r, nil
-}
-
-// play makes a process of its own attack, and watches the server's memory.
-func (t *trial) play(ctx context.Context, r *result) error {
-	ctx, cancel := context.WithTimeout(ctx, t.Length+20*time.Second)
-	defer cancel()
-	args, err := order{t.server.target, r.name, t.Length, t.scale}.args(t.Name())
+	before, judged := d.Stats(), d.judge()
+	counted, err := s.counters(ctx)
 	if err != nil {
 		return err
 	}
-	done := make(chan error, 1) // room for the end of the attacker
-	go func() { done <- measured.Call(ctx, measured.Behind, &r.outcome, args...) }()
+	var played error
+	r.Usage, err = measured.During(func() error {
+		r.stall, played = cores.Witness(func() error { return r.watch(s.PID(), func() error { return play(ctx) }) })
+		return played
+	}, s.PID())
+	if played != nil {
+		return played
+	}
+	during := d.Stats()
+	r.before, r.during, r.cut = before.Histograms[drive.RTT], during.Histograms[drive.RTT], int(during.Lost-before.Lost)
+	r.unanswered = int(during.Errors[drive.CauseUnanswered] - before.Errors[drive.CauseUnanswered])
+	r.offline = int(d.judge().Figures[score.FalseOffline].Count - judged.Figures[score.FalseOffline].Count)
+	after, silent := s.counters(ctx)
+	r.alive = errors.Join(err, silent, s.Err()) == nil
+	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "pace_factor", "duplicate_ids", "tls_handshakes", "tls_resumed"}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if n := after[name] - counted[name]; n > 0 && !slices.Contains(plain, name) {
+			r.refused = append(r.refused, fmt.Sprintf("%s %.0f", name, n))
+		}
+	}
+	return nil
+}
+
+// watch watches the memory of a process until play returns.
+func (r *result) watch(pid int, play func() error) (err error) {
+	done := make(chan error, 1) // room for the end of play
+	go func() { done <- play() }()
 	sample := time.NewTicker(100 * time.Millisecond)
 	defer sample.Stop()
-	for r.most = r.memory; ; {
+	for {
+		n, _ := measured.Resident(pid) // none, if it ended
+		r.memory, r.most = cmp.Or(r.memory, n), max(r.most, n)
 		select {
 		case err := <-done:
 			return err
 		case <-sample.C:
-			if n, err := measured.Resident(t.server.PID()); err == nil {
-				r.most = max(r.most, n)
-			}
 		}
 	}
 }
 
-// judge finds out what became of the established devices, and what was refused.
-func (t *trial) judge(ctx context.Context, r *result, before map[string]float64) {
-	for {
-		page, next, err := api.EventsAfter(ctx, t.server.client, t.server.api(), t.events)
-		if err != nil {
-			return // it does not answer
-		}
-		t.events = next
-		for i := range page {
-			if page[i].Type == api.TypeOffline && strings.HasPrefix(page[i].Device, "dev-") {
-				r.offline++
-			}
-		}
-		if len(page) == 0 {
-			break
-		}
-	}
-	after, err := t.server.counters(ctx)
+// play makes a process of its own attack.
+func (b *bench) play(ctx context.Context, s *server, r *result) error {
+	ctx, cancel := context.WithTimeout(ctx, b.Length+20*time.Second)
+	defer cancel()
+	text, err := json.Marshal(order{r.name, s.listeners[r.listener], b.Length, b.scale})
 	if err != nil {
-		return
+		return err
 	}
-	r.answered = true
-	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "pace_factor", "duplicate_ids", "tls_handshakes", "tls_resumed"}
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if n := after[name] - before[name]; n > 0 && !slices.Contains(plain, name) {
-			r.refused = append(r.refused, fmt.Sprintf("%s %.0f", name, n))
-		}
-	}
+	return measured.Call(ctx, measured.Behind, &r.outcome, b.Name(), string(text))
 }
 
-// report returns all tables.
+// report returns the table of attacks.
 func (b *bench) report() string {
-	return b.reportAttacks() + b.proxied.report()
-}
-
-func (b *bench) reportAttacks() string {
 	results := make(map[string][]*result)
 	var rows []string
+	good, calm := true, true
 	for _, r := range b.results {
 		row := r.name + ": " + r.text
 		rows = append(rows, row)
 		results[row] = []*result{r}
+		good, calm = good && r.good(), calm && r.worse() <= wantWorse
 	}
 	text := func(title string, of func(*result) string) figures.Column[*result] {
 		return figures.Text(title, func(_ string, rs []*result) string { return of(rs[0]) })
 	}
-	count := func(title string, of func(*result) int) figures.Column[*result] { return figures.Count(title, of) }
 	p99 := func(h *hdrhistogram.Histogram) float64 { return float64(h.ValueAtQuantile(99)) / 1000 }
 	table := figures.Table("attack", rows, results,
-		figures.Col("done/s", 0, func(r *result) float64 { return float64(r.outcome.Done) / r.length.Seconds() }),
-		figures.Col("failed/s", 0, func(r *result) float64 { return float64(r.outcome.Failed) / r.length.Seconds() }),
+		figures.Col("done/s", 0, func(r *result) float64 { return float64(r.outcome.Done) / r.Elapsed.Seconds() }),
+		figures.Col("failed/s", 0, func(r *result) float64 { return float64(r.outcome.Failed) / r.Elapsed.Seconds() }),
 		text("memory, MB before → most", func(r *result) string {
 			return fmt.Sprintf("%.0f → %.0f", float64(r.memory)/1e6, float64(r.most)/1e6)
 		}),
-		figures.Col("CPU, % of a core", 0, func(r *result) float64 { return 100 * r.cpu }),
+		figures.Col("CPU, % of a core", 0, func(r *result) float64 { return 100 * r.Share }),
 		text("RTT p99, ms before → during", func(r *result) string { return fmt.Sprintf("%.2f → %.2f", p99(r.before), p99(r.during)) }),
 		figures.Col("×", 1, (*result).worse),
 		text("refused", func(r *result) string { return strings.Join(r.refused, ", ") }),
-		count("false offline", func(r *result) int { return r.offline }), count("cut off", func(r *result) int { return r.cut }),
-		text("alive", func(r *result) string { return map[bool]string{true: "yes", false: "**no**"}[r.alive && r.answered] }),
+		figures.Count("false offline", func(r *result) int { return r.offline }), figures.Count("missed", func(r *result) int { return r.missed }),
+		figures.Count("cut off", func(r *result) int { return r.cut }), figures.Count("unanswered", func(r *result) int { return r.unanswered }),
+		text("alive", func(r *result) string { return map[bool]string{true: "yes", false: "**no**"}[r.alive] }),
 		figures.Time("machine stalled, ms", 0, time.Millisecond, func(r *result) time.Duration { return r.stall }))
 	if table == "" {
 		return ""
 	}
-	all := !slices.ContainsFunc(b.results, func(r *result) bool { return !r.good() })
-	calm := !slices.ContainsFunc(b.results, func(r *result) bool { return r.worse() > wantWorse })
 	return fmt.Sprintf("`holter serve` on one core; %s established devices that beat every %v with a timeout of %v, and the attacker, a process of a lower "+
 		"priority, share the other one: round trips hold what they do to each other, too. Each attack goes on for %v after %v of rest, which is \"before\"; rates "+
-		"and numbers × %g. \"Done\" and \"failed\" are the attacker's connections, or writes. What was refused are the gateway's own counters.\n\n%s\n"+
-		"Targets: none judged, none cut off, server alive: %s; RTT p99 at most doubled in each: %s.\n",
-		figures.Grouped(b.devices), interval, timeout, b.Length, b.rest, b.scale, table, figures.Met(all), figures.Met(calm))
+		"and numbers × %g. \"Done\" and \"failed\" are the attacker's connections, or writes. What was refused are the gateway's own counters. Behind HAProxy the devices beat three times in their timeout, of %v at most.\n\n%s\n"+
+		"Targets: none judged falsely, no verdict missed, none cut off, all heartbeats answered, server alive: %s; RTT p99 at most doubled in each: %s.\n",
+		figures.Grouped(b.devices), interval, timeout, b.Length, b.rest, b.scale, proxiedTimeout, table, figures.Met(good), figures.Met(calm))
 }

@@ -30,7 +30,7 @@ func TestQuick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| flood: ", "refused_full ", "unauthorized ", "none cut off, server alive: met"} {
+	for _, want := range []string{"| flood: ", "refused_full ", "unauthorized ", "all heartbeats answered, server alive: met"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestGood(t *testing.T) {
-	r := result{alive: true, answered: true}
+	r := result{alive: true}
 	if !r.good() {
 		t.Error("nothing happened, and it is not good")
 	}

@@ -5,48 +5,54 @@ package attack
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/netip"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/run"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/bench/internal/fleet"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/score"
 )
 
-const (
-	// perSource is how many devices share a source address: ports of one address become hard to find beyond half of the kernel's range.
-	perSource = 8000
-	// connectWithin is how long the devices may take to connect.
-	connectWithin = time.Minute
-)
+// patience is how late a verdict may come.
+const patience = 3 * time.Second
 
-// play connects the devices of a plan, whose missing fields it fills, and makes them beat until stop is called, which returns the error of
-// drive.Run. A device whose connection is lost comes back.
-func play(ctx context.Context, p *plan.Plan) (d *drive.Drive, stop func() error, err error) {
-	for i := range (p.Devices + perSource - 1) / perSource {
-		p.Sources = append(p.Sources, netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)}))
+// devices are honest ones, whose verdicts are judged.
+type devices struct {
+	*drive.Drive
+
+	scored *score.Score
+	stop   func() error
+}
+
+// play connects the devices of a plan and makes them beat until stop is called.
+func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
+	fleet.Fill(p)
+	scored, err := score.New(p, score.Options{Slack: patience})
+	if err != nil {
+		return nil, err
 	}
-	p.Phases = []plan.Phase{{Length: 24 * time.Hour}}
-	p.Fill()
-	if d, err = drive.New(drive.Config{Plan: p, Journal: true}); err != nil {
-		return nil, nil, err
+	follower, err := score.NewHTTP(score.HTTPConfig{URL: s.API, Oldest: true})
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1) // room for its end
-	go func() { ended <- d.Run(ctx) }()
-	stop = func() error { cancel(); return <-ended }
-	for limit := time.Now().Add(connectWithin); ; {
-		s := d.Stats()
-		if s.Welcomed == p.Devices {
-			d.Begin(time.Now())
-			return d, stop, nil
-		}
-		if time.Now().After(limit) {
-			err = fmt.Errorf("%d of %d devices are connected after %v; %v", s.Welcomed, p.Devices, connectWithin, s.Errors)
-		}
-		if err = errors.Join(err, run.Wait(ctx, 20*time.Millisecond)); err != nil {
-			return nil, nil, errors.Join(err, stop())
-		}
+	var followed errgroup.Group
+	followed.Go(func() error { return follower.Follow(ctx, scored.Verdict) })
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: p})
+	if err != nil {
+		cancel()
+		return nil, errors.Join(err, followed.Wait())
 	}
+	return &devices{d, scored, func() error { cancel(); return errors.Join(stop(), followed.Wait()) }}, nil
+}
+
+// judge judges what has happened.
+func (d *devices) judge() score.Report {
+	now := time.Now()
+	for _, t := range d.Truths() {
+		d.scored.Add(t)
+	}
+	return d.scored.Finish(now)
 }

@@ -3,20 +3,16 @@
 package attack
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
+	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/internal/serve"
@@ -26,210 +22,97 @@ import (
 )
 
 const (
-	proxiedDevices = 19_000
+	haproxy        = "haproxy"
+	proxiedDevices = 19_000           // with 20,000 files for a process, and two for each connection, an HAProxy has 9,900 at most
 	proxiedTimeout = 15 * time.Second // at most
-	ended          = 500              // that are reset, and as many that fall silent
-	patience       = 3 * time.Second  // with verdicts
+	ended          = 1000             // of them are reset or fall silent
 )
 
-// proxied is what became of devices behind HAProxy.
-type proxied struct {
-	version              string
-	timeout              time.Duration
-	devices, behind      int // all, and those behind one process
-	connected, answered  int // devices that were granted, and those whose heartbeats were answered
-	due, judged          int // verdicts on devices that were ended one by one
-	faults               string
-	killed, judgedKilled int // devices behind the process that was killed, and verdicts on them in time
-	reasons              map[string]int
-}
-
-func (c *proxied) good() bool {
-	return c.connected == c.devices && c.answered == c.devices && c.due == c.judged && c.faults == "" && c.killed == c.judgedKilled
-}
-
-// report returns the table; nil has none.
-func (c *proxied) report() string {
-	if c == nil {
-		return ""
-	}
-	text := fmt.Sprintf("\n### Behind HAProxy\n\n%s devices by way of two processes of %s with PROXY headers of version 2: with 20,000 files for a process, and two for each "+
-		"connection, one process of HAProxy has %s at most. They beat every %v with a timeout of %v.\n\n", figures.Grouped(c.devices), c.version, figures.Grouped(9900),
-		c.interval(), c.timeout)
-	text += "| | |\n|---|--:|\n"
-	row := func(name, format string, args ...any) {
-		text += "| " + name + " | " + fmt.Sprintf(format, args...) + " |\n"
-	}
-	row("connected and granted", "%d of %d", c.connected, c.devices)
-	row("heartbeats answered", "%d of %d", c.answered, c.devices)
-	row("verdicts on devices that were reset or fell silent", "%d of %d", c.judged, c.due)
-	row(fmt.Sprintf("verdicts within %v after one HAProxy was killed", closeGrace+patience), "%d of %d, %d of them because the connection was closed",
-		c.judgedKilled, c.killed, c.reasons[api.ReasonClosed])
-	text += fmt.Sprintf("\nTarget: all, and no fault: %s.\n", figures.Met(c.good()))
-	if c.faults != "" {
-		text += "\n```\n" + c.faults + "```\n"
-	}
-	return text
-}
-
-// interval is that of heartbeats.
-func (c *proxied) interval() time.Duration { return c.timeout / 3 }
-
-// proxy is a running HAProxy.
-type proxy struct {
-	cmd  *exec.Cmd
-	addr string
-	out  bytes.Buffer // complete once it has ended
-}
-
-// startProxy starts an HAProxy that forwards connections from an address of its own.
-func startProxy(ctx context.Context, dir, from, to string) (*proxy, error) {
+// startProxy starts an HAProxy that forwards connections from an address of its own, and returns where it listens.
+func (b *bench) startProxy(ctx context.Context, from, to string) (*serve.Server, string, error) {
 	ports, err := serve.FreePorts(ctx, 1)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	p := &proxy{addr: ports[0]}
-	file := filepath.Join(dir, "haproxy-"+from+".cfg")
+	file := filepath.Join(b.Dir, "haproxy-"+from)
 	text := fmt.Sprintf("global\n  maxconn 9700\n  nbthread 1\ndefaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n"+
-		"listen devices\n  bind %s backlog 4096\n  maxconn 9700\n  source %s\n  server holter %s send-proxy-v2\n", p.addr, from, to)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return nil, err
+		"listen devices\n  bind %s backlog 4096\n  maxconn 9700\n  source %s\n  server holter %s send-proxy-v2\n", ports[0], from, to)
+	if err := os.WriteFile(file+".cfg", []byte(text), 0o600); err != nil {
+		return nil, "", err
 	}
-	p.cmd = exec.CommandContext(ctx, "haproxy", "-db", "-f", file)
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	return p, p.cmd.Start()
-}
-
-// kill kills it and waits. It may be called more than once.
-func (p *proxy) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // it was killed
+	p, err := serve.Program(ctx, serve.Options{Program: haproxy, Args: []string{"-db", "-f", file + ".cfg"}, Log: file + ".log"}, ports[0])
+	return p, ports[0], err
 }
 
 // behindHAProxy connects devices by way of two HAProxy processes, ends some of them, and then one of the processes. Without HAProxy it
 // does nothing.
-func (b *bench) behindHAProxy(ctx context.Context) error {
-	version, err := exec.CommandContext(ctx, "haproxy", "-v").Output()
+func (b *bench) behindHAProxy(ctx context.Context) (err error) {
+	if !b.Wanted(haproxy, "") {
+		return nil
+	}
+	version, err := exec.CommandContext(ctx, haproxy, "-v").Output()
 	if err != nil {
 		b.Progress("haproxy is left out: %v", err)
 		return nil
 	}
-	c := &proxied{behind: b.scaled(proxiedDevices) / 2, timeout: min(proxiedTimeout, max(b.Length, 3*time.Second))}
-	b.proxied = c
-	c.devices = 2 * c.behind
-	c.version = strings.Join(strings.Fields(string(version))[:3], " ")
-	s, err := b.start(ctx, c.devices+100)
+	b.Note(strings.Join(strings.Fields(string(version))[:3], " "))
+	limit := min(proxiedTimeout, max(b.Length, 3*time.Second))
+	p := &plan.Plan{
+		Devices: 2 * scaled(proxiedDevices/2, b.scale), ID: "behind-%05d", Token: token, Timeout: limit, Interval: limit / 3, Grace: closeGrace, Ramp: 4000,
+		Backoff: time.Hour, BackoffMax: time.Hour, // no device comes back
+	}
+	s, err := b.start(ctx, p.Devices+100)
 	if err != nil {
 		return err
 	}
 	defer s.Stop()
-	var proxies []*proxy
-	var targets []string
-	for i := range 2 {
-		p, err := startProxy(ctx, b.Dir, fmt.Sprintf("127.0.2.%d", 1+i), s.Proxied)
+	var second *serve.Server
+	for _, from := range []string{"127.0.2.1", "127.0.2.2"} {
+		proxy, at, err := b.startProxy(ctx, from, s.listeners["proxied"])
 		if err != nil {
 			return err
 		}
-		defer p.kill()
-		proxies, targets = append(proxies, p), append(targets, p.addr)
+		defer proxy.Stop()
+		p.Targets, second = append(p.Targets, at), proxy
 	}
-	if err := run.Wait(ctx, time.Second); err != nil { // HAProxy has to listen
+	d, err := play(ctx, s, p)
+	if err != nil {
 		return err
 	}
-	devices := &plan.Plan{
-		Targets: targets, Devices: c.devices, ID: "behind-%05d", Token: token, Timeout: c.timeout, Interval: c.interval(), Grace: closeGrace, Ramp: 4000,
-		Backoff: time.Hour, BackoffMax: time.Hour, // no device comes back
-	}
-	return c.play(ctx, s, devices, proxies)
+	defer func() { err = errors.Join(err, d.stop()) }()
+	return b.endHalf(ctx, s, d, second, p)
 }
 
-// end resets the connections of some devices, and silences the other ones that are to be judged.
-func (c *proxied) end(d *drive.Drive, some int, at time.Duration) error {
-	for i := range c.due {
-		o := drive.Order{Device: i, Step: plan.Step{At: at, Kind: plan.Reset}}
-		if i >= some {
-			o.Kind = plan.Silent
-		}
-		if err := d.Order(o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// play connects the devices, ends some, checks the verdicts, and kills the second HAProxy then.
-func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxies []*proxy) (err error) {
-	judged := *devices // of its own: verdicts come while the devices' plan is being completed
-	judged.Fill()
-	scored, err := score.New(&judged, score.Options{Slack: patience})
-	if err != nil {
+// endHalf ends some devices one by one, and then all of the second half with their HAProxy.
+func (b *bench) endHalf(ctx context.Context, s *server, d *devices, second *serve.Server, p *plan.Plan) error {
+	half := p.Devices / 2
+	due := min(ended, half/2)
+	r := &result{way: way{name: haproxy, text: fmt.Sprintf("%s devices by way of two processes with PROXY headers; %s of them are reset or fall silent, "+
+		"and then the %s behind one process lose it", figures.Grouped(p.Devices), figures.Grouped(due), figures.Grouped(half))}}
+	if err := b.measure(ctx, s, d, r, func(ctx context.Context) error { return d.end(ctx, due, p.Timeout+patience) }); err != nil {
 		return err
 	}
-	follower, err := score.NewHTTP(score.HTTPConfig{URLs: []string{s.api()}})
-	if err != nil {
-		return err
+	before := d.judge()
+	for _, mistake := range (score.Limits{}).Check(before) {
+		b.Progress("haproxy: %s", mistake)
+		r.missed++
 	}
-	following, unfollow := context.WithCancel(ctx)
-	var followed errgroup.Group
-	followed.Go(func() error { return follower.Follow(following, 0, scored.Verdict) })
-	defer func() { unfollow(); err = errors.Join(err, followed.Wait()) }()
-	d, stop, err := play(ctx, devices)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	begin := time.Now()
-	if err := run.Wait(ctx, 2*c.interval()); err != nil {
-		return err
-	}
-	c.connected = d.Stats().Welcomed
-	for _, j := range d.Journals() {
-		if slices.ContainsFunc(j.Signs, func(s drive.Sign) bool { return s.Granted == 0 && s.Answered != 0 }) {
-			c.answered++
-		}
-	}
-	some := min(ended, c.behind/4)
-	c.due = 2 * some
-	if err := c.end(d, some, time.Since(begin)); err != nil {
-		return err
-	}
-	if err := run.Wait(ctx, c.timeout+patience); err != nil {
-		return err
-	}
-	c.judge(scored, d)
-	proxies[1].kill()
-	c.killed = c.behind
+	_ = syscall.Kill(second.PID(), syscall.SIGKILL)
 	if err := run.Wait(ctx, closeGrace+patience); err != nil {
 		return err
 	}
-	events, err := api.Events(ctx, s.client, s.api())
-	if err != nil {
-		return err
-	}
-	c.reasons = make(map[string]int)
-	for i := range events {
-		e := &events[i]
-		if n, ok := devices.Number(e.Device); ok && n >= c.behind && e.Type == api.TypeOffline {
-			c.judgedKilled++
-			c.reasons[e.Reason]++
-		}
-	}
+	after := d.judge() // a device may have sent a heartbeat to a process that was gone, which makes its verdict look false
+	r.missed += due + half - int(after.Right+after.Figures[score.FalseOffline].Count)
 	return nil
 }
 
-// judge checks the verdicts so far against what was done to the devices.
-func (c *proxied) judge(scored *score.Score, d *drive.Drive) {
-	until := time.Now()
-	losts := 0
-	for _, t := range d.Truths() {
-		scored.Add(t)
-		if t.Kind == plan.Lost {
-			losts++
+// end resets some devices, silences as many, and waits.
+func (d *devices) end(ctx context.Context, n int, wait time.Duration) error {
+	for i := range n {
+		kind := []plan.Kind{plan.Reset, plan.Silent}[i%2]
+		if err := d.Order(drive.Order{Device: i, Step: plan.Step{Kind: kind}}); err != nil {
+			return err
 		}
 	}
-	r := scored.Finish(until)
-	c.judged = int(r.Right)
-	if failures := (score.Limits{}).Check(r); len(failures) > 0 || losts > 0 {
-		c.faults = fmt.Sprintf("%d connections were lost\n%s\n", losts, strings.Join(failures, "\n"))
-	}
+	return run.Wait(ctx, wait)
 }

@@ -3,15 +3,15 @@
 package attack
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/cores"
@@ -22,22 +22,13 @@ import (
 const (
 	token      = "the-right-token"
 	closeGrace = 2 * time.Second
-	handshake  = 5 * time.Second // for a hello
 )
-
-// target is where a server listens.
-type target struct {
-	Line, TLS, Certified, UDP, Proxied, HTTP string
-}
-
-func (t *target) api() string { return "http://" + t.HTTP }
 
 // server is a running holter serve.
 type server struct {
 	*serve.Server
-	target
 
-	client *http.Client
+	listeners map[string]string // addresses by name
 }
 
 // start starts holter serve with room for so many connections.
@@ -50,73 +41,59 @@ func (b *bench) start(ctx context.Context, connections int) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := serve.FreePorts(ctx, 6)
+	at, err := serve.FreePorts(ctx, 5)
 	if err != nil {
 		return nil, err
-	}
-	s := &server{
-		target: target{Line: ports[0], TLS: ports[1], Certified: ports[2], UDP: ports[3], Proxied: ports[4], HTTP: ports[5]},
-		client: &http.Client{Timeout: 10 * time.Second},
 	}
 	cert, key, err := selfsigned.Write(dir)
 	if err != nil {
 		return nil, err
 	}
 	config := filepath.Join(dir, "holter.yaml")
-	if err := os.WriteFile(config, []byte(s.yaml(cert, key, connections)), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, settings, at[0], at[1], at[2], at[3], at[4], cert, key, token, closeGrace, connections), 0o600); err != nil {
 		return nil, err
 	}
-	s.Server, err = serve.Holter(ctx, serve.Options{
+	s, err := serve.Holter(ctx, serve.Options{
 		Program: program, Log: filepath.Join(dir, "holter.log"),
 		Args:    []string{"serve", "--config", config, "--data", filepath.Join(dir, "data"), "--mqtt", "off"},
 		StartOn: func(start func() error) error { return cores.StartOn(cores.Measured, start) },
 	})
-	return s, err
+	return &server{s, map[string]string{"line": at[0], "tls": at[1], "certified": at[2], "udp": at[3], "proxied": at[4]}}, err
 }
 
-func (s *server) yaml(cert, key string, connections int) string {
-	return fmt.Sprintf(`listen:
-  - line://%s
-  - {address: "tls+line://%s", tls: {cert: %[7]s, key: %[8]s}}
-  - {address: "tls+line://%[3]s", tls: {cert: %[7]s, key: %[8]s, client_ca: %[7]s}}
+const settings = `listen:
+  - line://%[1]s
+  - {address: "tls+line://%[2]s", tls: {cert: %[6]s, key: %[7]s}}
+  - {address: "tls+line://%[3]s", tls: {cert: %[6]s, key: %[7]s, client_ca: %[6]s}}
   - udp+line://%[4]s
   - {address: "line://%[5]s", proxies: [127.0.0.0/8]}
-http: %[6]s
-token: %[9]s
-policy: {close_grace: %[10]v}
-gateway: {max_connections: %[11]d, handshake_timeout: %[12]v}
+http: 127.0.0.1:0
+token: %[8]s
+policy: {close_grace: %[9]v}
+gateway: {max_connections: %[10]d, handshake_timeout: 5s}
 log: {format: json}
-`, s.Line, s.TLS, s.Certified, s.UDP, s.Proxied, s.HTTP, cert, key, token, closeGrace, connections, handshake)
-}
+`
 
 // counters reads what the gateway counts, and adds up what has different labels.
 func (s *server) counters(ctx context.Context) (map[string]float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.api()+"/metrics", nil)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.API+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := s.client.Do(req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(resp.Status)
+	text, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
+		return nil, errors.Join(errors.New(resp.Status), err)
 	}
 	all := make(map[string]float64)
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		name, ok := strings.CutPrefix(lines.Text(), "holter_gateway_")
-		if !ok {
-			continue
-		}
-		fields := strings.Fields(name)
-		value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-		if err != nil {
-			return nil, err
-		}
-		name, _, _ = strings.Cut(fields[0], "{")
-		all[strings.TrimSuffix(name, "_total")] += value
+	for _, m := range regexp.MustCompile(`(?m)^holter_gateway_(\w+?)(?:_total)?(?:{.*})? (\S+)$`).FindAllStringSubmatch(string(text), -1) {
+		value, _ := strconv.ParseFloat(m[2], 64) // of Prometheus's format
+		all[m[1]] += value
 	}
-	return all, lines.Err()
+	return all, nil
 }

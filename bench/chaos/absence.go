@@ -2,9 +2,10 @@ package chaos
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -82,23 +83,23 @@ func (j *judge) absence(a *absence) {
 		j.Bound++
 	}
 	online, late := false, time.Duration(0)
-	var last *api.Event
+	var last *cloudevent.Event
 	for i := range j.events {
 		e := &j.events[i]
-		if e.Type != api.TypeOnline && e.Type != api.TypeOffline {
+		if e.Type != typeOnline && e.Type != typeOffline {
 			continue
 		}
 		t := j.history.when(e.Time)
 		if t <= due {
-			online, last = e.Type == api.TypeOnline, e
+			online, last = e.Type == typeOnline, e
 			continue
 		}
-		if e.Type == api.TypeOnline && t < a.end {
-			j.violation(WrongState, e.Offset, "online at %s, but it fell silent (%v) at %s until %s; %s",
-				clock(t), a.action, clock(a.from), clock(a.end), j.context(t))
+		if e.Type == typeOnline && t < a.end {
+			j.violation(WrongState, e.Data.Offset, t, "online at %s, but it fell silent (%v) at %s until %s",
+				clock(t), a.action, clock(a.from), clock(a.end))
 			return
 		}
-		if online && late == 0 && e.Type == api.TypeOffline && t < a.end {
+		if online && late == 0 && e.Type == typeOffline && t < a.end {
 			late = t
 		}
 	}
@@ -113,7 +114,7 @@ func (j *judge) absence(a *absence) {
 	if bound < seen && (late == 0 || late > bound) {
 		kind, due = Unjudged, bound
 	}
-	j.violation(kind, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
+	j.violation(kind, last.Data.Offset, due, "%v at %s, to be offline by %s, and %s", a.action, clock(a.from), clock(due), told)
 }
 
 // final checks the state in the end.
@@ -121,36 +122,35 @@ func (j *judge) final(away []absence) {
 	if len(j.device.Signs) == 0 {
 		return // the server does not know it
 	}
-	want := api.TypeOnline
+	want := "online"
 	if n := len(away); n > 0 && away[n-1].end == never {
-		want = api.TypeOffline
+		want = "offline"
 		if j.deadline(&away[n-1]) > j.evidence.Until {
 			return
 		}
 	}
-	logged, seq := "", uint64(0)
+	logged, seq := "unknown", uint64(0)
 	for i := range j.events {
 		e := &j.events[i]
-		if e.Type == api.TypeOnline || e.Type == api.TypeOffline {
-			logged = e.Type
+		if e.Type == typeOnline || e.Type == typeOffline {
+			logged = strings.TrimPrefix(e.Type, ofDevice)
 		}
-		seq = max(seq, e.Seq)
+		seq = max(seq, e.Data.Seq)
 	}
-	shown := j.evidence.States[j.device.ID]
+	shown, known := j.evidence.States[j.device.ID]
 	if logged != want {
-		j.violation(WrongState, 0, "%s by its events, want %s; %s", cmp.Or(logged, "unknown"), want, j.context(j.evidence.Until))
+		j.violation(WrongState, 0, j.evidence.Until, "%s by its events, want %s", logged, want)
 	}
 	if shown.State != want {
-		j.violation(WrongState, 0, "%s (%s) by the API, want %s; %s", cmp.Or(shown.State, "unknown"), shown.Reason, want, j.context(j.evidence.Until))
+		j.violation(WrongState, 0, j.evidence.Until, "%s (%s) by the API, want %s", cmp.Or(shown.State, "unknown"), shown.Reason, want)
 	}
-	if shown.State != "" && shown.Timeout != j.device.TTL {
-		j.violation(WrongState, 0, "has a timeout of %v by the API, and announced one of %v", shown.Timeout, j.device.TTL)
+	if ttl := j.device.TTL; known && shown.Timeout != float64(ttl.Milliseconds()) {
+		j.violation(WrongState, 0, j.evidence.Until, "has a timeout of %vms by the API, and announced one of %v", shown.Timeout, ttl)
 	}
-	if i := j.answered(j.evidence.Until); i >= 0 && shown.State != "" && shown.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
-		j.violation(AnswerLost, 0, "heard last at %s by the API, but the heartbeat at %s was answered; %s",
-			clock(j.history.when(shown.LastSeen)), clock(j.sign(i)), j.context(j.evidence.Until))
+	if known {
+		j.forgotten(0, j.evidence.Until, shown.LastSeen)
 	}
 	if shown.Seq != seq {
-		j.violation(SequenceGap, 0, "its latest event has number %d, the API says %d", seq, shown.Seq)
+		j.violation(SequenceGap, 0, j.evidence.Until, "its latest event has number %d, the API says %d", seq, shown.Seq)
 	}
 }

@@ -1,25 +1,22 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
-	"os"
-	"os/exec"
 	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // smallConfig is a run of less than a minute in which each kind of fault has its turn, by its seed.
 func smallConfig() Config {
-	return Config{
-		Devices: 300, For: 45 * time.Second, Seed: 45,
-		Rules: Rules{TTLs: []time.Duration{2 * time.Second, 4 * time.Second, 18 * time.Second}, Epsilon: 4 * time.Second},
-	}
+	c := defaults()
+	c.Devices, c.For, c.Seed = 300, 45*time.Second, 45
+	c.Rules = Rules{TTLs: []time.Duration{2 * time.Second, 4 * time.Second, 18 * time.Second}, Epsilon: 4 * time.Second}
+	return c
 }
 
 // buildHolter builds the program, with the race detector if this test has it, and returns its path.
@@ -46,9 +43,9 @@ func TestChaos(t *testing.T) {
 	t.Run("all faults", func(t *testing.T) {
 		t.Parallel()
 		report := runChaos(t, holter, smallConfig())
-		if report.Starts < 2 || report.Bound == 0 || report.Writes == 0 {
+		if report.Starts < 2 || report.Bound == 0 || len(report.Evidence.Writes) == 0 {
 			t.Errorf("%d processes of the server, %d verdicts due whatever happened, %d writes: something was not proved",
-				report.Starts, report.Bound, report.Writes)
+				report.Starts, report.Bound, len(report.Evidence.Writes))
 		}
 		testTampered(t, report.Evidence)
 	})
@@ -67,14 +64,8 @@ func TestChaos(t *testing.T) {
 // runChaos runs the program as the configuration says, and checks that no promise was broken.
 func runChaos(t *testing.T, holter string, cfg Config) *Report {
 	t.Helper()
-	cfg.Dir, cfg.Log = t.TempDir(), t.Output()
-	cfg.Command = func(ctx context.Context, args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, holter, args...)
-		cmd.Env = append(os.Environ(), "HOLTER_MQTT=off")
-		cmd.Dir = cfg.Dir
-		return cmd
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(cfg.For, time.Minute)+3*time.Minute)
+	cfg.Program, cfg.Dir, cfg.Log = holter, t.TempDir(), t.Output()
+	ctx, cancel := context.WithTimeout(t.Context(), cfg.For+3*time.Minute)
 	defer cancel()
 	report, err := Run(ctx, cfg)
 	if err != nil {
@@ -94,9 +85,9 @@ func runChaos(t *testing.T, holter string, cfg Config) *Report {
 func testTampered(t *testing.T, e *Evidence) {
 	t.Helper()
 	verdict := func(reason string) int {
-		return slices.IndexFunc(e.Events, func(e api.Event) bool { return e.Type == api.TypeOffline && e.Reason == reason })
+		return slices.IndexFunc(e.Events, func(e cloudevent.Event) bool { return e.Type == typeOffline && e.Data.Reason == reason })
 	}
-	if verdict(api.ReasonSilence) < 0 || len(e.Events) < 10 || len(e.Writes) == 0 {
+	if verdict(reasonSilence) < 0 || len(e.Events) < 10 || len(e.Writes) == 0 {
 		t.Error("there is no verdict for silence, or no write, to tamper with")
 		return
 	}
@@ -106,12 +97,12 @@ func testTampered(t *testing.T, e *Evidence) {
 		want   ViolationKind
 	}{
 		{"a verdict is taken out", func(e *Evidence) {
-			i := verdict(api.ReasonSilence)
+			i := verdict(reasonSilence)
 			e.Events = slices.Delete(e.Events, i, i+1)
 		}, LostEvent},
 		{"verdicts come earlier", func(e *Evidence) {
 			for i := range e.Events {
-				if e.Events[i].Reason == api.ReasonSilence {
+				if e.Events[i].Data.Reason == reasonSilence {
 					e.Events[i].Time = e.Events[i].Time.Add(-e.Rules.TTLs[0] / 2)
 				}
 			}
@@ -123,16 +114,16 @@ func testTampered(t *testing.T, e *Evidence) {
 			}
 		}, FalseOffline},
 		{"the dead are never judged", func(e *Evidence) {
-			e.Events = slices.DeleteFunc(e.Events, func(e api.Event) bool { return e.Reason == api.ReasonSilence })
+			e.Events = slices.DeleteFunc(e.Events, func(e cloudevent.Event) bool { return e.Data.Reason == reasonSilence })
 		}, Unjudged},
 		{"a verdict knows of no recent heartbeat", func(e *Evidence) {
-			i := verdict(api.ReasonSilence)
-			e.Events[i].LastSeen = e.Events[i].LastSeen.Add(-5 * time.Second)
+			i := verdict(reasonSilence)
+			e.Events[i].Data.LastSeen = e.Events[i].Data.LastSeen.Add(-5 * time.Second)
 		}, AnswerLost},
 		{"a device was never written to", func(e *Evidence) {
-			e.Writes[0].Found = &Found{} // deleted is not deleted, all else was never written
+			e.Writes[0].Found = &State{} // deleted is not deleted, all else was never written
 		}, AnswerLost},
-		{"a state was shown that never was", func(e *Evidence) { e.Shown = map[string]bool{e.Events[0].Device + ":1000": true} }, AnswerLost},
+		{"a state was shown that never was", func(e *Evidence) { e.Shown = map[string]bool{e.Events[0].Subject + ":1000": true} }, AnswerLost},
 		{"devices are judged that fell silent long after", func(e *Evidence) {
 			for i := range e.Devices {
 				e.Devices[i].Steps = nil

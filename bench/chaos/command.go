@@ -37,9 +37,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,91 +47,97 @@ import (
 
 var errViolated = errors.New("promises were broken")
 
-// options are the command line.
-type options struct {
-	Config
+// The databases.
+const (
+	// SQLite is the default, in the data directory.
+	SQLite = "sqlite"
+	// Postgres and MariaDB are a server that is started for the run, and is stopped and killed.
+	Postgres = "postgres"
+	MariaDB  = "mariadb"
+)
 
-	ttls string
+// Config describes a run.
+type Config struct {
+	Program  string        // the path of holter
+	Dir      string        // for data and logs; it must be there
+	Database string        // SQLite, Postgres or MariaDB
+	Devices  int           // the size of the fleet
+	For      time.Duration // how long faults go on; up to a minute follows in which the last verdicts come
+	Seed     uint64        // what the faults of server and devices follow from
+	Faults   []FaultKind   // those that may be injected, if the database and the rights of this process allow them
+	Rules    Rules
+	Log      io.Writer // gets a line for each fault
+}
+
+// defaults is the configuration of a run without flags.
+func defaults() Config {
+	return Config{
+		Database: SQLite, Devices: 3000, For: 5 * time.Minute, Seed: 1, Faults: AllFaults(), Log: io.Discard,
+		Rules: Rules{TTLs: []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}, Epsilon: 2 * time.Second},
+	}
+}
+
+// check returns what is wrong with a configuration.
+func (c *Config) check() error {
+	var errs []error
+	bad := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("chaos: "+format, args...))
+		}
+	}
+	bad(len(c.Faults) == 0, "-only: no fault matches")
+	bad(len(c.Rules.TTLs) == 0, "-ttl: want one timeout or more")
+	bad(c.Devices < len(c.Rules.TTLs), "-devices is %d, want %d or more", c.Devices, len(c.Rules.TTLs))
+	bad(c.For <= 0, "-for is %v, want more than 0", c.For)
+	known := []string{SQLite, Postgres, MariaDB}
+	bad(!slices.Contains(known, c.Database), "-database is %q, want %s", c.Database, strings.Join(known, ", "))
+	bad(c.Rules.Epsilon <= 0, "-epsilon is %v, want more than 0", c.Rules.Epsilon)
+	for _, ttl := range c.Rules.TTLs {
+		bad(ttl < time.Second, "-ttl has %v, want 1s or more", ttl)
+	}
+	return errors.Join(errs...)
 }
 
 // Command returns the benchmark.
 func Command() run.Command {
-	o := &options{Config: Config{For: 5 * time.Minute, Devices: 3000, Seed: 1, Database: SQLite}}
+	c := defaults()
 	return run.Command{
 		Name: "chaos", Help: "holter serve is killed, stopped, starved and restarted, and every verdict is checked",
-		Names: "the faults\n" + strings.Join(faultNames(), ", "),
+		Names: strings.Trim(fmt.Sprint(AllFaults()), "[]"),
 		Flags: func(flags *flag.FlagSet) {
-			flags.DurationVar(&o.For, "for", o.For, "how long faults go on; up to a minute follows in which the server recovers")
-			flags.IntVar(&o.Devices, "devices", o.Devices, "devices")
-			flags.Uint64Var(&o.Seed, "seed", o.Seed, "what all faults follow from")
-			flags.StringVar(&o.Database, "database", o.Database, "sqlite; postgres or mariadb, a server that is started for this and is stopped and killed, too;\n"+
-				"or the `URL` of an empty database, to whose server nothing is done")
-			flags.StringVar(&o.ttls, "ttl", "", "timeouts that devices announce, with commas between (default 10s,20s,30s)")
-			flags.DurationVar(&o.Rules.Epsilon, "epsilon", 0, "how late the server may be (default 2s)")
-			flags.IntVar(&o.DiskSize, "disk", 0, "size of the disk that is filled, in `MiB` (default 128)")
+			flags.DurationVar(&c.For, "for", c.For, "how long faults go on; up to a minute follows in which the server recovers")
+			flags.IntVar(&c.Devices, "devices", c.Devices, "devices")
+			flags.Uint64Var(&c.Seed, "seed", c.Seed, "what all faults follow from")
+			flags.StringVar(&c.Database, "database", c.Database, "sqlite; postgres or mariadb, a server that is started for this and is stopped and killed, too")
+			flags.Func("ttl", "timeouts that devices announce, with commas between (default 10s,20s,30s)", c.Rules.set)
+			flags.DurationVar(&c.Rules.Epsilon, "epsilon", c.Rules.Epsilon, "how late the server may be")
 		},
-		Quick: func() { o.For, o.Devices, o.ttls = 20*time.Second, 100, "2s,4s" },
-		Run:   func(ctx context.Context, r *run.Run) error { return o.run(ctx, r) },
+		Quick: func() {
+			c.For, c.Devices, c.Rules.TTLs = 20*time.Second, 100, []time.Duration{2 * time.Second, 4 * time.Second}
+		},
+		Run: func(ctx context.Context, r *run.Run) (err error) {
+			c.Faults = slices.DeleteFunc(AllFaults(), func(kind FaultKind) bool { return !r.Wanted(string(kind), "") })
+			c.Dir, c.Log = r.Dir, r.Log
+			if c.Program, err = r.Holter(ctx); err != nil {
+				return err
+			}
+			report, err := Run(ctx, c)
+			if err != nil {
+				r.Keep = true
+				return err
+			}
+			return publish(ctx, r, report)
+		},
 	}
 }
 
-func (o *options) run(ctx context.Context, r *run.Run) (err error) {
-	for word := range strings.FieldsFuncSeq(o.ttls, func(r rune) bool { return r == ',' || r == ' ' }) {
-		ttl, err := time.ParseDuration(word)
-		if err != nil {
-			return fmt.Errorf("-ttl: %w", err)
-		}
-		o.Rules.TTLs = append(o.Rules.TTLs, ttl)
-	}
-	for _, kind := range AllFaults() {
-		if r.Wanted(string(kind), "") {
-			o.Faults = append(o.Faults, kind)
-		}
-	}
-	switch len(o.Faults) {
-	case 0:
-		return errors.New("-only: no fault matches")
-	case len(AllFaults()):
-		o.Faults = nil // all that this machine and this database allow
-	}
-	holter, err := r.Holter(ctx)
-	if err != nil {
-		return err
-	}
-	o.Dir = filepath.Join(r.Dir, "run")
-	if err := os.Mkdir(o.Dir, 0o700); err != nil {
-		return err
-	}
-	o.Log = r.Log
-	o.Command = func(ctx context.Context, args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, holter, args...)
-		cmd.Dir = o.Dir
-		return cmd
-	}
-	report, err := Run(ctx, o.Config)
-	if err != nil {
-		r.Keep = true
-		return err
-	}
-	return o.finish(ctx, r, report)
-}
-
-// finish publishes the report. Its error says whether a promise was broken; the log then has the
+// publish publishes the report. Its error says whether a promise was broken; the log then has the
 // details.
-func (o *options) finish(ctx context.Context, r *run.Run, report *Report) error {
-	name, _, _ := strings.Cut(report.Database, ":")
-	err := r.Publish(ctx, "Chaos: "+name, "chaos "+name, report.Markdown())
+func publish(ctx context.Context, r *run.Run, report *Report) error {
+	err := r.Publish(ctx, "Chaos: "+report.Config.Database, "chaos "+report.Config.Database, report.Markdown())
 	if err == nil && !report.Clean() {
 		r.Keep = true
 		err = errors.Join(fmt.Errorf("%w: %d violations", errViolated, len(report.Violations)), report.WriteText(r.Log))
 	}
 	return err
-}
-
-func faultNames() []string {
-	var all []string
-	for _, kind := range AllFaults() {
-		all = append(all, string(kind))
-	}
-	return all
 }

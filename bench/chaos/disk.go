@@ -1,5 +1,3 @@
-//go:build linux
-
 package chaos
 
 import (
@@ -17,8 +15,8 @@ type disk struct{ dir string }
 const ballast = "ballast"
 
 // mountDisk mounts a disk at a directory. It needs the right to mount.
-func mountDisk(dir string, megabytes int) (*disk, error) {
-	err := unix.Mount("holter-chaos", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%dm,mode=700", megabytes))
+func mountDisk(dir string) (*disk, error) {
+	err := unix.Mount("holter-chaos", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=128m,mode=700")
 	if err != nil {
 		return nil, os.NewSyscallError("mount", err)
 	}
@@ -27,10 +25,7 @@ func mountDisk(dir string, megabytes int) (*disk, error) {
 
 // fill writes a file until nothing more fits.
 func (d *disk) fill() error {
-	f, err := os.OpenFile(filepath.Join(d.dir, ballast), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("fill the disk: %w", err)
-	}
+	f, err := os.Create(filepath.Join(d.dir, ballast))
 	for size := 1 << 20; size > 0 && err == nil; {
 		if _, err = f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
 			size, err = size/2, nil

@@ -1,16 +1,10 @@
-//go:build linux
-
 package chaos
 
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
-
-	"github.com/holter-iot/holter/bench/internal/api"
-	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 // await waits until each device's state is right, or must be, and some devices were silent for so
@@ -23,7 +17,10 @@ func (r *trial) await(ctx context.Context) (*Evidence, error) {
 		return nil, err
 	}
 	for {
-		e.History, e.Until, e.Devices = r.server.snapshot(), r.server.now(), r.truth()
+		e.History, e.Until, e.Devices = r.server.snapshot(), r.server.now(), nil
+		for _, f := range r.fleets {
+			e.Devices = append(e.Devices, f.devices()...)
+		}
 		err := r.read(ctx, e)
 		over := r.server.now() > last
 		if err == nil {
@@ -52,52 +49,24 @@ func (r *trial) patience() time.Duration {
 }
 
 // read completes the evidence with the states and the log, both as of the same event, and with what
-// the follower and the reader have.
-func (r *trial) read(ctx context.Context, e *Evidence) error {
-	r.reader.mu.Lock()
-	e.Shown = maps.Clone(r.reader.shown) // before the log
-	r.reader.mu.Unlock()
+// the readers have.
+func (r *trial) read(ctx context.Context, e *Evidence) (err error) {
+	e.Shown = r.readers.shownSoFar() // before the log
 	for range 10 {
-		events, err := api.Events(ctx, r.server.client, r.server.api)
+		if e.Events, err = wholeLog(ctx, r.server.api); err != nil {
+			return err
+		}
+		if e.States, err = states(ctx, r.server.api); err != nil {
+			return err
+		}
+		more, _, err := pageAfter(ctx, r.server.api, latest(e.Events))
 		if err != nil {
 			return err
 		}
-		if e.States, err = states(ctx, r.server.client, r.server.api); err != nil {
-			return err
-		}
-		more, _, err := api.EventsAfter(ctx, r.server.client, r.server.api, latest(events))
-		if err != nil {
-			return err
-		}
-		if e.Events = events; len(more) == 0 {
-			return r.readReaders(ctx, e)
+		if len(more) == 0 {
+			e.Writes = r.writer.done
+			return r.readers.complete(ctx, e)
 		}
 	}
 	return errors.New("the log does not come to rest")
-}
-
-// readReaders takes what the follower and the reader have, once the follower has had time to come
-// to the end.
-func (r *trial) readReaders(ctx context.Context, e *Evidence) error {
-	for limit := time.Now().Add(2 * readWithin); r.follower.reached() < latest(e.Events) && time.Now().Before(limit); {
-		if err := run.Wait(ctx, pollEvery); err != nil {
-			return err
-		}
-	}
-	r.follower.mu.Lock()
-	defer r.follower.mu.Unlock()
-	r.reader.mu.Lock()
-	defer r.reader.mu.Unlock()
-	e.Followed, e.Seen, e.Missed = clipped(r.follower.events, e), clipped(r.reader.events, e), r.follower.missed
-	e.Writes = r.writer.done
-	return r.follower.err
-}
-
-// clipped leaves out events after the log was read.
-func clipped(list []api.Event, e *Evidence) []api.Event {
-	n := len(list)
-	for n > 0 && list[n-1].Offset > latest(e.Events) && e.History.when(list[n-1].Time) > e.Until {
-		n--
-	}
-	return list[:n:n]
 }

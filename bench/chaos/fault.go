@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -12,73 +11,66 @@ import (
 type FaultKind string
 
 const (
-	// Kill kills the server with SIGKILL, and starts it again after Down.
-	Kill FaultKind = "kill"
-	// Stop stops the server with SIGSTOP, and continues it after Length.
-	Stop FaultKind = "stop"
-	// Term ends the server with SIGTERM, and starts it again after Down.
-	Term FaultKind = "term"
-	// Loop kills the server after each of its Uptimes of 3 to 30 s, and starts it again at once.
-	Loop FaultKind = "loop"
-	// Stalls stops the server after each of its Uptimes, for Length, which is 0.9 to 3 s.
-	Stalls FaultKind = "stalls"
-	// Quota leaves the server Share percent of a core, for Length.
-	Quota FaultKind = "quota"
-	// Beat is Kill within 0.3 s of heartbeats of devices that then fall silent.
-	Beat FaultKind = "beat+kill"
-	// Write is Kill as soon as the server has answered writes of operators and devices. The faults
-	// below that kill the server check writes, too.
-	Write FaultKind = "write+kill"
-	// Disk fills the disk for Length.
-	Disk FaultKind = "disk"
-	// DiskKill fills the disk for Length, and kills the server in the middle, which starts again
-	// after Down, often on a full disk.
-	DiskKill FaultKind = "disk+kill"
-	// Freeze stops the database's processes with SIGSTOP for Length.
-	Freeze FaultKind = "db stop"
-	// FreezeKill does that, and kills the server in the middle.
-	FreezeKill FaultKind = "db stop+kill"
-	// Crash kills the database's processes with SIGKILL, and starts the database again after
-	// Length.
-	Crash FaultKind = "db kill"
-	// CrashKill does that, and kills the server in the middle.
-	CrashKill FaultKind = "db+kill"
-	// Files deletes or truncates the files of the database. It is injected once, at the end:
-	// nothing is left of the log.
-	Files FaultKind = "files"
+	Kill       FaultKind = "kill"         // SIGKILL, and a start after Down
+	Stop       FaultKind = "stop"         // SIGSTOP, and SIGCONT after Length
+	Term       FaultKind = "term"         // SIGTERM, and a start after Down
+	Loop       FaultKind = "loop"         // Kill again and again, each time 3 to 30 s after the server was ready
+	Stalls     FaultKind = "stalls"       // Stop for 0.9 to 3 s again and again, 1 to 9 s apart
+	Quota      FaultKind = "quota"        // Share percent of a core, for Length
+	Beat       FaultKind = "beat+kill"    // Kill within 0.3 s of heartbeats of devices that then fall silent
+	Write      FaultKind = "write+kill"   // Kill as soon as the server has answered writes of operators and devices
+	Disk       FaultKind = "disk"         // the disk is full for Length
+	DiskKill   FaultKind = "disk+kill"    // Disk, with Write in the middle; the disk is often full at the start, too
+	Freeze     FaultKind = "db stop"      // SIGSTOP for the database's processes, for Length
+	FreezeKill FaultKind = "db stop+kill" // Freeze, with Write in the middle
+	Crash      FaultKind = "db kill"      // SIGKILL for the database's processes, which start again after Length
+	CrashKill  FaultKind = "db+kill"      // Crash, with Write in the middle
+	Files      FaultKind = "files"        // the database is deleted or truncated; once, at the end: the log is gone
 )
+
+// AllFaults are all kinds of faults.
+func AllFaults() []FaultKind {
+	return []FaultKind{
+		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
+		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
+	}
+}
+
+// possible returns the kinds of faults that can be injected at any time: Files comes at the end.
+func (c *Config) possible(disk bool) []FaultKind {
+	return slices.DeleteFunc(slices.Clone(c.Faults), func(kind FaultKind) bool {
+		switch kind {
+		case Disk, DiskKill:
+			return !disk
+		case Freeze, FreezeKill, Crash, CrashKill:
+			return c.Database == SQLite
+		default:
+			return kind == Files
+		}
+	})
+}
 
 // Fault is a fault that is to be injected.
 type Fault struct {
-	Kind    FaultKind
-	Wait    time.Duration // from the end of the one before
-	Length  time.Duration
-	Down    time.Duration
-	Uptimes []time.Duration
-	Share   int
-}
-
-// restarts reports whether the server is away for Down.
-func (f *Fault) restarts() bool {
-	return f.Kind == Kill || f.Kind == Term || f.Kind == Beat || f.Kind == Write || f.kills()
+	Kind   FaultKind
+	Wait   time.Duration // from the end of the one before
+	Length time.Duration
+	Down   time.Duration
+	Share  int
 }
 
 // String describes the fault in one line.
 func (f Fault) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s after %v", f.Kind, f.Wait)
-	if f.Length > 0 {
-		fmt.Fprintf(&b, ", for %v", f.Length)
+	text := fmt.Sprintf("%s after %v", f.Kind, f.Wait)
+	add := func(there bool, format string, what any) {
+		if there {
+			text += fmt.Sprintf(format, what)
+		}
 	}
-	if f.Share > 0 {
-		fmt.Fprintf(&b, ", %d %% of a core", f.Share)
-	}
-	if f.Uptimes != nil {
-		fmt.Fprintf(&b, ", up for %v", f.Uptimes)
-	} else if f.restarts() {
-		fmt.Fprintf(&b, ", down %v", f.Down)
-	}
-	return b.String()
+	add(f.Length > 0, ", for %v", f.Length)
+	add(f.Share > 0, ", %d %% of a core", f.Share)
+	add(f.Down > 0, ", down %v", f.Down)
+	return text
 }
 
 // kills reports whether the server is killed in the middle of the fault.
@@ -89,16 +81,12 @@ func (f *Fault) kills() bool {
 // writes reports whether it kills the server after answered writes.
 func (f Fault) writes() bool { return f.Kind == Write || f.kills() }
 
-// span is how long the fault takes, at least.
-func (f *Fault) span() time.Duration {
-	span := f.Wait + max(f.Length, f.Length/2+f.Down)
-	for _, uptime := range f.Uptimes {
-		span += uptime
+// span is how long the faults take, at least.
+func span(faults []Fault) (sum time.Duration) {
+	for _, f := range faults {
+		sum += f.Wait + max(f.Length, f.Length/2+f.Down)
 	}
-	if f.Kind == Stalls {
-		span += f.Length * time.Duration(len(f.Uptimes)-1)
-	}
-	return span
+	return sum
 }
 
 // Plan returns faults of the given kinds that fill a time. It depends on the seed alone. Each kind
@@ -108,15 +96,13 @@ func Plan(seed uint64, kinds []FaultKind, length time.Duration, r *Rules) []Faul
 	p := planner{chance: rand.New(rand.NewPCG(seed, 2)), ttl: slices.Min(r.TTLs)}
 	p.longest = (length - p.ttl) / time.Duration(max(1, min(5, len(kinds))))
 	var plan []Fault
-	left, before := length, -1
-	for len(plan) > before {
+	for before := -1; len(plan) > before; {
 		before = len(plan)
 		deck := slices.Clone(kinds)
 		p.chance.Shuffle(len(deck), func(i, k int) { deck[i], deck[k] = deck[k], deck[i] })
 		for _, kind := range deck {
-			if f := p.fault(kind); f.span() < left {
-				left -= f.span()
-				plan = append(plan, f)
+			if more := p.faults(kind); span(plan)+span(more) < length {
+				plan = append(plan, more...)
 			}
 		}
 	}
@@ -134,7 +120,8 @@ func (p *planner) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(p.chance.Int64N(int64(max(most-least, 0))+1))).Round(time.Millisecond)
 }
 
-func (p *planner) fault(kind FaultKind) Fault {
+// faults returns a fault of a kind, or several of a kind that comes again and again.
+func (p *planner) faults(kind FaultKind) []Fault {
 	f := Fault{Kind: kind, Wait: p.between(p.ttl/8, p.ttl/2)}
 	switch kind {
 	case Kill, Term, Beat, Write:
@@ -142,10 +129,10 @@ func (p *planner) fault(kind FaultKind) Fault {
 	case Stop:
 		f.Length = min(p.between(0, 3*p.ttl), p.longest)
 	case Loop:
-		f.Uptimes = p.uptimes(3*time.Second, p.between(4*time.Second, 30*time.Second), 0)
+		return p.again(f, 3*time.Second, p.between(4*time.Second, 30*time.Second))
 	case Stalls:
 		f.Length = p.between(900*time.Millisecond, 3*time.Second)
-		f.Uptimes = p.uptimes(time.Second, 9*time.Second, f.Length)
+		return p.again(f, time.Second, 9*time.Second)
 	case Quota:
 		f.Length, f.Share = min(p.between(p.ttl/2, 3*p.ttl), p.longest), 10+p.chance.IntN(21)
 	case Disk, Freeze, Crash:
@@ -155,19 +142,17 @@ func (p *planner) fault(kind FaultKind) Fault {
 		f.Down = min(p.down(), p.longest/2)
 	case Files, Starved:
 	}
-	return f
+	return []Fault{f}
 }
 
-// uptimes returns two uptimes or more. With the breaks between them they take about as long as a
-// fault may take, if two fit into that.
-func (p *planner) uptimes(least, most, pause time.Duration) []time.Duration {
-	var uptimes []time.Duration
-	for left := p.longest; ; {
-		uptime := p.between(least, max(least, min(most, p.longest/3)))
-		if left -= uptime + pause; left < 0 && len(uptimes) > 1 {
-			return uptimes
+// again repeats a fault twice or more, after waits of two lengths and what lies between. Together
+// they take about as long as a fault may take, if two fit into that.
+func (p *planner) again(f Fault, least, most time.Duration) (list []Fault) {
+	for left := p.longest; ; list = append(list, f) {
+		f.Wait = p.between(least, max(least, min(most, p.longest/3)))
+		if left -= f.Wait + f.Length; left < 0 && len(list) > 1 {
+			return list
 		}
-		uptimes = append(uptimes, uptime)
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build linux
-
 package chaos
 
 import (
@@ -35,22 +33,17 @@ func (r *trial) files(ctx context.Context, e *Evidence) error {
 		r.server.violation(WrongState, "ready still %v after its database was destroyed", noticedWithin)
 	}
 	r.writer.write(ctx)
-	r.writer.made = slices.DeleteFunc(r.writer.made, func(w *Written) bool { return w.Kind == httpHeartbeat || w.Kind == ping })
-	r.server.kill()
-	if err := r.server.start(ctx); err != nil {
+	r.writer.made = slices.DeleteFunc(r.writer.made, func(w Written) bool { return w.Kind == httpHeartbeat || w.Kind == ping })
+	if err := r.kill(ctx, 0); err != nil {
 		return err
 	}
-	var err error
-	select {
-	case <-r.server.process.ready:
+	err := r.server.awaitReady(ctx)
+	switch {
+	case err == nil:
 		err = r.writer.look(ctx)
-	case <-r.server.process.ended:
-		r.note("after its database was destroyed, the server does not start: %v", r.server.process.err)
-		r.writer.lose()
-	case <-time.After(readyPatience):
-		err = errors.New("after its database was destroyed, the server neither starts nor ends")
-	case <-ctx.Done():
-		err = ctx.Err()
+	case errors.Is(err, errEnded):
+		r.note("after its database was destroyed, the server does not start: %v", r.server.err)
+		r.writer.done, err = append(r.writer.done, r.writer.made...), nil // nothing is left of it
 	}
 	e.Writes = r.writer.done
 	return err

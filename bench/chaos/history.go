@@ -13,19 +13,10 @@ import (
 type BreakKind string
 
 const (
-	// Start is the time before the first process.
-	Start BreakKind = "start"
-	// Stopped is a SIGSTOP, ended by SIGCONT.
-	Stopped BreakKind = "stop"
-	// Killed is a SIGKILL, ended by a restart.
-	Killed BreakKind = "kill"
-	// Ended is a SIGTERM, ended by a restart.
-	Ended BreakKind = "term"
-	// Died is an unexpected end, ended by a restart.
-	Died BreakKind = "died"
-	// Claimed is a break that the server reports and that was not caused here. It excuses no
-	// verdict.
-	Claimed BreakKind = "claimed"
+	Start   BreakKind = "start" // the time before the first process
+	Stopped BreakKind = "stop"  // SIGSTOP, ended by SIGCONT
+	Killed  BreakKind = "kill"  // SIGKILL, ended by a restart
+	Ended   BreakKind = "term"  // SIGTERM, ended by a restart
 )
 
 const (
@@ -48,7 +39,7 @@ type Break struct {
 }
 
 // Restart reports whether a new process followed.
-func (b *Break) Restart() bool { return b.Kind != Stopped && b.Kind != Claimed }
+func (b *Break) Restart() bool { return b.Kind != Stopped }
 
 // Starved is a Trouble in which this program could not run, so the server perhaps could not,
 // either.
@@ -78,8 +69,7 @@ func (h *History) when(t time.Time) time.Duration { return h.at(t.UnixNano()) }
 // listenedAtMost is the most that the listening clock can have advanced between two instants.
 func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
 	listened := max(to-from, 0)
-	for i := range h.Breaks {
-		b := &h.Breaks[i]
+	for _, b := range h.Breaks {
 		deaf := min(to, b.Ending) - max(from, b.Began)
 		if b.Kind == Stopped {
 			deaf -= maxGap // that much counts as listening
@@ -93,8 +83,7 @@ func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
 // false if there was none at that instant.
 func (h *History) process(t time.Duration) (int, bool) {
 	found := -1
-	for i := range h.Breaks {
-		b := &h.Breaks[i]
+	for i, b := range h.Breaks {
 		if !b.Restart() {
 			continue
 		}
@@ -118,8 +107,7 @@ type outage struct {
 // outages returns breaks and troubles in order of time.
 func (h *History) outages() []outage {
 	var list []outage
-	for i := range h.Breaks {
-		b := &h.Breaks[i]
+	for _, b := range h.Breaks {
 		list = append(list, outage{from: b.Asked, to: b.Over, restart: b.Restart()})
 	}
 	for _, t := range h.Troubles {

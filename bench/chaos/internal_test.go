@@ -1,5 +1,3 @@
-//go:build linux
-
 package chaos
 
 import (
@@ -19,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 func TestMain(m *testing.M) {
@@ -27,46 +26,54 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"))
 }
 
-func TestStat(t *testing.T) {
-	for text, want := range map[string]byte{"42 (a b) c) T 17 42 0 0": 'T', "42 (a) S x": 'S', "": 'X', "42 (a)": 'X'} {
-		if state := stateOf([]byte(text)); state != want {
-			t.Errorf("stateOf(%q) = %c, want %c", text, state, want)
-		}
-	}
-}
-
-func TestStandsStill(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sleep", "60")
+// child starts a process that does nothing.
+func child(t *testing.T) *server {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Skipf("there is no sleep here: %v", err)
 	}
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	if standsStill(cmd.Process.Pid) {
-		t.Error("a process that runs stands still")
-	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	for !standsStill(cmd.Process.Pid) {
-		if err := run.Wait(ctx, time.Millisecond); err != nil {
-			t.Fatal("a process that was stopped never stands still")
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return &server{process: &process{Process: cmd.Process}, history: History{Origin: time.Now()}}
+}
+
+// A process stands still when it was stopped, or is gone.
+func TestAwaitStopped(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		s, stopped := child(t), make(chan struct{})
+		go func() { awaitStopped(s.Pid); close(stopped) }()
+		select {
+		case <-stopped:
+			t.Error("a process that runs stands still")
+		case <-time.After(50 * time.Millisecond):
 		}
+		if err := s.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		<-stopped
 	}
 }
 
-func TestPorts(t *testing.T) {
-	ports, err := freePorts(t.Context(), 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[int]bool{}
-	for _, p := range ports {
-		if p < firstPort || p >= lastPort || seen[p] {
-			t.Errorf("freePorts() = %v", ports)
+// A process that has a share of a core stands still now and then, and no longer once that is over.
+func TestShare(t *testing.T) {
+	s := child(t)
+	state := func() byte {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Pid))
+		if err != nil {
+			t.Fatal(err)
 		}
-		seen[p] = true
+		return text[strings.LastIndexByte(string(text), ')')+2]
+	}
+	done := make(chan error)
+	go func() { done <- s.share(t.Context(), 20, 3*quotaPeriod) }()
+	awaitStopped(s.Pid)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	for limit := time.Now().Add(10 * time.Second); state() == 'T'; {
+		if time.Now().After(limit) {
+			t.Fatal("it stands still for ever")
+		}
 	}
 }
 
@@ -90,11 +97,12 @@ func TestFollower(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	f := follower{api: web.URL, client: web.Client()}
+	f := readers{api: apiclient.New(web.URL, "", nil)}
+	defer f.api.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan struct{})
-	go func() { f.run(ctx); close(done) }()
+	go func() { f.follow(ctx); close(done) }()
 	for calls.Load() < 4 {
 		if err := run.Wait(ctx, time.Millisecond); err != nil {
 			t.Fatal("the follower does not come back")
@@ -102,8 +110,8 @@ func TestFollower(t *testing.T) {
 	}
 	cancel()
 	<-done
-	if f.err != nil || f.reached() != 3 || len(f.events) != 3 {
-		t.Errorf("%d events up to %d, %v; want 3", len(f.events), f.reached(), f.err)
+	if f.err != nil || f.reached() != 3 || len(f.followed) != 3 {
+		t.Errorf("%d events up to %d, %v; want 3", len(f.followed), f.reached(), f.err)
 	}
 	if got := strings.Join(asked[:4], " "); got != "0/ 0/ 0/1 0/3" {
 		t.Errorf("asked for %s, want 0/ 0/ 0/1 0/3", got)
@@ -116,12 +124,12 @@ func TestFollowerRefuses(t *testing.T) {
 		"another id":    "id: 2\ndata: {\"id\":\"a:1\",\"data\":{\"offset\":1}}\n\n",
 		"endless lines": "data: " + strings.Repeat("x", 100_000),
 	} {
-		f := follower{}
+		f := readers{}
 		if err := f.messages(strings.NewReader(body)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	f := follower{}
+	f := readers{}
 	if err := f.messages(strings.NewReader("id: 5\nevent: missed\ndata: {\"oldest\":6}\n\n")); err != nil || f.missed != 1 || f.last != "5" {
 		t.Errorf("missed %d, last %q, %v", f.missed, f.last, err)
 	}

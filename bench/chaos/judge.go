@@ -1,13 +1,14 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -20,15 +21,14 @@ type judge struct {
 	policy   *Policy
 	outages  []outage
 	device   *Device
-	events   []api.Event  // of the device, in the log's order
-	used     map[int]bool // steps that have a verdict
+	events   []cloudevent.Event // of the device, in the log's order
+	used     map[int]bool       // steps that have a verdict
 }
 
 func (j *judge) run() {
-	j.used = map[int]bool{}
 	for i := range j.events {
-		if e := &j.events[i]; e.Type == api.TypeOffline {
-			j.Verdicts[e.Reason]++
+		if e := &j.events[i]; e.Type == typeOffline {
+			j.Verdicts[e.Data.Reason]++
 			j.verdict(e)
 		}
 	}
@@ -39,8 +39,9 @@ func (j *judge) run() {
 	j.final(away)
 }
 
-func (j *judge) violation(kind ViolationKind, offset uint64, format string, args ...any) {
-	j.add(kind, j.device.ID, offset, fmt.Sprintf(format, args...))
+// violation records a broken promise, with the evidence around an instant.
+func (j *judge) violation(kind ViolationKind, offset uint64, t time.Duration, format string, args ...any) {
+	j.add(kind, j.device.ID, offset, "%s; %s", fmt.Sprintf(format, args...), j.context(t))
 }
 
 // sign returns an instant of the device's journal.
@@ -52,40 +53,49 @@ func (j *judge) after(t time.Duration) int {
 }
 
 // heardBy returns when the server must know of a sign of life: a heartbeat at once, since no
-// verdict overtakes unread input, a HELLO once it had time to accept the connection.
+// verdict overtakes unread input, a HELLO once it had time to accept the connection, which it has
+// not while it stands still.
 func (j *judge) heardBy(i int) time.Duration {
-	s := j.device.Signs[i]
+	s, at := j.device.Signs[i], j.sign(i)
 	if s.Granted == 0 {
-		return j.sign(i)
+		return at
 	}
-	return min(j.history.at(s.Granted), j.sign(i)+j.policy.Epsilon)
+	soon := at + j.policy.Epsilon
+	for _, b := range j.history.Breaks {
+		if b.Began <= at && at < b.Ending {
+			soon = b.Over + j.policy.Epsilon
+		}
+	}
+	return min(j.history.at(s.Granted), soon)
 }
 
 // verdict checks that an offline event was due for its reason.
-func (j *judge) verdict(e *api.Event) {
+func (j *judge) verdict(e *cloudevent.Event) {
 	t := j.history.when(e.Time)
 	process, alive := j.history.process(t)
 	if !alive {
-		j.violation(FalseOffline, e.Offset, "offline (%s) at %s, when no server was alive; %s", e.Reason, clock(t), j.context(t))
+		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, when no server was alive", e.Data.Reason, clock(t))
 		return
 	}
 	var why string
-	switch e.Reason {
-	case api.ReasonSilence:
+	switch e.Data.Reason {
+	case reasonSilence:
 		why = j.silence(t, process)
-	case api.ReasonClosed:
+	case reasonClosed:
 		if why = j.step(t, process, j.policy.CloseGrace, plan.Close, plan.Reset); j.turnedAway(t) {
 			why = ""
 		}
-	case api.ReasonBye:
+	case reasonBye:
 		why = j.step(t, process, 0, plan.Bye)
 	default:
 		why = "no device did anything to deserve that reason"
 	}
-	j.forgotten(e, t)
+	if !e.Data.LastSeen.IsZero() {
+		j.forgotten(e.Data.Offset, t, e.Data.LastSeen)
+	}
 	if why != "" {
-		j.violation(FalseOffline, e.Offset, "offline (%s) at %s, decided at %s, last seen %s, heard silence %v: %s; %s",
-			e.Reason, clock(t), clock(j.history.when(e.DecidedAt)), clock(j.history.when(e.LastSeen)), e.HeardSilence, why, j.context(t))
+		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, last seen %s: %s; %s",
+			e.Data.Reason, clock(t), clock(j.history.when(e.Data.LastSeen)), why, text(e))
 	}
 }
 
@@ -117,24 +127,11 @@ func (j *judge) silence(t time.Duration, process int) string {
 		}
 		reason := j.gap(i, end, t, process)
 		if reason == "" {
-			j.race(i, t)
 			return ""
 		}
-		if why == "" {
-			why = reason
-		}
+		why = cmp.Or(why, reason)
 	}
-	if why == "" {
-		why = "it never gave a sign of life before"
-	}
-	return why
-}
-
-// race counts a verdict that came while a HELLO waited to be accepted.
-func (j *judge) race(i int, t time.Duration) {
-	if i+1 < len(j.device.Signs) && j.sign(i+1) < t {
-		j.Raced++
-	}
+	return cmp.Or(why, "it never gave a sign of life before")
 }
 
 // gap returns why no verdict was due between sign i and an instant; "" if one was. A verdict that
@@ -147,15 +144,11 @@ func (j *judge) gap(i int, end, t time.Duration, process int) string {
 			from, why = at, j.due(at, end)
 		}
 	}
-	for k := range j.history.Breaks {
-		b := &j.history.Breaks[k]
+	for _, b := range j.history.Breaks {
 		if why != "" && b.Kind == Stopped && from < b.Began && b.Began < end &&
 			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(from, b.Began) == "" {
 			return ""
 		}
-	}
-	if why == "" && quiet(j.outages, from, t) {
-		j.Lags = append(j.Lags, t-from-j.policy.Timeout)
 	}
 	return why
 }
@@ -174,12 +167,11 @@ func (j *judge) due(from, to time.Duration) string {
 func (j *judge) grace(from, to time.Duration) string {
 	var last *Break
 	used, grace := time.Duration(0), j.policy.Grace
-	for i := range j.history.Breaks {
-		b := &j.history.Breaks[i]
+	for _, b := range j.history.Breaks {
 		switch {
 		case b.Ending <= from || b.Ending > to:
 		case b.Restart():
-			last, used = b, used+grace
+			last, used = &b, used+grace
 		case b.Ending-b.Began > maxGap:
 			used += min(grace, b.Ending-b.Began)
 		}
@@ -220,13 +212,13 @@ func (j *judge) answered(t time.Duration) int {
 	return i
 }
 
-// forgotten checks that a verdict's last_seen is not before the latest heartbeat that was answered,
-// by whichever process.
-func (j *judge) forgotten(e *api.Event, t time.Duration) {
+// forgotten checks that a device's last_seen, of an event or in the end, is not before the latest
+// heartbeat that was answered before an instant, by whichever process.
+func (j *judge) forgotten(offset uint64, t time.Duration, lastSeen time.Time) {
 	i := j.answered(t)
-	if i >= 0 && !e.LastSeen.IsZero() && e.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
-		j.violation(AnswerLost, e.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
-			e.Reason, clock(t), clock(j.history.when(e.LastSeen)), clock(j.sign(i)), j.context(t))
+	if i >= 0 && lastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+		j.violation(AnswerLost, offset, t, "at %s, it was heard last at %s, but the heartbeat at %s was answered",
+			clock(t), clock(j.history.when(lastSeen)), clock(j.sign(i)))
 	}
 }
 
@@ -257,9 +249,6 @@ func (j *judge) step(t time.Duration, process int, grace time.Duration, actions 
 			why = fmt.Sprintf("%v at %s, but it was heard again at %s", s.Kind, clock(at), clock(end))
 		default:
 			j.used[i] = true
-			if quiet(j.outages, at, t) {
-				j.Lags = append(j.Lags, t-at-grace)
-			}
 			return ""
 		}
 		break
@@ -281,8 +270,8 @@ func (j *judge) context(t time.Duration) string {
 		fmt.Fprintf(&b, " [%s%s]", name, clock(j.sign(k)))
 	}
 	b.WriteString("; breaks")
-	for k := range j.history.Breaks {
-		if br := &j.history.Breaks[k]; br.Over > t-around && br.Asked < t+around/4 {
+	for _, br := range j.history.Breaks {
+		if br.Over > t-around && br.Asked < t+around/4 {
 			fmt.Fprintf(&b, " [%s %s to %s]", br.Kind, clock(br.Asked), clock(br.Over))
 		}
 	}

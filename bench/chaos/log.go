@@ -1,21 +1,13 @@
 package chaos
 
 import (
-	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
-
-// subject returns what an event is about: a device, source/NAME or group/NAME.
-func subject(e *api.Event) string {
-	if i := strings.LastIndexByte(e.ID, ':'); i >= 0 {
-		return e.ID[:i]
-	}
-	return e.ID
-}
 
 // subjectState is how far the events of a subject have come.
 type subjectState struct {
@@ -30,108 +22,74 @@ func checkLog(e *Evidence, f *Findings) {
 	for i := range e.Devices {
 		known[e.Devices[i].ID] = true
 	}
-	ours := func(id string) bool { return known[id] || strings.HasPrefix(id, writtenPrefix) }
+	last := uint64(0)
 	for i := range e.Events {
 		event := &e.Events[i]
-		if want := uint64(i + 1); i == 0 && event.Offset != want {
-			f.add(OffsetGap, subject(event), event.Offset, "the log begins with it, want offset 1")
+		name := subject(event)
+		if event.Data.Offset != last+1 {
+			f.add(OffsetGap, name, event.Data.Offset, "comes after offset %d", last)
 		}
-		if i > 0 && event.Offset != e.Events[i-1].Offset+1 {
-			f.add(OffsetGap, subject(event), event.Offset, fmt.Sprintf("comes after offset %d", e.Events[i-1].Offset))
+		last = event.Data.Offset
+		if subjects[name] == nil {
+			subjects[name] = &subjectState{}
 		}
-		s := subjects[subject(event)]
-		if s == nil {
-			s = &subjectState{}
-			subjects[subject(event)] = s
-		}
-		s.check(event, f)
-		if event.Device != "" && !ours(event.Device) {
-			f.add(WrongState, event.Device, event.Offset, "an event of a device that is not in the fleet")
+		subjects[name].check(event, f)
+		if device := deviceOf(event); device != "" && !known[device] && !strings.HasPrefix(device, writtenPrefix) {
+			f.add(WrongState, device, event.Data.Offset, "an event of a device that is not in the fleet")
 		}
 	}
 }
 
 // check compares the next event of a subject with those before.
-func (s *subjectState) check(e *api.Event, f *Findings) {
+func (s *subjectState) check(e *cloudevent.Event, f *Findings) {
 	name := subject(e)
 	switch {
-	case e.Seq > s.seq+1:
-		f.add(SequenceGap, name, e.Offset, fmt.Sprintf("%s has number %d, after %d", e.Type, e.Seq, s.seq))
-	case e.Seq <= s.seq:
-		f.add(Disorder, name, e.Offset, fmt.Sprintf("%s has number %d, after %d", e.Type, e.Seq, s.seq))
+	case e.Data.Seq > s.seq+1:
+		f.add(SequenceGap, name, e.Data.Offset, "%s has number %d, after %d", e.Type, e.Data.Seq, s.seq)
+	case e.Data.Seq <= s.seq:
+		f.add(Disorder, name, e.Data.Offset, "%s has number %d, after %d", e.Type, e.Data.Seq, s.seq)
 	}
-	s.seq = max(s.seq, e.Seq)
-	if e.Device == "" {
+	s.seq = max(s.seq, e.Data.Seq)
+	if deviceOf(e) == "" {
 		return
 	}
-	if e.Epoch < s.epoch {
-		f.add(Disorder, name, e.Offset, fmt.Sprintf("%s has epoch %d, after %d", e.Type, e.Epoch, s.epoch))
+	if e.Data.Epoch < s.epoch {
+		f.add(Disorder, name, e.Data.Offset, "%s has epoch %d, after %d", e.Type, e.Data.Epoch, s.epoch)
 	}
-	s.epoch = max(s.epoch, e.Epoch)
+	s.epoch = max(s.epoch, e.Data.Epoch)
 	switch e.Type {
-	case api.TypeOnline:
+	case typeOnline:
 		s.offline = false
-	case api.TypeOffline:
+	case typeOffline:
 		if s.offline {
-			f.add(Disorder, name, e.Offset, "offline again, and never online in between")
+			f.add(Disorder, name, e.Data.Offset, "offline again, and never online in between")
 		}
 		s.offline = true
 	}
 }
 
-// same reports whether two readings of an event agree.
-func same(a, b *api.Event) bool {
-	x, y := *a, *b
-	equal := x.Time.Equal(y.Time) && x.LastSeen.Equal(y.LastSeen) && x.Deadline.Equal(y.Deadline) && x.DecidedAt.Equal(y.DecidedAt)
-	x.Time, x.LastSeen, x.Deadline, x.DecidedAt = y.Time, y.LastSeen, y.Deadline, y.DecidedAt
-	return equal && x == y
-}
-
-// find returns the event of the log at an offset, nil if there is none.
-func (e *Evidence) find(offset uint64) *api.Event {
-	if i := int(offset) - 1; i >= 0 && i < len(e.Events) && e.Events[i].Offset == offset {
-		return &e.Events[i]
-	}
-	for i := range e.Events { // of a log with gaps
-		if e.Events[i].Offset == offset {
-			return &e.Events[i]
-		}
-	}
-	return nil
-}
-
-// latest returns the offset of the last event; 0 if there is none.
-func latest(events []api.Event) uint64 {
-	if len(events) == 0 {
-		return 0
-	}
-	return events[len(events)-1].Offset
-}
-
 // checkSeen finds events that readers saw and that are gone, or different now. Events after the log
 // was read do not count.
 func checkSeen(e *Evidence, f *Findings) {
-	e.checkThere(e.Seen, "a page of the log had", f)
-	e.checkThere(e.Followed, "the stream had", f)
-}
-
-func (e *Evidence) checkThere(list []api.Event, who string, f *Findings) {
+	log := make(map[uint64]*cloudevent.Event, len(e.Events))
+	for i := range e.Events {
+		log[e.Events[i].Data.Offset] = &e.Events[i]
+	}
 	told := map[uint64]bool{}
-	for i := range list {
-		event := &list[i]
-		if told[event.Offset] || (event.Offset > latest(e.Events) && e.History.when(event.Time) > e.Until-e.Rules.Epsilon) {
-			continue
-		}
-		now := e.find(event.Offset)
+	for _, event := range slices.Concat(e.Seen, e.Followed) {
+		at := event.Data.Offset
+		now := log[at]
 		switch {
+		case told[at], at > latest(e.Events) && e.History.when(event.Time) > e.Until-e.Rules.Epsilon:
+			continue
 		case now == nil:
-			f.add(LostEvent, subject(event), event.Offset, fmt.Sprintf("%s %s %s; it is not in the log", who, event.ID, event.Type))
-		case !same(event, now):
-			f.add(LostEvent, subject(event), event.Offset, fmt.Sprintf("%s %+v; now it is %+v", who, *event, *now))
+			f.add(LostEvent, subject(&event), at, "a reader had %s %s; it is not in the log", event.ID, event.Type)
+		case !reflect.DeepEqual(&event, now):
+			f.add(LostEvent, subject(&event), at, "a reader had %s; now it is %s", text(&event), text(now))
 		default:
 			continue
 		}
-		told[event.Offset] = true
+		told[at] = true
 	}
 }
 
@@ -144,7 +102,7 @@ func checkShown(e *Evidence, f *Findings) {
 	for _, id := range slices.Sorted(maps.Keys(e.Shown)) {
 		if !there[id] {
 			device, _, _ := strings.Cut(id, ":")
-			f.add(AnswerLost, device, 0, fmt.Sprintf("the API has shown its state after event %s, which is not in the log", id))
+			f.add(AnswerLost, device, 0, "the API has shown its state after event %s, which is not in the log", id)
 		}
 	}
 }
@@ -156,17 +114,17 @@ func checkFollowed(e *Evidence, f *Findings) {
 	for i := range e.Followed {
 		event := &e.Followed[i]
 		switch {
-		case event.Offset < next:
-			f.add(WrongStream, subject(event), event.Offset, fmt.Sprintf("told again, after %d", next-1))
-		case event.Offset > next:
-			f.add(WrongStream, subject(event), event.Offset, fmt.Sprintf("told after %d", next-1))
+		case event.Data.Offset < next:
+			f.add(WrongStream, subject(event), event.Data.Offset, "told again, after %d", next-1)
+		case event.Data.Offset > next:
+			f.add(WrongStream, subject(event), event.Data.Offset, "told after %d", next-1)
 		}
-		next = max(next, event.Offset+1)
+		next = max(next, event.Data.Offset+1)
 	}
 	if last := latest(e.Events); next <= last {
-		f.add(WrongStream, "", last, fmt.Sprintf("told up to %d only", next-1))
+		f.add(WrongStream, "", last, "told up to %d only", next-1)
 	}
 	if e.Missed > 0 {
-		f.add(WrongStream, "", 0, fmt.Sprintf("said %d times that events were missed", e.Missed))
+		f.add(WrongStream, "", 0, "said %d times that events were missed", e.Missed)
 	}
 }

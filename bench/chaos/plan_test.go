@@ -20,19 +20,14 @@ func TestPlan(t *testing.T) {
 		kinds := map[FaultKind]int{}
 		for _, f := range plan {
 			kinds[f.Kind]++
-			least, most := 3*time.Second, 30*time.Second
-			if f.Kind == Stalls {
-				least, most = time.Second, 9*time.Second
-			}
-			for _, uptime := range f.Uptimes {
-				if uptime < least || uptime > most {
-					t.Errorf("seed %d: %s with an uptime of %v", seed, f.Kind, uptime)
-				}
-			}
-			stalls := f.Kind != Stalls || (f.Length >= 900*time.Millisecond && f.Length <= 3*time.Second)
-			if f.Down > 5*ttl || f.Length > 3*ttl || f.Wait <= 0 || !stalls {
+			loop := f.Kind != Loop || (f.Wait >= 3*time.Second && f.Wait <= 30*time.Second)
+			stalls := f.Kind != Stalls || (f.Wait >= time.Second && f.Wait <= 9*time.Second && f.Length >= 900*time.Millisecond && f.Length <= 3*time.Second)
+			if f.Down > 5*ttl || f.Length > 3*ttl || f.Wait <= 0 || !loop || !stalls {
 				t.Errorf("seed %d: %v", seed, f)
 			}
+		}
+		if kinds[Loop] == 1 || kinds[Stalls] == 1 {
+			t.Errorf("seed %d: a loop or stalls happen once", seed)
 		}
 		if len(plan) >= len(AllFaults()) && len(kinds) < len(AllFaults()) {
 			t.Errorf("seed %d: %d faults, and only %v", seed, len(plan), kinds)
@@ -45,8 +40,9 @@ func TestPlan(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	r := Report{
-		Database: "sqlite", Plan: []Fault{{Kind: Kill}, {Kind: Disk}, {Kind: Kill}}, Verdicts: map[string]int{"silence": 3, "bye": 1},
+		Config: Config{Database: SQLite}, Done: []Fault{{Kind: Kill}, {Kind: Disk}, {Kind: Kill}}, Evidence: &newWorld().Evidence,
 	}
+	r.Verdicts = map[string]int{"silence": 3, "bye": 1}
 	for range 12 {
 		r.Violations = append(r.Violations, Violation{Kind: LostEvent, Subject: "dev-1", Offset: 7, Detail: "gone"})
 	}
@@ -55,7 +51,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	text.has(t, "2 × kill, 1 × disk", "1 × bye, 3 × silence", "| database | sqlite |", "| lost event | 12 |", "| false offline | 0 |", "dev-1 offset 7: gone")
-	if r.Clean() || r.Count(LostEvent) != 12 {
+	if r.Clean() || len(r.of(LostEvent)) != 12 {
 		t.Errorf("Clean() = %v with 12 violations", r.Clean())
 	}
 }

@@ -4,159 +4,152 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// shown is how many violations of a kind a text has.
-const shown = 10
+// mostShown is how many violations of a kind a text has.
+const mostShown = 10
 
-// Report is the result of a run.
+// Report is the result of a run. The proof fails if it has violations.
 type Report struct {
-	Database string
-	Seed     uint64
-	Devices  int
+	Findings
+
+	Config   Config
+	Evidence *Evidence     // what was scored
 	Length   time.Duration // of the whole run
-	Rules    Rules
-	Plan     []Fault // as it was carried out
-	// Breaks and Troubles are what the faults led to, after the first start.
-	Breaks   []Break
-	Troubles []Trouble
-	// Starts counts the processes of the server; Deaf is for how long none listened, Longest the
-	// longest such time.
-	Starts  int
-	Deaf    time.Duration
-	Longest time.Duration
-	// Claimed is deaf time that the server reports and that was not caused here.
-	Claimed time.Duration
-	// Heartbeats counts those that the devices sent, Greetings the connections that were welcomed,
-	// Orders the faults of devices.
+	Done     []Fault       // the faults that were injected
+	Starts   int           // processes of the server
+	// Heartbeats counts those that the devices sent, Orders the faults of devices, Streams how often
+	// the stream was connected.
 	Heartbeats uint64
-	Greetings  int
 	Orders     int
-	// Events is the length of the log; Seen and Followed count what the readers got; Resumed how
-	// often the follower connected.
-	Events   int
-	Seen     int
-	Followed int
-	Resumed  int
-	// Writes counts those that were answered and looked for, Shown the events that the API has
-	// shown a state after.
-	Writes int
-	Shown  int
-	// Verdicts, Due, Bound, Raced: see [Findings]. The lags are of verdicts with no break before
-	// them.
-	Verdicts map[string]int
-	Due      int
-	Bound    int
-	Raced    int
-	LagP50   time.Duration
-	LagP99   time.Duration
-	LagMax   time.Duration
-	// Violations are the broken promises; the proof fails if there are any.
-	Violations []Violation
+	Streams    int
 	Notes      []string
-	// ServerLog is the end of the server's log, Evidence what was scored.
-	ServerLog string
-	Evidence  *Evidence
+	ServerLog  string // its end
+}
+
+// report builds the report of a run.
+func (r *trial) report(e *Evidence, length time.Duration) *Report {
+	out := &Report{
+		Findings: Score(e), Config: r.config, Evidence: e, Length: length, Done: r.done, Starts: r.server.starts,
+		Streams: r.readers.streams, Notes: r.notes, ServerLog: r.logTail(8000),
+	}
+	out.Violations = slices.Concat(out.Violations, r.server.wrong, r.crashes())
+	for _, f := range r.fleets {
+		out.Heartbeats += f.Stats().Sent
+		out.Orders += f.done
+	}
+	return out
+}
+
+// crashes returns a violation for each crash and data race in the server's log.
+func (r *trial) crashes() []Violation {
+	text, err := os.ReadFile(filepath.Join(r.config.Dir, serverLog))
+	if err != nil {
+		return []Violation{{Kind: WrongEnd, Detail: err.Error()}}
+	}
+	var f Findings
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		for _, mark := range []string{"panic: ", "fatal error: ", "WARNING: DATA RACE"} {
+			if strings.HasPrefix(line, mark) {
+				f.add(WrongEnd, "", 0, "line %d of the server's log: %.300s", n, strings.TrimSpace(line))
+			}
+		}
+	}
+	return f.Violations
 }
 
 // Clean reports whether there was no violation of any kind.
 func (r *Report) Clean() bool { return len(r.Violations) == 0 }
 
-// Count returns the number of violations of a kind.
-func (r *Report) Count(kind ViolationKind) int {
-	n := 0
-	for i := range r.Violations {
-		if r.Violations[i].Kind == kind {
-			n++
-		}
-	}
-	return n
+// of returns the violations of a kind.
+func (r *Report) of(kind ViolationKind) []Violation {
+	return slices.DeleteFunc(slices.Clone(r.Violations), func(v Violation) bool { return v.Kind != kind })
 }
 
 // faults counts what was done, in the order of AllFaults.
 func (r *Report) faults() string {
-	counts := map[FaultKind]int{}
-	for i := range r.Plan {
-		counts[r.Plan[i].Kind]++
+	done := map[FaultKind]int{}
+	for _, f := range r.Done {
+		done[f.Kind]++
 	}
+	return counts(done, AllFaults())
+}
+
+// counts lists how often there was what, in an order.
+func counts[K ~string](of map[K]int, order []K) string {
 	var parts []string
-	for _, kind := range AllFaults() {
-		if counts[kind] > 0 {
-			parts = append(parts, fmt.Sprintf("%d × %s", counts[kind], kind))
+	for _, k := range order {
+		if of[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%d × %s", of[k], k))
 		}
-	}
-	if parts == nil {
-		return "none"
 	}
 	return strings.Join(parts, ", ")
 }
 
-func (r *Report) verdicts() string {
-	parts := make([]string, 0, len(r.Verdicts))
-	for _, reason := range slices.Sorted(maps.Keys(r.Verdicts)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", r.Verdicts[reason], reason))
+// deaf adds up the breaks after the first start.
+func (r *Report) deaf() string {
+	var sum, longest time.Duration
+	for _, b := range r.Evidence.History.Breaks[1:] {
+		length := min(b.Over, r.Evidence.Until) - b.Asked
+		sum, longest = sum+length, max(longest, length)
 	}
-	return fmt.Sprintf("%s; %d had to be there, %d of them whatever had happened", strings.Join(parts, ", "), r.Due, r.Bound)
-}
-
-// rows returns the table of what happened.
-func (r *Report) rows() [][2]string {
-	rules := fmt.Sprintf("the defaults; timeouts of %v are announced; late by %v at most", r.Rules.TTLs, r.Rules.Epsilon)
-	return [][2]string{
-		{"database", r.Database},
-		{"devices", strconv.Itoa(r.Devices)},
-		{"rules", rules},
-		{"seed, length", fmt.Sprintf("%d, %v", r.Seed, round(r.Length))},
-		{"faults injected", r.faults()},
-		{"process starts", strconv.Itoa(r.Starts)},
-		{"deaf time", fmt.Sprintf("%v, the longest %v; %v more that nobody caused", round(r.Deaf), round(r.Longest), round(r.Claimed))},
-		{"what the devices did", fmt.Sprintf("%d heartbeats, %d connections granted, %d injected faults", r.Heartbeats, r.Greetings, r.Orders)},
-		{"events", fmt.Sprintf("%d; the follower saw %d and came back %d times, the reader saw %d", r.Events, r.Followed, r.Resumed-1, r.Seen)},
-		{"answered and looked for", fmt.Sprintf("%d writes, states after %d events", r.Writes, r.Shown)},
-		{"verdicts", r.verdicts()},
-		{"lag of undisturbed verdicts", fmt.Sprintf("p50 %v, p99 %v, max %v", r.LagP50, r.LagP99, r.LagMax)},
-		{"judged while a HELLO waited", strconv.Itoa(r.Raced)},
-	}
+	return fmt.Sprintf("%v, the longest %v", round(sum), round(longest))
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
+
+// Markdown returns the report as two tables.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.ReplaceAll(fmt.Sprintf(format, args...), "|", "\\|"))
+	}
+	e, rules := r.Evidence, &r.Config.Rules
+	b.WriteString("| | |\n|---|---|\n")
+	row("database", "%s", r.Config.Database)
+	row("devices", "%d", r.Config.Devices)
+	row("rules", "the defaults; timeouts of %v are announced; late by %v at most", rules.TTLs, rules.Epsilon)
+	row("seed, length", "%d, %v", r.Config.Seed, round(r.Length))
+	row("faults injected", "%s", r.faults())
+	row("process starts", "%d", r.Starts)
+	row("deaf time", "%s", r.deaf())
+	row("what the devices did", "%d heartbeats, %d injected faults", r.Heartbeats, r.Orders)
+	row("events", "%d; the follower saw %d and came back %d times, the reader saw %d",
+		len(e.Events), len(e.Followed), r.Streams-1, len(e.Seen))
+	row("answered and looked for", "%d writes, states after %d events", len(e.Writes), len(e.Shown))
+	row("verdicts", "%s; %d had to be there, %d of them whatever had happened",
+		counts(r.Verdicts, slices.Sorted(maps.Keys(r.Verdicts))), r.Due, r.Bound)
+	for _, note := range r.Notes {
+		row("note", "%s", note)
+	}
+	b.WriteString("\n| violations | |\n|---|--:|\n")
+	for _, kind := range ViolationKinds() {
+		row(string(kind), "%d", len(r.of(kind)))
+	}
+	return b.String()
+}
 
 // WriteText writes the report with its violations.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.Markdown())
-	last, n := ViolationKind(""), 0
-	for i := range r.Violations {
-		v := &r.Violations[i]
-		if v.Kind != last {
-			last, n = v.Kind, 0
-			fmt.Fprintf(&b, "\n%s\n", v.Kind)
-		}
-		if n++; n <= shown {
-			fmt.Fprintf(&b, "  %s offset %d: %s\n", v.Subject, v.Offset, v.Detail)
+	for _, kind := range ViolationKinds() {
+		for i, v := range r.of(kind) {
+			if i == 0 {
+				fmt.Fprintf(&b, "\n%s\n", kind)
+			}
+			if i < mostShown {
+				fmt.Fprintf(&b, "  %s offset %d: %s\n", v.Subject, v.Offset, v.Detail)
+			}
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// Markdown returns the report as two tables.
-func (r *Report) Markdown() string {
-	var b strings.Builder
-	b.WriteString("| | |\n|---|---|\n")
-	for _, row := range r.rows() {
-		fmt.Fprintf(&b, "| %s | %s |\n", row[0], strings.ReplaceAll(row[1], "|", "\\|"))
-	}
-	for _, note := range r.Notes {
-		fmt.Fprintf(&b, "| note | %s |\n", strings.ReplaceAll(note, "|", "\\|"))
-	}
-	b.WriteString("\n| violations | |\n|---|--:|\n")
-	for _, kind := range ViolationKinds() {
-		fmt.Fprintf(&b, "| %s | %d |\n", kind, r.Count(kind))
-	}
-	return b.String()
 }

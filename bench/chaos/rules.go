@@ -1,6 +1,9 @@
 package chaos
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The server runs with its defaults, as far as they matter here.
 const (
@@ -31,6 +34,19 @@ type Rules struct {
 	// Epsilon is how late a verdict may come, or a connection be accepted. It excuses no early
 	// verdict on a device that is heard.
 	Epsilon time.Duration
+}
+
+// set reads timeouts with commas between.
+func (r *Rules) set(text string) error {
+	r.TTLs = nil
+	for word := range strings.SplitSeq(text, ",") {
+		ttl, err := time.ParseDuration(strings.TrimSpace(word))
+		if err != nil {
+			return err
+		}
+		r.TTLs = append(r.TTLs, ttl)
+	}
+	return nil
 }
 
 // Policy is what follows from an announced timeout by the server's defaults.

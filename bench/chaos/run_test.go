@@ -1,5 +1,3 @@
-//go:build linux
-
 package chaos
 
 import (
@@ -8,13 +6,19 @@ import (
 )
 
 func TestConfigErrors(t *testing.T) {
-	for name, c := range map[string]Config{
-		"nothing":       {},
-		"database":      {Dir: "x", Database: "oracle"},
-		"fault":         {Dir: "x", Faults: []FaultKind{"flood"}},
-		"timeout":       {Dir: "x", Rules: Rules{TTLs: []time.Duration{time.Millisecond}}},
-		"negative time": {Dir: "x", For: -1},
+	if c := defaults(); c.check() != nil {
+		t.Error(c.check())
+	}
+	for name, change := range map[string]func(*Config){
+		"database":      func(c *Config) { c.Database = "oracle" },
+		"fault":         func(c *Config) { c.Faults = nil },
+		"timeout":       func(c *Config) { c.Rules.TTLs = []time.Duration{time.Millisecond} },
+		"no timeout":    func(c *Config) { c.Rules.TTLs = nil },
+		"devices":       func(c *Config) { c.Devices = 2 },
+		"negative time": func(c *Config) { c.For = -1 },
 	} {
+		c := defaults()
+		change(&c)
 		if report, err := Run(t.Context(), c); err == nil {
 			t.Errorf("%s: Run gave %+v", name, report)
 		}

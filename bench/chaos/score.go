@@ -1,18 +1,43 @@
 package chaos
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
-// State is a device's state by the API.
-type State struct {
-	State, Reason string
-	Seq           uint64
-	Timeout       time.Duration
-	LastSeen      time.Time
+// ViolationKind is a kind of broken promise.
+type ViolationKind string
+
+const (
+	FalseOffline  ViolationKind = "false offline"       // a verdict that was not due
+	MissedOffline ViolationKind = "missed offline"      // a verdict that is not there, or came too late
+	Unjudged      ViolationKind = "dead and not judged" // no verdict, after the timeout and three graces of listening
+	AnswerLost    ViolationKind = "answered and lost"   // an answered heartbeat or write, or a shown state, is gone
+	WrongState    ViolationKind = "wrong state"         // wrong at the end, or online long after it fell silent
+	SequenceGap   ViolationKind = "sequence gap"        // a number is missing from a subject's sequence
+	Disorder      ViolationKind = "order"               // a number or an epoch goes back, or a verdict follows another one
+	LostEvent     ViolationKind = "lost event"          // a reader has seen an event that is gone, or another one now
+	OffsetGap     ViolationKind = "offset gap"          // an offset is missing from the log
+	WrongStream   ViolationKind = "stream"              // the stream differs from the log
+	WrongEnd      ViolationKind = "ended"               // a process ended by itself, or not as it should
+)
+
+// ViolationKinds are all kinds, in the order in which a report has them.
+func ViolationKinds() []ViolationKind {
+	return []ViolationKind{
+		FalseOffline, MissedOffline, Unjudged, AnswerLost, WrongState, SequenceGap, Disorder, LostEvent, OffsetGap, WrongStream, WrongEnd,
+	}
+}
+
+// Violation is a broken promise, with the evidence.
+type Violation struct {
+	Kind    ViolationKind
+	Subject string // device, source/NAME or group/NAME
+	Offset  uint64 // of the event
+	Detail  string
 }
 
 // Evidence is all that a run has gathered.
@@ -22,7 +47,7 @@ type Evidence struct {
 	Devices []Device // with their journals
 	// Events is the log, read in the end; Followed what the stream sent, in its order; Seen what
 	// was read from the log during the run, in any order and perhaps more than once.
-	Events, Followed, Seen []api.Event
+	Events, Followed, Seen []cloudevent.Event
 	// States are those by the API at the end, at Until, when no fault had happened for so long that
 	// they must be right.
 	States map[string]State
@@ -39,72 +64,41 @@ type Evidence struct {
 type Findings struct {
 	Violations []Violation
 	// Verdicts counts the offline events by their reason; Due the verdicts that had to be there,
-	// Bound those of them that nothing could have put off further; Raced those on a device whose
-	// HELLO waited to be accepted.
+	// Bound those of them that nothing could have put off further.
 	Verdicts map[string]int
 	Due      int
 	Bound    int
-	Raced    int
-	// Lags are the delays of verdicts after their due times, of those without a break in between.
-	Lags Lags
-	// Claims are breaks that the server reports and that were not caused here.
-	Claims []Break
 }
 
-func (f *Findings) add(kind ViolationKind, subject string, offset uint64, detail string) {
-	f.Violations = append(f.Violations, Violation{kind, subject, offset, detail})
+func (f *Findings) add(kind ViolationKind, subject string, offset uint64, format string, args ...any) {
+	f.Violations = append(f.Violations, Violation{kind, subject, offset, fmt.Sprintf(format, args...)})
 }
 
 // Score checks the log of a run against the truth, and returns every violation. It is a pure
 // function.
 func Score(e *Evidence) Findings {
 	f := Findings{Verdicts: map[string]int{}}
-	f.Claims = claims(e)
-	outages := e.History.outages()
-
 	checkLog(e, &f)
 	checkFollowed(e, &f)
 	checkSeen(e, &f)
 	checkShown(e, &f)
 	checkWrites(e, &f)
-
-	byDevice := make(map[string][]api.Event, len(e.Devices))
+	byDevice := make(map[string][]cloudevent.Event, len(e.Devices))
 	for _, event := range e.Events {
-		if event.Device != "" {
-			byDevice[event.Device] = append(byDevice[event.Device], event)
-		}
+		byDevice[deviceOf(&event)] = append(byDevice[deviceOf(&event)], event)
 	}
+	outages := e.History.outages()
 	for i := range e.Devices {
 		d := &e.Devices[i]
 		j := judge{
 			Findings: &f, evidence: e, history: &e.History, policy: e.Rules.of(d.TTL), outages: outages,
-			device: d, events: byDevice[d.ID],
+			device: d, events: byDevice[d.ID], used: map[int]bool{},
 		}
 		j.run()
 	}
-	slices.Sort(f.Lags)
 	slices.SortStableFunc(f.Violations, func(a, b Violation) int {
 		kinds := ViolationKinds()
 		return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind)
 	})
 	return f
-}
-
-// claims returns the breaks that the server reports and that were not caused here.
-func claims(e *Evidence) []Break {
-	var uncaused []Break
-	for _, event := range e.Events {
-		if event.Type != api.TypeHeard || event.Deaf <= 0 {
-			continue
-		}
-		to := e.History.when(event.Time)
-		from := to - event.Deaf
-		caused := slices.ContainsFunc(e.History.Breaks, func(b Break) bool {
-			return b.Asked-2*checkpoint-e.Rules.Epsilon < to && b.Over+e.Rules.Epsilon > from
-		})
-		if !caused {
-			uncaused = append(uncaused, Break{Kind: Claimed, Asked: from, Began: from, Ending: to, Over: to})
-		}
-	}
-	return uncaused
 }

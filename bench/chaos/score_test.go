@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -72,14 +72,14 @@ func (w *world) step(d *Device, a plan.Kind, at float64) {
 }
 
 // says adds an event to the log.
-func (w *world) says(id, kind, reason string, at float64) *api.Event {
+func (w *world) says(id, kind, reason string, at float64) *cloudevent.Event {
 	w.seq[id]++
-	e := api.Event{
-		Offset: uint64(len(w.Events) + 1), ID: fmt.Sprintf("%s:%d", id, w.seq[id]), Type: kind, Reason: reason,
-		Seq: w.seq[id], Epoch: 1, Time: w.time(at),
+	e := cloudevent.Event{
+		ID: fmt.Sprintf("%s:%d", id, w.seq[id]), Type: "io.holter." + kind, Subject: strings.TrimPrefix(id, "source/"), Time: w.time(at),
+		Data: cloudevent.EventData{Offset: uint64(len(w.Events) + 1), Reason: reason, Seq: w.seq[id], Epoch: 1},
 	}
-	if !strings.HasPrefix(id, "source/") {
-		e.Device = id
+	if e.Subject == id {
+		e.Type = ofDevice + kind
 	}
 	w.Events = append(w.Events, e)
 	return &w.Events[len(w.Events)-1]
@@ -94,15 +94,16 @@ func (w *world) told() {
 		announced[w.Devices[i].ID] = w.Devices[i].TTL
 	}
 	for _, e := range w.Events {
-		if e.Device == "" {
+		if deviceOf(&e) == "" {
 			continue
 		}
-		s := w.States[e.Device]
-		if e.Type == "online" || e.Type == "offline" {
-			s.State, s.Reason = e.Type, e.Reason
+		s := w.States[e.Subject]
+		if e.Type == typeOnline || e.Type == typeOffline {
+			s.State, s.Reason = strings.TrimPrefix(e.Type, ofDevice), e.Data.Reason
 		}
-		s.Seq, s.Timeout, s.LastSeen = e.Seq, cmp.Or(w.timeout, announced[e.Device]), w.time(300)
-		w.States[e.Device] = s
+		s.Seq, s.LastSeen = e.Data.Seq, w.time(300)
+		s.Timeout = float64(cmp.Or(w.timeout, announced[e.Subject]).Milliseconds())
+		w.States[e.Subject] = s
 	}
 }
 
@@ -250,7 +251,7 @@ func broken() []scenario {
 	}
 	// a device with a timeout of 30 s, so a grace of 20 s, that beats until 80, and once more at
 	// 99.8
-	rare := func(verdict float64, build func(last *drive.Sign, e *api.Event, w *world)) func(*world, *Device) {
+	rare := func(verdict float64, build func(last *drive.Sign, e *cloudevent.Event, w *world)) func(*world, *Device) {
 		return func(w *world, d *Device) {
 			w.brk(Killed, 100, 104)
 			d.TTL = 30 * time.Second
@@ -298,12 +299,12 @@ func broken() []scenario {
 			dies(Killed, 80, 134)(w, d)
 			d.TTL = 30 * time.Second
 		}, MissedOffline, "it was at"},
-		{"its last heartbeat was not answered", rare(125, func(last *drive.Sign, _ *api.Event, _ *world) { last.Answered = 0 }), "", ""},
-		{"its last heartbeat is lost", rare(125, func(*drive.Sign, *api.Event, *world) {}), FalseOffline, "silent for"},
-		{"its last heartbeat is lost in the verdict", rare(134.5, func(_ *drive.Sign, e *api.Event, w *world) {
-			e.LastSeen = w.time(79)
+		{"its last heartbeat was not answered", rare(125, func(last *drive.Sign, _ *cloudevent.Event, _ *world) { last.Answered = 0 }), "", ""},
+		{"its last heartbeat is lost", rare(125, func(*drive.Sign, *cloudevent.Event, *world) {}), FalseOffline, "silent for"},
+		{"its last heartbeat is lost in the verdict", rare(134.5, func(_ *drive.Sign, e *cloudevent.Event, w *world) {
+			e.Data.LastSeen = w.time(79)
 		}), AnswerLost, "heard last at +79"},
-		{"its last heartbeat is known", rare(134.5, func(_ *drive.Sign, e *api.Event, w *world) { e.LastSeen = w.time(99.8) }), "", ""},
+		{"its last heartbeat is known", rare(134.5, func(_ *drive.Sign, e *cloudevent.Event, w *world) { e.Data.LastSeen = w.time(99.8) }), "", ""},
 		{"judged while no server lived", dies(Killed, 92, 102), FalseOffline, "no server was alive"},
 		{"closed in the life before", until(Killed, func(w *world, d *Device) {
 			w.step(d, plan.Close, 99)
@@ -328,6 +329,13 @@ func broken() []scenario {
 			w.says(d.ID, "offline", "silence", 114.8)
 		}), FalseOffline, "silent for 9.8s"},
 		{"stopped, and all is well", until(Stopped, func(w *world, d *Device) { w.on(d, 100.5, 300) }), "", ""},
+		{"said goodbye and came back during the stop", until(Stopped, func(w *world, d *Device) {
+			w.step(d, plan.Bye, 100.5)
+			w.says(d.ID, "offline", "bye", 104.2)
+			w.on(d, 101, 300)
+			d.Signs[slices.IndexFunc(d.Signs, func(s drive.Sign) bool { return s.At == w.time(101).UnixNano() })].Granted = w.time(104.21).UnixNano()
+			w.says(d.ID, "online", "", 104.21)
+		}), "", ""},
 		{"stopped, and judged at once", dies(Stopped, 94.5, 104.2), FalseOffline, "silent for"},
 		{"was due before the stop, told after it", dies(Stopped, 89.5, 104.1), "", ""},
 		{"stopped, and judged by its silence", dies(Stopped, 92, 106.5), "", ""},
@@ -358,7 +366,7 @@ func broken() []scenario {
 		{"the server says that it was deaf", func(w *world, d *Device) {
 			w.says("source/gateway", "source.deaf", "", 50)
 			e := w.says("source/gateway", "source.heard", "", 57)
-			e.Deaf = 7 * time.Second
+			e.Data.Deaf = new(7000.0)
 			w.on(d, 1, 50)
 			w.step(d, plan.Silent, 50)
 			w.says(d.ID, "online", "", 1)
@@ -368,7 +376,7 @@ func broken() []scenario {
 			w.on(d, 1, 300)
 			w.says(d.ID, "online", "", 1)
 			w.timeout = 20 * time.Second
-		}, WrongState, "has a timeout of 20s by the API"},
+		}, WrongState, "has a timeout of 20000ms by the API"},
 	}
 }
 
@@ -410,13 +418,13 @@ func TestPlanted(t *testing.T) {
 			}
 		}
 		w.says("source/gateway", "source.deaf", "", 100)
-		w.says("source/gateway", "source.heard", "", 104.4).Deaf = 4400 * time.Millisecond
+		w.says("source/gateway", "source.heard", "", 104.4).Data.Deaf = new(4400.0)
 		w.told()
 		return w
 	}
 	renumber := func(w *world) {
 		for i := range w.Events {
-			w.Events[i].Offset = uint64(i + 1)
+			w.Events[i].Data.Offset = uint64(i + 1)
 		}
 		w.Followed, w.Seen = slices.Clone(w.Events), slices.Clone(w.Events)
 	}
@@ -444,20 +452,20 @@ func TestPlanted(t *testing.T) {
 			renumber(w)
 		}, []ViolationKind{Disorder}},
 		{"numbers change places", func(w *world) {
-			w.Events[0].Seq, w.Events[3].Seq = 2, 1
+			w.Events[0].Data.Seq, w.Events[3].Data.Seq = 2, 1
 			renumber(w)
 		}, []ViolationKind{SequenceGap, Disorder}},
 		{"numbers begin anew after the restart", func(w *world) {
-			w.Events[9].Seq, w.Events[10].Seq = 5, 6
+			w.Events[9].Data.Seq, w.Events[10].Data.Seq = 5, 6
 			renumber(w)
 		}, []ViolationKind{SequenceGap}},
 		{"an epoch goes back", func(w *world) {
-			w.Events[1].Epoch = 3
+			w.Events[1].Data.Epoch = 3
 			renumber(w)
 		}, []ViolationKind{Disorder}},
 		{"an offset is missing", func(w *world) {
 			for i := range w.Events[6:] {
-				w.Events[6+i].Offset++
+				w.Events[6+i].Data.Offset++
 			}
 			w.Followed, w.Seen = nil, slices.Clone(w.Events)
 			w.Followed = slices.Clone(w.Events)
@@ -470,9 +478,13 @@ func TestPlanted(t *testing.T) {
 		{"the follower is not told", func(w *world) { w.Followed = slices.Delete(w.Followed, 5, 6) }, []ViolationKind{WrongStream}},
 		{"the follower is not told of the last", func(w *world) { w.Followed = w.Followed[:10] }, []ViolationKind{WrongStream}},
 		{"the follower is told that it missed some", func(w *world) { w.Missed = 1 }, []ViolationKind{WrongStream}},
-		{"the API has another state", func(w *world) { w.States["dev-1"] = State{State: "unknown", Seq: 3, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{WrongState}},
+		{"the API has another state", func(w *world) {
+			w.States["dev-1"] = State{State: "unknown", Seq: 3, Timeout: 10_000, LastSeen: w.time(300)}
+		}, []ViolationKind{WrongState}},
 		{"the API has forgotten a device", func(w *world) { delete(w.States, "dev-1") }, []ViolationKind{WrongState, SequenceGap}},
-		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = State{State: "online", Seq: 4, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{SequenceGap}},
+		{"the API is ahead of the log", func(w *world) {
+			w.States["dev-1"] = State{State: "online", Seq: 4, Timeout: 10_000, LastSeen: w.time(300)}
+		}, []ViolationKind{SequenceGap}},
 		{"the API has forgotten a heartbeat", func(w *world) {
 			s := w.States["dev-1"]
 			s.LastSeen = w.time(290)
@@ -480,13 +492,13 @@ func TestPlanted(t *testing.T) {
 		}, []ViolationKind{AnswerLost}},
 		{"a state was shown that is not in the log", func(w *world) { w.Shown = map[string]bool{"dev-1:3": true, "dev-1:4": true} }, []ViolationKind{AnswerLost}},
 		{"an answered write is there", func(w *world) {
-			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &Found{Timeout: 7_200_000}}, {Kind: "DELETE", Device: "written-1-0"}}
+			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &State{Timeout: 7_200_000}}, {Kind: "DELETE", Device: "written-1-0"}}
 		}, nil},
 		{"an answered write is gone", func(w *world) {
-			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &Found{Timeout: 3_600_000}}}
+			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &State{Timeout: 3_600_000}}}
 		}, []ViolationKind{AnswerLost}},
 		{"what was deleted is back", func(w *world) {
-			w.Writes = []Written{{Kind: "DELETE", Device: "written-1-0", Found: &Found{State: "online"}}}
+			w.Writes = []Written{{Kind: "DELETE", Device: "written-1-0", Found: &State{State: "online"}}}
 		}, []ViolationKind{AnswerLost}},
 		{"a device that was written to", func(w *world) { w.says("written-1-7", "online", "", 200); renumber(w) }, nil},
 		{"a stranger", func(w *world) { w.says("dev-9", "online", "", 200); renumber(w) }, []ViolationKind{WrongState}},

@@ -1,49 +1,47 @@
-//go:build linux
-
 package chaos
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 const (
 	stopPatience  = 30 * time.Second // with an end in order
 	readyPatience = 60 * time.Second // with a start that nothing hinders
 	pollEvery     = 10 * time.Millisecond
-	// unnoticed is how long after its end a process is noticed to have ended, at most.
-	unnoticed = 200 * time.Millisecond
 	// starvedEvery is a fifth of the pause in this program's running that counts as starved.
 	starvedEvery = 100 * time.Millisecond
-	// restartAfter is how long a server that ended by itself stays away.
-	restartAfter = 300 * time.Millisecond
+	// quotaPeriod is the period of which a process has its share.
+	quotaPeriod = 100 * time.Millisecond
 )
+
+// errEnded is returned by all that waits for a process if it ends by itself. Nothing excuses that,
+// not even a full disk.
+var errEnded = errors.New("the server ended by itself")
 
 // server runs the program as a child process, again and again, and records the history. One
 // goroutine calls its methods.
 type server struct {
-	command func(ctx context.Context, args ...string) *exec.Cmd
-	args    []string
-	api     string // URL
-	log     io.Writer
-	client  *http.Client
-	watch   sync.WaitGroup // goroutines that wait for a process to end, or to be ready
+	*process
 
-	process *process
+	program string
+	args    []string
+	api     *apiclient.Client
+	log     *os.File       // of what it writes
+	watch   sync.WaitGroup // goroutines that wait for a process to end, or to be ready
 
 	mu      sync.Mutex // guards the fields below
 	history History
@@ -53,12 +51,12 @@ type server struct {
 
 // process is a process of the server.
 type process struct {
-	cmd    *exec.Cmd
-	number int
+	*os.Process
+
+	number int           // counts the processes from 1
 	ended  chan struct{} // closed when the process is gone, and err set
 	ready  chan struct{} // closed when it is ready
 	err    error
-	asked  chan struct{} // closed before it is ended on purpose
 }
 
 // now returns the current instant of the history.
@@ -67,49 +65,43 @@ func (s *server) now() time.Duration { return time.Since(s.history.Origin) }
 // start starts a process; the current break ends when it is ready.
 func (s *server) start(ctx context.Context) error {
 	s.starts++
-	l := &process{
-		cmd: s.command(ctx, s.args...), number: s.starts,
-		ended: make(chan struct{}), ready: make(chan struct{}), asked: make(chan struct{}),
-	}
-	l.cmd.Stderr, l.cmd.Stdout = s.log, s.log
-	if l.cmd.SysProcAttr == nil {
-		l.cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
+	p := &process{number: s.starts, ended: make(chan struct{}), ready: make(chan struct{})}
+	cmd := exec.CommandContext(ctx, s.program, s.args...)
+	cmd.Stderr, cmd.Stdout, cmd.Dir = s.log, s.log, filepath.Dir(s.log.Name())
 	// In a group of its own: the kernel continues the stopped processes of a group whose leader's
 	// parent, a shell, ends (_exit(2)).
-	l.cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.mu.Lock()
 	at := len(s.history.Breaks) - 1
 	s.history.Breaks[at].Ending = s.now()
 	s.mu.Unlock()
-	if err := l.cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	s.process = l
-	s.watch.Go(func() { l.err = l.cmd.Wait(); close(l.ended) })
-	s.watch.Go(func() { s.awaitReady(ctx, l, at) })
+	p.Process, s.process = cmd.Process, p
+	s.watch.Go(func() { p.err = cmd.Wait(); close(p.ended) })
+	s.watch.Go(func() { s.poll(ctx, p, at) })
 	return nil
 }
 
-// awaitReady polls a process until it is ready or ends.
-func (s *server) awaitReady(ctx context.Context, l *process, at int) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-l.ended:
-			return
-		case <-l.asked:
-			return
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if s.isReady(ctx) {
+// poll asks a process until it is ready or ends.
+func (s *server) poll(ctx context.Context, p *process, at int) {
+	for run.Wait(ctx, pollEvery) == nil && !p.over() {
+		if s.isReady(ctx) && !p.over() { // and it was not the next process that answered
 			s.listens(at)
-			close(l.ready)
+			close(p.ready)
 			return
 		}
+	}
+}
+
+// over reports whether the process has ended.
+func (p *process) over() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -136,16 +128,7 @@ func (s *server) snapshot() History {
 func (s *server) isReady(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.api+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	answer, err := s.client.Do(request)
-	if err != nil {
-		return false
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	return errors.Join(err, answer.Body.Close()) == nil && answer.StatusCode == http.StatusOK
+	return s.api.Get(ctx, "/readyz", nil, nil) == nil
 }
 
 // begin notes a break that was asked for at an instant and has begun now. It ends an earlier one
@@ -153,166 +136,105 @@ func (s *server) isReady(ctx context.Context) bool {
 func (s *server) begin(kind BreakKind, asked time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.history.Breaks); n > 0 {
-		last := &s.history.Breaks[n-1]
-		last.Over = min(last.Over, asked)
-	}
+	last := &s.history.Breaks[len(s.history.Breaks)-1]
+	last.Over = min(last.Over, asked)
 	s.history.Breaks = append(s.history.Breaks, Break{Kind: kind, Asked: asked, Began: s.now(), Ending: never, Over: never})
 }
 
-// kill kills the process and waits for its end.
-func (s *server) kill() {
+// end ends the process with a signal, by force if that takes too long, and waits for its end.
+func (s *server) end(signal os.Signal, kind BreakKind) error {
 	asked := s.now()
-	if !s.ask(syscall.SIGKILL) {
-		return
-	}
-	<-s.process.ended
-	s.begin(Killed, asked)
-}
-
-// ask sends the signal that ends the process. It reports false if the process has ended by itself.
-func (s *server) ask(signal os.Signal) bool {
-	select {
-	case <-s.process.ended:
-		s.noteEnd()
-		return false
-	default:
-	}
-	close(s.process.asked)
-	return s.process.cmd.Process.Signal(signal) == nil
-}
-
-// term ends the process in order, or by force if that takes too long.
-func (s *server) term() {
-	asked := s.now()
-	if !s.ask(syscall.SIGTERM) {
-		return
+	if s.over() || s.Signal(signal) != nil {
+		return s.died()
 	}
 	select {
-	case <-s.process.ended:
-		s.begin(Ended, asked)
-		if s.process.err != nil && !s.troubled(asked) {
-			s.wrongEnd("asked to end, process %d ended with %v", s.process.number, s.process.err)
-		}
+	case <-s.ended:
 	case <-time.After(stopPatience):
-		s.wrongEnd("asked to end, process %d did not within %v", s.process.number, stopPatience)
-		_ = s.process.cmd.Process.Kill()
-		<-s.process.ended
-		s.begin(Killed, asked)
+		s.violation(WrongEnd, "asked to end, process %d did not within %v", s.number, stopPatience)
+		_ = s.Kill()
+		<-s.ended
+		kind = Killed
 	}
+	s.begin(kind, asked)
+	if kind == Ended && s.err != nil && !s.troubled(asked) {
+		s.violation(WrongEnd, "asked to end, process %d ended with %v", s.number, s.err)
+	}
+	return nil
 }
 
 // stop stops the process for a time.
 func (s *server) stop(ctx context.Context, length time.Duration) error {
-	running := s.process.cmd.Process
 	asked := s.now()
-	if err := running.Signal(syscall.SIGSTOP); errors.Is(err, os.ErrProcessDone) {
-		return nil // the next wait finds that out
+	if s.Signal(syscall.SIGSTOP) != nil {
+		return nil //nolint:nilerr // it is gone; the next wait finds that out
 	}
-	if err := s.awaitStopped(ctx, running.Pid); err != nil {
-		return err
-	}
+	awaitStopped(s.Pid)
 	s.begin(Stopped, asked)
 	err := run.Wait(ctx, length)
 	s.mu.Lock()
 	last := &s.history.Breaks[len(s.history.Breaks)-1]
 	last.Ending = s.now()
 	s.mu.Unlock()
-	_ = running.Signal(syscall.SIGCONT) // fails only if it is gone
+	_ = s.Signal(syscall.SIGCONT) // fails only if it is gone
 	s.mu.Lock()
 	last.Over = s.now()
 	s.mu.Unlock()
 	return err
 }
 
-// awaitStopped waits until all threads stand still, or the process is gone.
-func (s *server) awaitStopped(ctx context.Context, pid int) error {
-	for !standsStill(pid) {
-		if err := run.Wait(ctx, time.Millisecond); err != nil {
+// awaitStopped waits until all threads of a child process stand still, or the process is gone.
+func awaitStopped(pid int) {
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+}
+
+// share gives the process a share of a core for a time: it is stopped for the rest of each period.
+func (s *server) share(ctx context.Context, percent int, length time.Duration) error {
+	on := quotaPeriod * time.Duration(percent) / 100
+	for until := s.now() + length; s.now() < until; {
+		if err := s.wait(ctx, on); err != nil {
+			return err
+		}
+		_ = s.Signal(syscall.SIGSTOP) // fails only if it is gone
+		err := run.Wait(ctx, quotaPeriod-on)
+		_ = s.Signal(syscall.SIGCONT)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// standsStill reports whether all threads of a process are stopped, or there is no such process.
-func standsStill(pid int) bool {
-	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
-	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return true
-	}
-	for _, task := range tasks {
-		stat, err := os.ReadFile(filepath.Join(dir, task.Name(), "stat"))
-		if err != nil {
-			continue // the thread is gone
-		}
-		if state := stateOf(stat); state != 'T' && state != 't' && state != 'Z' && state != 'X' {
-			return false
-		}
-	}
-	return true
-}
-
-// stateOf returns the state in a stat file of /proc: a letter after the name, which may contain
-// anything; X if there is none.
-func stateOf(stat []byte) byte {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 1 || len(fields[0]) != 1 {
-		return 'X'
-	}
-	return fields[0][0]
-}
-
-// wait waits while the server runs. If it ends by itself meanwhile, it is started again.
+// wait waits while the server runs.
 func (s *server) wait(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	return s.until(ctx, timer.C)
-}
-
-// until is wait with a channel.
-func (s *server) until(ctx context.Context, done <-chan time.Time) error {
-	for {
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.process.ended:
-		}
-		s.noteEnd()
-		if err := run.Wait(ctx, restartAfter); err != nil {
-			return err
-		}
-		if err := s.start(ctx); err != nil {
-			return err
-		}
+	select {
+	case <-time.After(length):
+		return nil
+	case <-s.ended:
+		return s.died()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-// awaitReadyProcess waits until the server is ready. If it ends by itself before, the next process
-// is waited for.
-func (s *server) awaitReadyProcess(ctx context.Context) error {
-	for limit := time.Now().Add(readyPatience); ; {
-		select {
-		case <-s.process.ready:
-			return nil
-		default:
-		}
-		if time.Now().After(limit) {
-			return fmt.Errorf("the server is not ready after %v; see its log", readyPatience)
-		}
-		if err := s.wait(ctx, pollEvery); err != nil {
-			return err
-		}
+// awaitReady waits until the process is ready.
+func (s *server) awaitReady(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	case <-s.ended:
+		return s.died()
+	case <-time.After(readyPatience):
+		return fmt.Errorf("the server is not ready after %v", readyPatience)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-// noteEnd records a process that ended by itself. Nothing excuses that, not even a full disk.
-func (s *server) noteEnd() {
-	s.begin(Died, s.now()-unnoticed)
-	s.wrongEnd("process %d ended by itself, with %v", s.process.number, s.process.err)
+// died waits for a process that is gone, or is about to be, and says so.
+func (s *server) died() error {
+	<-s.ended
+	return errors.Join(fmt.Errorf("%w: process %d", errEnded, s.number), s.err)
 }
 
 // trouble notes the beginning of a time in which nothing can be saved; the function that it returns
@@ -331,19 +253,11 @@ func (s *server) trouble(kind FaultKind) (over func()) {
 
 // troubled reports whether a trouble lasts, or was over only a while before t.
 func (s *server) troubled(t time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, trouble := range s.history.Troubles {
-		if t < trouble.To+2*time.Second {
-			return true
-		}
-	}
-	return false
+	h := s.snapshot()
+	return slices.ContainsFunc(h.Troubles, func(trouble Trouble) bool { return t < trouble.To+2*time.Second })
 }
 
-// wrongEnd records a process that ended wrongly, violation any broken promise.
-func (s *server) wrongEnd(format string, args ...any) { s.violation(WrongEnd, format, args...) }
-
+// violation records a broken promise.
 func (s *server) violation(kind ViolationKind, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

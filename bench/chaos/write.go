@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -14,17 +15,7 @@ type Written struct {
 	Device   string
 	Asked    time.Time
 	Answered time.Duration
-	Found    *Found // nil if the device is not known
-}
-
-// Found is what the API shows of a device.
-type Found struct {
-	State       string    `json:"state"`
-	Timeout     float64   `json:"timeout_ms"`
-	Maintenance bool      `json:"maintenance"`
-	SleepUntil  time.Time `json:"sleep_until"`
-	LastSeen    time.Time `json:"last_seen"`
-	Failed      bool      `json:"failed"` // there is an event of that
+	Found    *State // nil if the device is not known
 }
 
 // The writes that need no commit.
@@ -37,7 +28,7 @@ const (
 type write struct {
 	kind         string
 	method, path string // of HTTP; the path has a %s for the device
-	body         string
+	body         any
 	line, answer string // of the line protocol, what the answer begins with
 	holds        func(w *Written) bool
 }
@@ -50,13 +41,12 @@ func writes() []write {
 	paced := func(w *Written) bool { return w.Found != nil && w.Found.Timeout == 7_200_000 }
 	failed := func(w *Written) bool { return w.Found != nil && w.Found.Failed }
 	heard := func(w *Written) bool { return w.Found != nil && !w.Found.LastSeen.Before(w.Asked.Add(-gapLoss)) }
+	kept := func(w *Written) bool { return w.Found != nil && w.Found.Maintenance }
+	policy := json.RawMessage(`{"timeout":"2h"}`)
 	return []write{
 		{kind: "DELETE", method: "DELETE", path: "/v1/devices/%s", holds: func(w *Written) bool { return w.Found == nil }},
-		{kind: "PUT policy", method: "PUT", path: "/v1/devices/%s/policy", body: `{"timeout":"2h"}`, holds: paced},
-		{
-			kind: "PUT maintenance", method: "PUT", path: "/v1/devices/%s/maintenance",
-			holds: func(w *Written) bool { return w.Found != nil && w.Found.Maintenance },
-		},
+		{kind: "PUT policy", method: "PUT", path: "/v1/devices/%s/policy", body: policy, holds: paced},
+		{kind: "PUT maintenance", method: "PUT", path: "/v1/devices/%s/maintenance", holds: kept},
 		{kind: "HTTP sleep", method: "POST", path: "/v1/beat/%s/sleep?for=2h", holds: slept},
 		{kind: "HTTP fail", method: "POST", path: "/v1/beat/%s/fail", holds: failed},
 		{kind: httpHeartbeat, method: "POST", path: "/v1/beat/%s", holds: heard},
@@ -74,16 +64,14 @@ func checkWrites(e *Evidence, f *Findings) {
 		rules[w.kind] = w.holds
 	}
 	for i := range e.Writes {
-		if w := &e.Writes[i]; !rules[w.Kind](w) {
-			f.add(AnswerLost, w.Device, 0, fmt.Sprintf("%s was answered at %s; after the restart: %s", w.Kind, clock(w.Answered), w.Found))
+		w := &e.Writes[i]
+		if rules[w.Kind](w) {
+			continue
 		}
+		found := "it is not known"
+		if w.Found != nil {
+			found = fmt.Sprintf("%+v", *w.Found)
+		}
+		f.add(AnswerLost, w.Device, 0, "%s was answered at %s; after the restart: %s", w.Kind, clock(w.Answered), found)
 	}
-}
-
-// String returns it in one line.
-func (f *Found) String() string {
-	if f == nil {
-		return "not known"
-	}
-	return fmt.Sprintf("%+v", *f)
 }

@@ -1,19 +1,18 @@
-//go:build linux
-
 package chaos
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // writeWithin is how long a write is waited for.
@@ -26,13 +25,14 @@ type writer struct {
 	line   string // address of the line protocol
 	rounds int
 	ready  []*preparedWrite
-	made   []*Written // answered, and not looked for yet
+	made   []Written // answered, and not looked for yet
 	done   []Written
 }
 
 // preparedWrite is a device that is ready for a write.
 type preparedWrite struct {
-	write  write
+	write
+
 	device string
 	conn   net.Conn // nil if the write is by HTTP
 }
@@ -59,11 +59,10 @@ func (p *preparedWrite) end() {
 }
 
 // introduce makes the device known to the server.
-func (w *writer) introduce(ctx context.Context, p *preparedWrite) error {
-	if p.write.line == "" {
-		return w.request(ctx, http.MethodPost, "/v1/beat/"+p.device+"?ttl=1h", "")
+func (w *writer) introduce(ctx context.Context, p *preparedWrite) (err error) {
+	if p.line == "" {
+		return w.server.api.Ask(ctx, http.MethodPost, "/v1/beat/"+p.device+"?ttl=1h", nil, nil)
 	}
-	var err error
 	if p.conn, err = new(net.Dialer).DialContext(ctx, "tcp", w.line); err != nil {
 		return err
 	}
@@ -87,23 +86,12 @@ func (p *preparedWrite) say(ctx context.Context, line, answer string) error {
 	return err
 }
 
-// request expects a status of 2xx.
-func (w *writer) request(ctx context.Context, method, path, body string) error {
-	request, err := http.NewRequestWithContext(ctx, method, w.server.api+path, strings.NewReader(body))
-	if err != nil {
-		return err
+// do makes the write.
+func (p *preparedWrite) do(ctx context.Context, client *apiclient.Client) error {
+	if p.conn != nil {
+		return p.say(ctx, p.line, p.answer)
 	}
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	answer, err := w.server.client.Do(request)
-	if err != nil {
-		return err
-	}
-	if answer.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s %s: %s", method, path, answer.Status)
-	}
-	return errors.Join(err, answer.Body.Close())
+	return client.Ask(ctx, p.method, fmt.Sprintf(p.path, p.device), p.body, nil)
 }
 
 // write writes all that was prepared at once, and returns when all was answered or it took too
@@ -117,16 +105,11 @@ func (w *writer) write(ctx context.Context) {
 	)
 	for _, p := range w.ready {
 		group.Go(func() {
-			asked, err := time.Now(), error(nil)
-			if p.conn != nil {
-				err = p.say(ctx, p.write.line, p.write.answer)
-			} else {
-				err = w.request(ctx, p.write.method, fmt.Sprintf(p.write.path, p.device), p.write.body)
-			}
-			if err == nil {
+			asked := time.Now()
+			if p.do(ctx, w.server.api) == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				w.made = append(w.made, &Written{Kind: p.write.kind, Device: p.device, Asked: asked, Answered: w.server.now()})
+				w.made = append(w.made, Written{Kind: p.kind, Device: p.device, Asked: asked, Answered: w.server.now()})
 			}
 		})
 	}
@@ -141,36 +124,22 @@ func (w *writer) end() {
 	w.ready = nil
 }
 
-// lose notes that nothing is left of what was answered.
-func (w *writer) lose() {
-	for _, made := range w.made {
-		w.done = append(w.done, *made)
-	}
-	w.made = nil
-}
-
 // look asks a ready server for the writes that were answered.
 func (w *writer) look(ctx context.Context) error {
 	for _, made := range w.made {
-		found := &Found{}
-		err := api.GetJSON(ctx, w.server.client, w.server.api+"/v1/devices/"+made.Device, found)
-		var page struct {
-			Events []struct{ Type string }
-		}
-		switch {
-		case errors.Is(err, api.ErrNotFound):
+		found, page := &State{}, struct{ Events []cloudevent.Event }{}
+		err := w.server.api.Get(ctx, "/v1/devices/"+made.Device, nil, found)
+		if apiclient.StatusOf(err) == http.StatusNotFound {
 			found, err = nil, nil
-		case err == nil:
-			err = api.GetJSON(ctx, w.server.client, w.server.api+"/v1/devices/"+made.Device+"/events", &page)
+		} else if err == nil {
+			err = w.server.api.Get(ctx, "/v1/devices/"+made.Device+"/events", nil, &page)
+			found.Failed = slices.ContainsFunc(page.Events, func(e cloudevent.Event) bool { return e.Type == typeFailed })
 		}
 		if err != nil {
 			return err
 		}
-		for _, e := range page.Events {
-			found.Failed = found.Failed || strings.HasSuffix(e.Type, api.TypeFailed)
-		}
 		made.Found = found
-		w.done = append(w.done, *made)
+		w.done = append(w.done, made)
 	}
 	w.made = nil
 	return nil

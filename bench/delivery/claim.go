@@ -2,201 +2,157 @@ package delivery
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
-	"testing"
+	"math/rand/v2"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect"
+
 	"github.com/holter-iot/holter/jobs"
-	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
-// claimPrefix is followed by the name of a database.
-const claimPrefix = "claim/"
+const (
+	claimSize = 500    // jobs that are claimed, and settled, at a time
+	claimTurn = 20_000 // jobs that the store and the bare database claim and settle in turn
+)
 
-// database makes an empty database, and returns its URL.
-type database struct {
-	name string
-	open func(t *testStandIn) string
-}
-
-// databases are those that are measured. The servers write each commit to the disk before they confirm it, as they do by default.
-func databases() []database {
-	return []database{
-		{"SQLite", func(t *testStandIn) string { return "sqlite:" + filepath.Join(t.dir, "holter.db") }},
-		{"PostgreSQL", func(t *testStandIn) string { return testdb.NewPostgres(t, true).Database(t) }},
-		{"MariaDB", func(t *testStandIn) string { return testdb.NewMariaDB(t, true).Database(t) }},
-	}
-}
-
-// claimNames are the measurements of claims.
-func claimNames() (names []string) {
-	for _, d := range databases() {
-		names = append(names, claimPrefix+d.name)
-	}
-	return names
-}
-
-// claimSize is how many jobs are claimed, and settled, at a time.
-const claimSize = 500
-
-// claimTurn is how many jobs the store and the bare database claim and settle in turn.
-const claimTurn = 20_000
-
-// claims is how fast jobs were claimed and settled.
-type claims struct {
-	Jobs  int           // of each
-	Store time.Duration // with the store
-	Bare  time.Duration // with the bare database
-	// CPU is that of this process for the store, and BareCPU for the bare database. It is complete with SQLite, and lacks a server's.
-	CPU, BareCPU time.Duration
-}
-
-// testStandIn takes the place of the test that testdb's servers belong to.
-type testStandIn struct {
-	testing.TB // nil
-
-	cleanups []func()
-	dir      string
-}
-
-// broken is what Fatal panics with.
-type broken struct{ error }
-
-func (*testStandIn) Helper() {}
-
-func (t *testStandIn) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
-
-func (t *testStandIn) Fatal(args ...any) { panic(broken{errors.New(fmt.Sprint(args...))}) }
-
-func (t *testStandIn) Fatalf(format string, args ...any) { panic(broken{fmt.Errorf(format, args...)}) }
-
-func (t *testStandIn) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
-
-func (t *testStandIn) end() {
-	for _, f := range slices.Backward(t.cleanups) {
-		f()
-	}
-}
-
-// lane is the lane of the jobs of the store.
-func lane() jobs.Lane { return jobs.Lane{Queue: 1, Endpoint: 1} }
-
-// claim claims and settles jobs, in turns with the store and with statements of its own, on the same table of the same database.
-func (s *workspace) claim(ctx context.Context, open func(*testStandIn) string) (result claims, err error) {
-	t := &testStandIn{dir: s.dir}
-	defer t.end()
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case broken:
-			err = p
-		default:
-			panic(p)
-		}
-	}()
-	url := open(t)
-	st, queue, err := openStore(ctx, url)
+// claim claims and settles jobs, in turns with the store and with statements of its own, on the same
+// table of the same database.
+func (r *rig) claim(ctx context.Context, n int) (found result, err error) {
+	db, err := sqldb.OpenShared(ctx, r.config)
 	if err != nil {
-		return result, err
+		return found, err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	raw, err := openBare(url)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	lane, err := r.route(ctx, 1, true)
 	if err != nil {
-		return result, err
+		return found, err
 	}
-	defer func() { err = errors.Join(err, raw.close()) }()
-	for turn := uint64(1); result.Jobs < s.n; turn++ {
-		n := min(claimTurn, s.n-result.Jobs)
-		if err := errors.Join(fill(ctx, st, n, turn), raw.fill(ctx, n)); err != nil {
-			return result, err
+	raw := &bare{db: db, made: bareFrom}
+	for turn := 1; found.Events < n; turn++ {
+		size := min(claimTurn, n-found.Events)
+		both := []func() error{
+			func() error { return found.Bare.repeat(r, size, func() (int, error) { return raw.settle(ctx) }) },
+			func() error { return found.repeat(r, size, func() (int, error) { return r.settle(ctx, lane) }) },
 		}
-		first, second := func() error { return result.withStore(ctx, queue, n) }, func() error { return result.withBare(ctx, raw, n) }
-		if turn%2 == 0 {
-			first, second = second, first
-		}
-		if err := first(); err != nil {
-			return result, err
-		}
-		if err := second(); err != nil {
-			return result, err
-		}
-		result.Jobs += n
-	}
-	return result, nil
-}
-
-// openStore opens a store in which each event becomes a job.
-func openStore(ctx context.Context, url string) (*store.Store, *jobs.Store, error) {
-	db, err := sqldb.New(sqldb.Config{URL: url})
-	if err != nil {
-		return nil, nil, err
-	}
-	queue := jobs.New(db)
-	st, err := store.New(db, store.Config{Outbox: queue})
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := st.Open(ctx); err != nil {
-		return nil, nil, err
-	}
-	registry, err := liveness.New(st, liveness.Config{})
-	if err != nil {
-		return nil, nil, err
-	}
-	if _, err := st.Load(ctx, registry); err != nil {
-		return nil, nil, err
-	}
-	err = errors.Join(
-		queue.PutEndpoint(ctx, jobs.Endpoint{Name: "test"}),
-		queue.PutRoute(ctx, jobs.Route{Name: "all", Queue: lane().Queue, Endpoint: lane().Endpoint}),
-	)
-	if err == nil {
-		_, err = queue.Load(ctx)
-	}
-	return st, queue, err
-}
-
-func (r *claims) withStore(ctx context.Context, queue *jobs.Store, n int) error {
-	begin, used := time.Now(), cpuTime()
-	for done := 0; done < n; {
-		got, err := queue.Claim(ctx, lane(), claimSize, time.Now(), time.Minute)
+		err := errors.Join(r.fill(ctx, size, turn), raw.fill(ctx, size), both[turn%2](), both[(turn+1)%2]())
 		if err != nil {
-			return err
+			return found, err
 		}
-		outcomes := make([]jobs.Ack, len(got.Jobs))
-		for i := range outcomes {
-			outcomes[i].Job = got.Jobs[i]
-		}
-		if _, err := queue.Ack(ctx, outcomes, time.Now()); err != nil {
-			return err
-		}
-		if done += len(outcomes); len(outcomes) == 0 {
-			return fmt.Errorf("%d jobs could be claimed, want %d", done, n)
-		}
+		found.Events += size
 	}
-	r.Store += time.Since(begin)
-	r.CPU += cpuTime() - used
-	return nil
+	return found, nil
 }
 
-func (r *claims) withBare(ctx context.Context, b *bare, n int) error {
-	begin, used := time.Now(), cpuTime()
-	for done := 0; done < n; {
-		took, err := b.claimAndSettle(ctx, claimSize)
-		if err != nil {
+// repeat calls settle until it has settled n jobs, and adds what that took.
+func (u *usage) repeat(r *rig, n int, settle func() (int, error)) error {
+	return u.add(r, func() error {
+		for done := 0; done < n; {
+			settled, err := settle()
+			if err != nil {
+				return err
+			}
+			if done += settled; settled == 0 {
+				return fmt.Errorf("%d jobs could be claimed, want %d", done, n)
+			}
+		}
+		return nil
+	})
+}
+
+// settle claims jobs with the store, and acks them.
+func (r *rig) settle(ctx context.Context, lane jobs.Lane) (int, error) {
+	got, err := r.jobs.Claim(ctx, lane, claimSize, time.Now(), time.Minute)
+	if err != nil {
+		return 0, err
+	}
+	acks := make([]jobs.Ack, len(got.Jobs))
+	for i := range acks {
+		acks[i].Job = got.Jobs[i]
+	}
+	_, err = r.jobs.Ack(ctx, acks, time.Now())
+	return len(acks), err
+}
+
+// bare is the least that a claim and its settlement cost, with the same library and settings.
+type bare struct {
+	db     *sqldb.DB
+	made   int64 // the last row that was inserted
+	cursor int64 // the last one that was claimed
+	claims int64 // negative: no number of the store
+}
+
+// The rows of the bare database, far from the store's.
+const (
+	bareFrom = 1 << 40
+	bareLane = 2<<32 | 1
+)
+
+// fill inserts rows as the store makes them.
+func (b *bare) fill(ctx context.Context, n int) error {
+	type row struct {
+		bun.BaseModel `bun:"table:jobs"`
+
+		ID    int64 `bun:"id,pk"`
+		Lane  int64 `bun:"lane"`
+		Event int64 `bun:"event"`
+		Key   int64 `bun:"okey"`
+	}
+	return b.db.WriteShared(ctx, "fill", func(ctx context.Context, tx sqldb.Tx) error {
+		for end := b.made + int64(n); b.made < end; {
+			rows := make([]row, min(claimSize, end-b.made))
+			for i := range rows {
+				b.made++
+				rows[i] = row{ID: b.made, Lane: bareLane, Event: b.made, Key: rand.Int64()}
+			}
+			if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// settle takes jobs in one transaction and removes them in another one.
+func (b *bare) settle(ctx context.Context) (int, error) {
+	b.claims--
+	var ids []int64
+	err := b.db.WriteShared(ctx, "claim", func(ctx context.Context, tx sqldb.Tx) (err error) {
+		if ids, err = b.next(ctx, tx); err != nil || len(ids) == 0 {
 			return err
 		}
-		if done += took; took == 0 {
-			return fmt.Errorf("%d rows could be claimed, want %d", done, n)
+		_, err = tx.NewRaw("UPDATE jobs SET claim = ?, due = ? WHERE id IN (?) AND claim = 0",
+			b.claims, time.Now().Add(time.Minute).UnixNano(), bun.List(ids)).Exec(ctx)
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	b.cursor = ids[len(ids)-1]
+	return len(ids), b.db.WriteShared(ctx, "settle", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw("DELETE FROM jobs WHERE id IN (?) AND claim = ?", bun.List(ids), b.claims).Exec(ctx)
+		return err
+	})
+}
+
+// next reads the next rows.
+func (b *bare) next(ctx context.Context, tx sqldb.Tx) (ids []int64, err error) {
+	if tx.Dialect().Name() == dialect.PG {
+		// Without it the server would read and sort all rows, as it does not know how many there are.
+		if _, err := tx.ExecContext(ctx, "SET LOCAL enable_sort = off"); err != nil {
+			return nil, err
 		}
 	}
-	r.Bare += time.Since(begin)
-	r.BareCPU += cpuTime() - used
-	return nil
+	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
+		var id, event, key, claim, attempts int64
+		err := rows.Scan(&id, &event, &key, &claim, &attempts)
+		ids = append(ids, id)
+		return err
+	}, "SELECT id, event, okey, claim, attempts FROM jobs WHERE lane = ? AND due IS NULL AND id > ? ORDER BY id LIMIT ?",
+		int64(bareLane), b.cursor, claimSize)
+	return ids, err
 }

@@ -1,20 +1,20 @@
-// Package delivery measures what follows a verdict: a mass of verdicts with a job for each, webhooks to an endpoint on this machine,
-// claiming and settling beside the bare database, and a backlog that is delivered after a restart.
+// Package delivery measures what follows a verdict: a mass of verdicts with a job for each, webhooks
+// to an endpoint on this machine, and jobs that are claimed and settled beside the bare database.
 //
-// Each measurement is made in a process of its own, which may use all cores, with a database of its own. The endpoint is one more process,
-// a plain server of package net/http, so that its CPU time is counted apart. Linux only.
+// Each measurement is made in a process of its own, which may use all cores, with a database of its
+// own. The endpoint is one more process, a plain server of package net/http, so that its CPU time is
+// counted apart. Linux only.
 package delivery
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/cores"
+	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
 )
@@ -22,44 +22,58 @@ import (
 // name is the benchmark's name, the first argument of its processes.
 const name = "delivery"
 
-// bench runs the measurements and keeps their results, by measurement and in the order of the rounds.
+// measurement is a row of the tables.
+type measurement struct {
+	name        string
+	database    string // SQLite, or the kind of its server
+	load, quick int    // events, or jobs
+	play        func(r *rig, ctx context.Context, load int) (result, error)
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"webhooks/bare", sqlite, 100_000, 1000, (*rig).post},
+		{"webhooks/1", sqlite, 100_000, 1000, (*rig).single},
+		{"webhooks/100", sqlite, 100_000, 1000, (*rig).batches},
+		{"latency", sqlite, 1000, 5, (*rig).latency},
+		{"claim/SQLite", sqlite, 200_000, 1000, (*rig).claim},
+		{"claim/PostgreSQL", "postgres", 200_000, 1000, (*rig).claim},
+		{"claim/MariaDB", "mariadb", 200_000, 1000, (*rig).claim},
+		{"silence", sqlite, 500_000, 1000, (*rig).silence},
+	}
+}
+
+// result is what a measurement has found. Each has those fields that it needs.
+type result struct {
+	usage
+
+	Events        int           // that were delivered, or jobs that were claimed
+	Delivered     time.Duration // until the last delivery
+	Bare          usage         // of the bare database
+	P50, P99, Max time.Duration // of an event's arrival after its commit
+}
+
+// bench keeps the results of the measurements.
 type bench struct {
 	*run.Run
 
-	devices  int // that fall silent, and jobs of the backlog
-	webhooks int // events that are delivered to measure the rate
-	claims   int // jobs that are claimed and settled
-	timed    int // events that are stored one at a time
-
-	silent  map[string][]silent
-	rates   map[string][]rate
-	latency []latency
-	claimed map[string][]claims
-	stalls  []float64 // of the machine, at worst in each measurement, in milliseconds
+	results map[string][]result // by measurement, in the order of the rounds
+	stalls  []float64           // of the machine, at worst in each measurement, in milliseconds
 }
 
 // Command returns the benchmark.
 func Command() run.Command {
-	b := &bench{
-		devices: 500_000, webhooks: 100_000, claims: 200_000, timed: 1000,
-		silent: make(map[string][]silent), rates: make(map[string][]rate), claimed: make(map[string][]claims),
-	}
 	return run.Command{
-		Name: name, Help: "a mass of verdicts, webhooks, claims and a backlog", Rounds: 3,
-		Names: "silent/held, silent/delivered, webhooks/1, webhooks/100,\nwebhooks/bare, latency, claim/SQLite, claim/PostgreSQL, claim/MariaDB, recovery",
-		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&b.devices, "devices", b.devices, "devices that fall silent, and jobs of the backlog")
-			f.IntVar(&b.webhooks, "webhooks", b.webhooks, "events that are delivered to measure the rate")
-			f.IntVar(&b.claims, "claims", b.claims, "jobs that are claimed and settled")
-		},
-		Quick: func() { b.devices, b.webhooks, b.claims, b.timed = 1000, 1000, 1000, 5 },
+		Name: name, Help: "a mass of verdicts, webhooks and claims", Rounds: 3,
+		Names: "webhooks/bare, webhooks/1, webhooks/100,\nlatency, claim/SQLite, claim/PostgreSQL, claim/MariaDB, silence",
 		Run: func(ctx context.Context, r *run.Run) error {
-			b.Run = r
-			if b.devices < 1000 || b.webhooks < 1000 || b.claims < claimSize {
-				return fmt.Errorf("want 1000 or more devices and webhooks, and %d or more claims", claimSize)
-			}
-			if err := b.measure(ctx); err != nil {
-				return err
+			b := &bench{Run: r, results: make(map[string][]result)}
+			for range b.Rounds {
+				for _, m := range measurements() {
+					if err := b.measure(ctx, m); err != nil {
+						return fmt.Errorf("%s: %w", m.name, err)
+					}
+				}
 			}
 			return b.Publish(ctx, "Delivery", name, b.report())
 		},
@@ -67,84 +81,42 @@ func Command() run.Command {
 	}
 }
 
-func (b *bench) measure(ctx context.Context) error {
-	for range b.Rounds {
-		err := errors.Join(
-			each(ctx, b, b.rates, b.webhooks, webhooksBare, webhooksSingle, webhooksBatch),
-			each(ctx, b, b.claimed, b.claims, claimNames()...),
-			each(ctx, b, b.silent, b.devices, silentHeld, silentDelivered),
-			each(ctx, b, b.rates, b.devices, recovery),
-		)
-		timed := make(map[string][]latency)
-		if err = errors.Join(err, each(ctx, b, timed, b.timed, timedWebhooks)); err != nil {
-			return err
-		}
-		b.latency = append(b.latency, timed[timedWebhooks]...)
+// measure makes a measurement if it is wanted.
+func (b *bench) measure(ctx context.Context, m measurement) error {
+	if !b.Wanted(m.name, "") {
+		return nil
 	}
-	return nil
-}
-
-// each makes those of some measurements that are wanted, and adds what they found to the results.
-func each[R any](ctx context.Context, b *bench, results map[string][]R, n int, measurements ...string) error {
-	for _, measurement := range measurements {
-		if !b.Wanted(measurement, "") {
-			continue
-		}
-		var result R
-		stall, err := cores.Witness(func() error {
-			return measured.Call(ctx, measured.Anywhere, &result, name, measurement, strconv.Itoa(n))
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", measurement, err)
-		}
-		b.stalls = append(b.stalls, float64(stall)/float64(time.Millisecond))
-		b.Progress("%-16s %+v; the machine stalled for %v", measurement, result, stall.Round(time.Millisecond))
-		results[measurement] = append(results[measurement], result)
+	if b.Quick {
+		m.load = m.quick
 	}
+	var found result
+	stall, err := cores.Witness(func() error {
+		return measured.Call(ctx, measured.Anywhere, &found, name, m.name, strconv.Itoa(m.load))
+	})
+	if err != nil {
+		return err
+	}
+	b.stalls = append(b.stalls, figures.Millis(stall))
+	b.Progress("%-16s %+v; the machine stalled for %v", m.name, found, stall.Round(time.Millisecond))
+	b.results[m.name] = append(b.results[m.name], found)
 	return nil
-}
-
-// workspace is where a measurement is made.
-type workspace struct {
-	n   int
-	dir string // of the database; empty at the beginning, and removed in the end
 }
 
 // child starts the endpoint, or prepares a measurement.
 func child(ctx context.Context, args []string) (measured.Subject, error) {
-	if len(args) == 1 && args[0] == receiverName {
-		return receive(ctx)
-	}
-	if len(args) != 2 || measurements()[args[0]] == nil {
-		return measured.Subject{}, fmt.Errorf("cannot measure %q", args)
-	}
-	n, err := strconv.Atoi(args[1])
-	if err != nil {
-		return measured.Subject{}, err
-	}
-	return measured.Subject{Answer: func(string) (result any, err error) {
-		s := &workspace{n: n}
-		if s.dir, err = os.MkdirTemp("", "holter-delivery-"); err != nil {
-			return nil, err
+	for _, m := range measurements() {
+		if len(args) != 2 || m.name != args[0] {
+			continue
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(s.dir)) }()
-		return measurements()[args[0]](ctx, s)
-	}}, nil
-}
-
-// measurements are all that there are, by name.
-func measurements() map[string]func(context.Context, *workspace) (any, error) {
-	all := map[string]func(context.Context, *workspace) (any, error){
-		silentHeld:      func(ctx context.Context, s *workspace) (any, error) { return s.silent(ctx, false) },
-		silentDelivered: func(ctx context.Context, s *workspace) (any, error) { return s.silent(ctx, true) },
-		webhooksSingle:  func(ctx context.Context, s *workspace) (any, error) { return s.webhooks(ctx, 1) },
-		webhooksBatch:   func(ctx context.Context, s *workspace) (any, error) { return s.webhooks(ctx, manyAtOnce) },
-		webhooksBare:    func(ctx context.Context, s *workspace) (any, error) { return s.bareWebhooks(ctx) },
-		timedWebhooks:   func(ctx context.Context, s *workspace) (any, error) { return s.latency(ctx) },
-		recovery:        func(ctx context.Context, s *workspace) (any, error) { return s.recovery(ctx) },
+		load, err := strconv.Atoi(args[1])
+		return measured.Subject{Answer: func(string) (found any, err error) {
+			r, err := open(ctx, m.database)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, r.close()) }()
+			return m.play(r, ctx, load)
+		}}, err
 	}
-	for _, d := range databases() {
-		all[claimPrefix+d.name] = func(ctx context.Context, s *workspace) (any, error) { return s.claim(ctx, d.open) }
-	}
-	return all
+	return receive(ctx)
 }

@@ -7,133 +7,140 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
-// The targets.
-const (
-	wantCommitted = 10 * time.Second
-	wantGrowth    = 300e6 // bytes
-	wantLate      = 50 * time.Millisecond
-	wantWebhooks  = 5000.0 // per second
-	wantClaims    = 0.8    // of the bare database
-)
+// usage is what something took.
+type usage struct {
+	Elapsed  time.Duration
+	CPU      time.Duration // of the process that is measured, without a server's
+	Endpoint time.Duration // CPU of the endpoint
+	Before   int           // bytes in RAM before, after a collection of garbage
+	Growth   int           // how many more it had at most
+}
+
+// add calls do and adds what it took. Only the first time begins with a collection of garbage.
+func (u *usage) add(r *rig, do func() error) (err error) {
+	if u.Before == 0 {
+		if u.Before, err = measured.Settle(); err != nil {
+			return err
+		}
+	}
+	used, err := measured.During(do, r.endpoint.PID)
+	if err != nil {
+		return err
+	}
+	peak, err := measured.Peak()
+	u.Elapsed, u.Endpoint, u.Growth = u.Elapsed+used.Elapsed, u.Endpoint+used.CPU, peak-u.Before
+	u.CPU += time.Duration(used.Driver * float64(used.Elapsed)) // the meter takes this process for the driver
+	return err
+}
+
+// section is a table of the measurements whose names begin alike.
+type section struct {
+	prefix, title, text string
+	columns             []figures.Column[result]
+	target              string
+	met                 func(result) bool // in most rounds of each row; nil without a target
+}
+
+func sections() []section {
+	of := func(r result) usage { return r.usage }
+	bare := func(r result) usage { return r.Bare }
+	return []section{{
+		"silence", "500,000 devices fall silent at one instant, and each verdict becomes a job",
+		"From the instant at which all are due to the last commit of events and jobs; the memory in RAM before, after a " +
+			"collection of garbage, and how much more it was at most until then. Webhooks of 100 events go out meanwhile.",
+		[]figures.Column[result]{
+			seconds("committed, s", func(r result) time.Duration { return r.Elapsed }),
+			seconds("delivered, s", func(r result) time.Duration { return r.Delivered }),
+			seconds("CPU, s", func(r result) time.Duration { return r.CPU }),
+			figures.Col("before, MB", 0, func(r result) float64 { return float64(r.Before) / 1e6 }),
+			figures.Col("growth, MB", 0, func(r result) float64 { return float64(r.Growth) / 1e6 }),
+		},
+		"all committed within 10 s, growth at most 300 MB",
+		func(r result) bool { return r.Elapsed <= 10*time.Second && r.Growth <= 300e6 },
+	}, {
+		"webhooks/", "Webhooks to an endpoint on this machine",
+		"Signed CloudEvents of 100,000 stored events, one or 100 in a request, to a server of package net/http that answers " +
+			"200 at once; 32 deliveries at a time. The bare client POSTs such events one by one, as many at a time, and has no queue.",
+		[]figures.Column[result]{
+			rate("events/s", of), each("µs of CPU per event", of),
+			each("µs of the endpoint's CPU", func(r result) usage { return usage{CPU: r.Endpoint} }),
+		},
+		"at least 5000 webhooks per second, one by one",
+		func(r result) bool { return float64(r.Events)/r.Elapsed.Seconds() >= 5000 },
+	}, {
+		"latency", "From the commit of an event to its arrival",
+		"1000 events, one every 20 ms.",
+		[]figures.Column[result]{
+			millis("p50, ms", func(r result) time.Duration { return r.P50 }),
+			millis("p99, ms", func(r result) time.Duration { return r.P99 }),
+			millis("most, ms", func(r result) time.Duration { return r.Max }),
+		},
+		"", nil,
+	}, {
+		"claim/", "Claim and settle, 500 jobs at a time",
+		"In turns of 20,000 jobs on the same table. The bare database: a transaction that reads 500 rows and changes them, one " +
+			"that removes them, each on the disk; no fence, no order per key, no retries. CPU is that of the process, without " +
+			"a server's.",
+		[]figures.Column[result]{
+			rate("jobs/s", of), rate("bare, rows/s", bare), figures.Col("÷ bare", 2, result.ratio),
+			each("µs of CPU per job", of), each("bare", bare),
+		},
+		"at least 0.8 of the bare database", func(r result) bool { return r.ratio() >= 0.8 },
+	}}
+}
+
+func (r result) ratio() float64 { return r.Bare.Elapsed.Seconds() / r.Elapsed.Seconds() }
+
+func seconds(title string, of func(result) time.Duration) figures.Column[result] {
+	return figures.Time(title, 2, time.Second, of)
+}
+
+func millis(title string, of func(result) time.Duration) figures.Column[result] {
+	return figures.Time(title, 1, time.Millisecond, of)
+}
+
+// each returns a column of microseconds of CPU for each event or job.
+func each(title string, of func(result) usage) figures.Column[result] {
+	return figures.Col(title, 1, func(r result) float64 { return float64(of(r).CPU.Microseconds()) / float64(r.Events) })
+}
+
+// rate returns a column of events or jobs per second.
+func rate(title string, of func(result) usage) figures.Column[result] {
+	return figures.Col(title, 0, func(r result) float64 { return float64(r.Events) / of(r).Elapsed.Seconds() })
+}
 
 // report returns all tables.
 func (b *bench) report() string {
-	return fmt.Sprintf("Each measurement in a process of its own that may use all cores, SQLite with every commit on the disk unless another database is "+
-		"named; %d rounds. Figures are medians, least and most in parentheses. The longest stalls of the machine meanwhile: %s ms.\n",
-		b.Rounds, figures.Spread(figures.Fixed(1), b.stalls)) + b.reportSilent() + b.reportRates() + b.reportLatency() + b.reportClaims()
-}
-
-// megabytes returns a column of bytes.
-func megabytes[R any](title string, of func(R) int) figures.Column[R] {
-	return figures.Col(title, 0, func(r R) float64 { return float64(of(r)) / 1e6 })
-}
-
-func (r silent) growth() int { return r.Peak - r.Before }
-
-func (b *bench) reportSilent() string {
-	rows := []string{silentHeld, silentDelivered}
-	delivered := figures.Time("delivered, s", 2, time.Second, func(r silent) time.Duration { return r.Delivered })
-	first := figures.Table("", rows, b.silent,
-		figures.Time("committed, s", 2, time.Second, func(r silent) time.Duration { return r.Committed }),
-		figures.Text("delivered, s", func(row string, rs []silent) string {
-			if row == silentHeld {
-				return "–"
+	var w strings.Builder
+	fmt.Fprintf(&w, "Each measurement in a process of its own that may use all cores, SQLite with every commit on the disk "+
+		"unless another database is named; %d rounds. Figures are medians, least and most in parentheses. The longest stalls "+
+		"of the machine meanwhile: %s ms.\n",
+		b.Rounds, figures.Spread(figures.Fixed(1), b.stalls))
+	for _, s := range sections() {
+		var rows []string
+		met := true
+		for _, m := range measurements() {
+			if strings.HasPrefix(m.name, s.prefix) {
+				rows = append(rows, m.name)
+				met = met && (s.met == nil || mostly(s.met, b.results[m.name]))
 			}
-			return figures.Spread(delivered.Format, figures.Each(rs, delivered.Of))
-		}),
-		figures.Time("CPU, s", 2, time.Second, func(r silent) time.Duration { return r.CPU }),
-		megabytes("before, MB", func(r silent) int { return r.Before }), megabytes("growth, MB", silent.growth))
-	if first == "" {
-		return ""
+		}
+		table := figures.Table("", rows, b.results, s.columns...)
+		if table == "" {
+			continue
+		}
+		fmt.Fprintf(&w, "\n### %s\n\n%s\n\n%s", s.title, s.text, table)
+		if s.met != nil {
+			fmt.Fprintf(&w, "\nTarget, in most rounds: %s: %s.\n", s.target, figures.Met(met))
+		}
 	}
-	ms := func(title string, of func(silent) time.Duration) figures.Column[silent] {
-		return figures.Time(title, 1, time.Millisecond, of)
-	}
-	second := figures.Table("", rows, b.silent,
-		figures.Count("due", func(r silent) int { return r.Others }),
-		ms("timer p99, ms", func(r silent) time.Duration { return r.TimerP99 }), ms("most, ms", func(r silent) time.Duration { return r.TimerMax }),
-		figures.Col(fmt.Sprintf("within %.1f ms, %%", figures.Millis(inTime)), 2, func(r silent) float64 { return 100 * r.InTime }),
-		ms("verdict p50, ms", func(r silent) time.Duration { return r.VerdictP50 }), ms("p99, ms", func(r silent) time.Duration { return r.VerdictP99 }))
-	met := func(ok func(silent) bool) string {
-		all := slices.Concat(b.silent[silentHeld], b.silent[silentDelivered])
-		return figures.Met(!slices.ContainsFunc(all, func(r silent) bool { return !ok(r) }))
-	}
-	return fmt.Sprintf("\n### %s devices fall silent at one instant, and each verdict becomes a job\n\n"+
-		"From the instant at which all are due to the last commit of events and jobs; the memory in RAM before, after a collection of garbage, and how much "+
-		"more it was at most until then. Held: the queue is paused. Delivered: webhooks of %d events go out meanwhile.\n\n%s\n"+
-		"Meanwhile other devices, at another source, are due one every %v. Their timers, found due so long after the deadline (upper bounds, "+
-		"powers of two in µs); and the verdicts on them, which wait in turn while as many events as may wait for the database do.\n\n%s\n"+
-		"Targets, in every round: all committed within %v: %s; growth at most %.0f MB: %s; 99 %% of the timers of others late by at most %v "+
-		"(%.1f ms are looked for, the bound below): %s.\n",
-		figures.Grouped(b.devices), manyAtOnce, first, otherEvery, second,
-		wantCommitted, met(func(r silent) bool { return r.Committed <= wantCommitted }), wantGrowth/1e6,
-		met(func(r silent) bool { return float64(r.growth()) <= wantGrowth }), wantLate, figures.Millis(inTime),
-		met(func(r silent) bool { return r.InTime >= 0.99 }))
+	return w.String()
 }
 
-func (b *bench) reportRates() string {
-	opened := figures.Time("opened, s", 2, time.Second, func(r rate) time.Duration { return r.Opened })
-	table := figures.Table("", []string{webhooksBare, webhooksSingle, webhooksBatch, recovery}, b.rates,
-		figures.Col("events per request", 0, func(r rate) float64 { return float64(r.Events) / float64(r.Requests) }),
-		figures.Col("events/s", 0, rate.perSecond),
-		figures.Col("requests/s", 0, func(r rate) float64 { return float64(r.Requests) / r.Elapsed.Seconds() }),
-		figures.Col("µs of CPU per event", 1, func(r rate) float64 { return float64(r.CPU.Microseconds()) / float64(r.Events) }),
-		figures.Col("µs of the endpoint's CPU", 1, func(r rate) float64 { return float64(r.Endpoint.Microseconds()) / float64(r.Events) }),
-		megabytes("growth, MB", func(r rate) int { return r.Peak - r.Before }),
-		figures.Text(opened.Title, func(row string, rs []rate) string {
-			if row != recovery {
-				return "–"
-			}
-			return figures.Spread(opened.Format, figures.Each(rs, opened.Of))
-		}))
-	if table == "" {
-		return ""
-	}
-	text := fmt.Sprintf("\n### Webhooks to an endpoint on this machine\n\n"+
-		"Signed CloudEvents of %s stored events, one or %d in a request, to a server of package net/http that answers 200 at once; %d deliveries at a time. The "+
-		"bare client POSTs the same one by one with as many goroutines, and has no queue. The recovery delivers %s jobs that another process left behind.\n\n%s",
-		figures.Grouped(b.webhooks), manyAtOnce, workers, figures.Grouped(b.devices), table)
-	if rs := b.rates[webhooksSingle]; len(rs) > 0 {
-		text += fmt.Sprintf("\nTarget: at least %.0f webhooks per second, one by one: %s.\n", wantWebhooks,
-			figures.Met(figures.Median(figures.Each(rs, rate.perSecond)) >= wantWebhooks))
-	}
-	return text
-}
-
-func (b *bench) reportLatency() string {
-	if len(b.latency) == 0 {
-		return ""
-	}
-	ms := func(of func(latency) time.Duration) string {
-		return figures.Spread(figures.Fixed(1), figures.Each(b.latency, func(r latency) float64 { return figures.Millis(of(r)) }))
-	}
-	return fmt.Sprintf("\n%d events, one every %v, arrived so long after they were committed: p50 %s ms, p99 %s ms, all %s ms.\n", b.timed, between,
-		ms(func(r latency) time.Duration { return r.P50 }), ms(func(r latency) time.Duration { return r.P99 }),
-		ms(func(r latency) time.Duration { return r.Max }))
-}
-
-func (r claims) ratio() float64 { return r.Bare.Seconds() / r.Store.Seconds() }
-
-func (b *bench) reportClaims() string {
-	perSecond := func(r claims, took time.Duration) float64 { return float64(r.Jobs) / took.Seconds() }
-	cost := func(r claims, used time.Duration) float64 { return float64(used.Microseconds()) / float64(r.Jobs) }
-	table := figures.Table("", claimNames(), b.claimed,
-		figures.Col("jobs/s", 0, func(r claims) float64 { return perSecond(r, r.Store) }),
-		figures.Col("bare, rows/s", 0, func(r claims) float64 { return perSecond(r, r.Bare) }),
-		figures.Col("÷ bare", 2, claims.ratio),
-		figures.Col("µs of CPU per job", 1, func(r claims) float64 { return cost(r, r.CPU) }),
-		figures.Col("bare", 1, func(r claims) float64 { return cost(r, r.BareCPU) }))
-	if table == "" {
-		return ""
-	}
-	met := true
-	for _, rs := range b.claimed {
-		met = met && figures.Median(figures.Each(rs, claims.ratio)) >= wantClaims
-	}
-	return fmt.Sprintf("\n### Claim and settle, %d jobs at a time\n\n"+
-		"In turns of %s jobs on the same table. The bare database: a transaction that reads %d rows and changes them, one that removes them, each on the "+
-		"disk; no fence, no order per key, no retries. CPU is that of the process, without a server's.\n\n%s\nTarget: at least %.1f of the bare database: %s.\n",
-		claimSize, figures.Grouped(claimTurn), claimSize, strings.ReplaceAll(table, "| "+claimPrefix, "| "), wantClaims, figures.Met(met))
+// mostly reports whether the target is met in at least half of the rounds.
+func mostly(met func(result) bool, rounds []result) bool {
+	return 2*len(slices.DeleteFunc(slices.Clone(rounds), func(r result) bool { return !met(r) })) >= len(rounds)
 }

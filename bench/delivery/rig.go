@@ -6,12 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
+	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -19,160 +24,220 @@ import (
 )
 
 const (
-	// manyAtOnce is how many events a request has where events are sent in batches.
-	manyAtOnce = 100
-	// handover is how many events a registry passes to its sink at most.
-	handover = 8192
-	// secret signs the webhooks.
-	secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	sqlite       = "sqlite"
+	fleetTimeout = time.Minute
 )
 
-// rig is a store, a registry and a delivery engine, as holter serve has them.
+// rig is a store, a registry and a delivery engine at work, as in holter serve, but without
+// checkpoints; and an endpoint.
 type rig struct {
+	config   sqldb.Config
 	store    *store.Store
+	jobs     *jobs.Store
 	registry *liveness.Registry
 	engine   *delivery.Engine
-	end      func() error // stops what runs
+	source   *liveness.Source
+	now      time.Time         // of the source: simulated, so that silence takes no time
+	endpoint *measured.Process // see receive
+	ends     []func() error    // called backwards
 }
 
-// open opens a rig that does not run yet. The registry passes its events to the sink that wrap returns, or to the store if wrap is nil.
-func (s *workspace) open(ctx context.Context, cfg liveness.Config, wrap func(*store.Store) liveness.Sink) (*rig, error) {
-	r := &rig{end: func() error { return nil }}
-	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db")})
-	if err != nil {
-		return nil, err
+// open returns a rig with an empty database. The caller closes it.
+func open(ctx context.Context, database string) (*rig, error) {
+	r := &rig{now: time.Now()}
+	err := r.place(database) //nolint:contextcheck // a server ends with the rig
+	if err == nil {
+		err = r.build(ctx)
 	}
-	outbox := jobs.New(db)
-	if r.store, err = store.New(db, store.Config{Outbox: outbox}); err != nil {
-		return nil, err
+	if err == nil {
+		r.endpoint, err = measured.Start(ctx, measured.Anywhere, name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.close())
+	}
+	r.pulse(0)
+	running, ctx := errgroup.WithContext(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	running.Go(func() error { return r.engine.Run(ctx) })
+	running.Go(func() error { return r.registry.Run(ctx) })
+	r.ends = append(r.ends, func() error {
+		cancel()
+		r.endpoint.Stop()
+		return running.Wait()
+	})
+	return r, nil
+}
+
+// place makes an empty database. A server writes each commit to the disk before it confirms it, as
+// it does by default.
+func (r *rig) place(database string) error {
+	if database == sqlite {
+		dir, err := os.MkdirTemp("", "holter-delivery-")
+		r.config.URL = "sqlite:" + filepath.Join(dir, "holter.db")
+		r.ends = append(r.ends, func() error { return os.RemoveAll(dir) })
+		return err
+	}
+	server, err := testdb.New(database)
+	if err != nil {
+		return err
+	}
+	r.ends = append(r.ends, func() error {
+		server.Close()
+		return nil
+	})
+	r.config.URL, err = server.NewDatabase()
+	return err
+}
+
+// build makes the parts, which do not run yet.
+func (r *rig) build(ctx context.Context) error {
+	db, err := sqldb.New(r.config)
+	if err != nil {
+		return err
+	}
+	r.jobs = jobs.New(db)
+	if r.store, err = store.New(db, store.Config{Outbox: r.jobs}); err != nil {
+		return err
 	}
 	if err := r.store.Open(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	var sink liveness.Sink = r.store
-	if wrap != nil {
-		sink = wrap(r.store)
-	}
-	if r.registry, err = liveness.New(sink, cfg); err != nil {
-		return nil, err
+	r.ends = append(r.ends, r.store.Close)
+	if r.registry, err = liveness.New(r.store, liveness.Config{Policy: liveness.Policy{Timeout: fleetTimeout}}); err != nil {
+		return err
 	}
 	if _, err := r.store.Load(ctx, r.registry); err != nil {
-		return nil, err
-	}
-	r.engine, err = delivery.New(r.store, outbox, delivery.Config{Node: "node-1", Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
-	if err != nil {
-		return nil, err
-	}
-	return r, r.engine.Load(ctx)
-}
-
-// start runs the engine, and with it the registry and the checkpoints if fleet is true, until end.
-func (r *rig) start(ctx context.Context, fleet bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	running, ctx := errgroup.WithContext(ctx)
-	running.Go(func() error { return r.engine.Run(ctx) })
-	if fleet {
-		running.Go(func() error { return r.registry.Run(ctx) })
-		running.Go(func() error { return r.store.Run(ctx, r.registry) })
-	}
-	r.end = func() error {
-		cancel()
-		return running.Wait()
-	}
-}
-
-// close ends what runs and closes the store.
-func (r *rig) close() error { return errors.Join(r.end(), r.store.Close()) }
-
-// endpoint makes a webhook endpoint and a route of the fleet's verdicts to it, and pauses the queue.
-func (r *rig) endpoint(ctx context.Context, url string, batch int) error {
-	err := r.engine.PutEndpoint(ctx, jobs.Endpoint{
-		Name: "ops", Kind: "webhook", Target: url, Settings: json.RawMessage(fmt.Sprintf(`{"secret":%q,"batch":%d}`, secret, batch)),
-	})
-	if err != nil {
 		return err
 	}
-	p, err := r.engine.Endpoint("ops")
-	if err != nil {
+	private := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	if r.engine, err = delivery.New(r.store, r.jobs, delivery.Config{Node: "node-1", Private: private}); err != nil {
 		return err
 	}
-	q, err := r.engine.Queue(jobs.DefaultQueue)
+	source := liveness.SourceConfig{Name: "gateway", MaxGap: time.Hour}
+	r.source, err = r.registry.AddSource(source) //nolint:contextcheck // its timers end with the registry
+	return errors.Join(err, r.engine.Load(ctx))
+}
+
+// close ends what runs, and what open has made.
+func (r *rig) close() (err error) {
+	for _, end := range slices.Backward(r.ends) {
+		err = errors.Join(err, end())
+	}
+	return err
+}
+
+// url is that of the endpoint.
+func (r *rig) url() string { return "http://" + r.endpoint.Addr.String() }
+
+// route makes a webhook endpoint, so that the events from now on become jobs, and pauses the queue if
+// asked to.
+func (r *rig) route(ctx context.Context, batch int, paused bool) (lane jobs.Lane, err error) {
+	const name = "ops"
+	settings := fmt.Sprintf(`{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","batch":%d}`, batch)
+	to := jobs.Endpoint{Name: name, Kind: "webhook", Target: r.url(), Settings: json.RawMessage(settings)}
+	if err := r.engine.PutEndpoint(ctx, to); err != nil {
+		return lane, err
+	}
+	endpoint, err := r.engine.Endpoint(name)
 	if err != nil {
-		return err
+		return lane, err
 	}
-	err = r.engine.PutRoute(ctx, jobs.Route{
-		Name: "verdicts", Types: []string{liveness.DeviceOffline.String()}, Device: fleetPrefix + "*", Queue: q.Num, Endpoint: p.Num,
-	})
-	if err != nil {
-		return err
-	}
-	return r.pause(ctx, true)
+	queue, err := r.engine.Queue(jobs.DefaultQueue)
+	lane = jobs.Lane{Queue: queue.Num, Endpoint: endpoint.Num}
+	return lane, errors.Join(err,
+		r.engine.PutRoute(ctx, jobs.Route{Name: name, Queue: lane.Queue, Endpoint: lane.Endpoint}),
+		r.engine.PauseQueue(ctx, jobs.DefaultQueue, paused))
 }
 
-func (r *rig) pause(ctx context.Context, paused bool) error {
-	return r.engine.PauseQueue(ctx, jobs.DefaultQueue, paused)
+func deviceID(i int) string { return fmt.Sprintf("device-%06d", i) }
+
+// pulse lets time pass for the devices.
+func (r *rig) pulse(d time.Duration) {
+	r.now = r.now.Add(d)
+	r.source.Watermark(0, r.source.Pulse(r.now))
 }
 
-// jobs returns how many jobs are not done.
-func (r *rig) jobs() (n int64) {
-	for _, depth := range r.engine.Jobs().Depths() {
-		n += depth
-	}
-	return n
-}
-
-// idle waits until all jobs are done.
-func (r *rig) idle(ctx context.Context) error {
-	return until(ctx, func() bool { return r.jobs() == 0 })
-}
-
-// patience is how long until waits at most.
-const patience = 5 * time.Minute
-
-// until waits until ok returns true.
-func until(ctx context.Context, ok func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("a condition was not met in time: %w", ctx.Err())
+// heard sends a heartbeat of each device, no faster than the events can be stored, and waits until
+// they are.
+func (r *rig) heard(ctx context.Context, n int) error {
+	signal := liveness.Signal{At: r.source.Time(r.now)}
+	for i := range n {
+		if _, err := r.source.Apply(deviceID(i), signal); err != nil {
+			return err
+		}
+		if (i+1)%(1<<15) == 0 {
+			if err := r.registry.Commit(ctx); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return r.registry.Commit(ctx)
 }
 
-// fleetPrefix begins the ids of the devices whose verdicts are delivered.
-const fleetPrefix = "device-"
-
-func deviceID(i int) string { return fmt.Sprintf(fleetPrefix+"%06d", i) }
-
 // verdict returns a verdict on a device, as the registry makes them.
-func verdict(i int, seq uint64) liveness.Event {
-	now := time.Now()
-	id := deviceID(i)
+func verdict(i, seq int) liveness.Event {
+	now, id := time.Now(), deviceID(i)
 	return liveness.Event{
-		Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: seq, Epoch: 1, Time: now, Source: "gateway", Policy: "default",
-		LastSeen: now.Add(-time.Minute), Deadline: now, HeardSilence: time.Minute, Timeout: time.Minute,
+		Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: uint64(seq), Epoch: 1, Time: now,
+		Source: "gateway", Policy: "default", LastSeen: now.Add(-time.Minute), Deadline: now,
+		HeardSilence: time.Minute, Timeout: time.Minute,
 		Record: &liveness.Record{
-			Num: uint32(i) + 1, ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "gateway", Last: time.Minute, Since: now, Seq: seq, Epoch: 1,
+			Num: uint32(i) + 1, ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "gateway",
+			Last: time.Minute, Since: now, Seq: uint64(seq), Epoch: 1,
 		},
 	}
 }
 
 // fill stores verdicts on n devices.
-func fill(ctx context.Context, s *store.Store, n int, seq uint64) error {
+func (r *rig) fill(ctx context.Context, n, seq int) error {
+	const handover = 8192 // how many events a registry passes to its sink at most
 	events := make([]liveness.Event, 0, handover)
-	for from := 0; from < n; from += handover {
-		events = events[:0]
-		for i := from; i < min(from+handover, n); i++ {
-			events = append(events, verdict(i, seq))
+	for i := range n {
+		events = append(events, verdict(i, seq))
+		if len(events) == handover || i == n-1 {
+			if err := r.store.Append(ctx, events); err != nil {
+				return err
+			}
+			events = events[:0]
 		}
-		if err := s.Append(ctx, events); err != nil {
-			return err
+	}
+	return nil
+}
+
+// deliver resumes the queue, and waits until all jobs are done and n events have arrived.
+func (r *rig) deliver(ctx context.Context, n int) (got received, err error) {
+	if err := r.engine.PauseQueue(ctx, jobs.DefaultQueue, false); err != nil {
+		return got, err
+	}
+	err = until(ctx, func() bool {
+		left := int64(0)
+		for _, depth := range r.jobs.Depths() {
+			left += depth
+		}
+		return left == 0
+	})
+	if err != nil {
+		return got, err
+	}
+	return r.received(n)
+}
+
+// received returns what has arrived, and an error unless it is n events.
+func (r *rig) received(n int) (got received, err error) {
+	err = r.endpoint.Ask(measured.Work, &got)
+	if err == nil && got.Events != n {
+		err = fmt.Errorf("%d events arrived, want %d", got.Events, n)
+	}
+	return got, err
+}
+
+// until waits until ok returns true, for 5 minutes at most.
+func until(ctx context.Context, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for !ok() {
+		if err := run.Wait(ctx, 2*time.Millisecond); err != nil {
+			return fmt.Errorf("a condition was not met in time: %w", err)
 		}
 	}
 	return nil

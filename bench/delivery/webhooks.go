@@ -7,190 +7,70 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/bench/internal/cores"
-	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
-// The measurements of webhooks.
 const (
-	webhooksSingle = "webhooks/1"
-	webhooksBatch  = "webhooks/100"
-	webhooksBare   = "webhooks/bare" // a client that POSTs, and no queue
-	timedWebhooks  = "latency"
-	recovery       = "recovery"
+	// manyAtOnce is how many events a request has where events are sent in batches.
+	manyAtOnce = 100
+	// workers is how many deliveries of a queue go on at once by default.
+	workers = 32
 )
 
-// rate is how fast events were delivered.
-type rate struct {
-	Events   int
-	Requests int
-	Elapsed  time.Duration
-	CPU      time.Duration // of the process that delivers
-	Endpoint time.Duration // of CPU of the endpoint
-	Others   float64       // cores that all else on the machine used
-	Before   int           // bytes in RAM before
-	Peak     int           // and at most
-	Opened   time.Duration // to open the store and to load the registry; of a recovery only
+func (r *rig) single(ctx context.Context, n int) (result, error) { return r.webhooks(ctx, n, 1) }
+
+func (r *rig) batches(ctx context.Context, n int) (result, error) {
+	return r.webhooks(ctx, n, manyAtOnce)
 }
 
-func (r rate) perSecond() float64 { return float64(r.Events) / r.Elapsed.Seconds() }
-
-// cpuTime returns the CPU time that this process has used.
-func cpuTime() time.Duration {
-	used, err := cores.CPUTime(os.Getpid())
-	if err != nil {
-		panic(err) // it is a system call that cannot fail
+// webhooks delivers stored events, so many in a request.
+func (r *rig) webhooks(ctx context.Context, n, batch int) (found result, err error) {
+	if _, err := r.route(ctx, batch, true); err != nil {
+		return found, err
 	}
-	return used
-}
-
-// webhooks delivers stored events.
-func (s *workspace) webhooks(ctx context.Context, batch int) (result rate, err error) {
-	endpoint, err := startReceiver(ctx)
-	if err != nil {
-		return result, err
+	if err := r.fill(ctx, n, 1); err != nil {
+		return found, err
 	}
-	defer endpoint.Stop()
-	r, err := s.open(ctx, liveness.Config{}, nil)
-	if err != nil {
-		return result, err
-	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.endpoint(ctx, endpoint.url(hooksPath), batch); err != nil {
-		return result, err
-	}
-	r.start(ctx, false)
-	if err := fill(ctx, r.store, s.n, 1); err != nil {
-		return result, err
-	}
-	return result, result.deliver(ctx, s.n, r, endpoint)
-}
-
-// recovery delivers jobs that another process left behind.
-func (s *workspace) recovery(ctx context.Context) (result rate, err error) {
-	endpoint, err := startReceiver(ctx)
-	if err != nil {
-		return result, err
-	}
-	defer endpoint.Stop()
-	r, err := s.open(ctx, liveness.Config{}, nil)
-	if err != nil {
-		return result, err
-	}
-	err = r.endpoint(ctx, endpoint.url(hooksPath), manyAtOnce)
-	if err == nil {
-		err = fill(ctx, r.store, s.n, 1)
-	}
-	if err = errors.Join(err, r.close()); err != nil {
-		return result, err
-	}
-	begin := time.Now()
-	if r, err = s.open(ctx, liveness.Config{}, nil); err != nil {
-		return result, err
-	}
-	result.Opened = time.Since(begin)
-	defer func() { err = errors.Join(err, r.close()) }()
-	r.start(ctx, false)
-	return result, result.deliver(ctx, s.n, r, endpoint)
-}
-
-// deliver resumes a paused queue, and waits until it is empty.
-func (r *rate) deliver(ctx context.Context, n int, rig *rig, endpoint receiver) error {
-	var err error
-	if r.Before, err = measured.Settle(); err != nil {
+	found.Events = n
+	return found, found.add(r, func() error {
+		_, err := r.deliver(ctx, n)
 		return err
-	}
-	err = r.meter(endpoint, func() error {
-		if err := rig.pause(ctx, false); err != nil {
-			return err
+	})
+}
+
+// post is a client that POSTs such events one by one with as many goroutines, and has no queue.
+func (r *rig) post(ctx context.Context, n int) (found result, err error) {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: workers, DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	err = found.add(r, func() error {
+		posting, ctx := errgroup.WithContext(ctx)
+		posting.SetLimit(workers)
+		for i := range n {
+			posting.Go(func() error { return postOne(ctx, client, r.url(), i) })
 		}
-		return rig.idle(ctx)
+		return posting.Wait()
 	})
 	if err != nil {
-		return err
+		return found, err
 	}
-	return r.count(n, endpoint)
+	found.Events = n
+	_, err = r.received(n)
+	return found, err
 }
 
-// meter measures time, CPU time and memory of do.
-func (r *rate) meter(endpoint receiver, do func() error) error {
-	m, err := measured.StartMeter(endpoint.PID)
+// postOne sends the event of a device.
+func postOne(ctx context.Context, client *http.Client, url string, i int) (err error) {
+	ev := verdict(i, 1)
+	body, err := json.Marshal(cloudevent.New(&ev, "node-1"))
 	if err != nil {
 		return err
 	}
-	used := cpuTime()
-	if err := do(); err != nil {
-		return err
-	}
-	r.CPU = cpuTime() - used
-	u, err := m.Read()
-	if err != nil {
-		return err
-	}
-	r.Elapsed, r.Endpoint, r.Others = u.Elapsed, u.CPU, u.Others
-	r.Peak, err = measured.Peak()
-	return err
-}
-
-// count notes what arrived. It returns an error unless each event arrived once.
-func (r *rate) count(n int, endpoint receiver) error {
-	got, err := endpoint.received()
-	r.Events, r.Requests = int(got.Events), int(got.Requests)
-	return errors.Join(err, endpoint.expect(n))
-}
-
-// bareWebhooks POSTs the same bodies with as many goroutines as a queue has by default, and nothing else.
-func (s *workspace) bareWebhooks(ctx context.Context) (result rate, err error) {
-	endpoint, err := startReceiver(ctx)
-	if err != nil {
-		return result, err
-	}
-	defer endpoint.Stop()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}}
-	defer client.CloseIdleConnections()
-	if result.Before, err = measured.Settle(); err != nil {
-		return result, err
-	}
-	err = result.meter(endpoint, func() error { return post(ctx, client, endpoint.url(hooksPath), s.n) })
-	if err != nil {
-		return result, err
-	}
-	return result, result.count(s.n, endpoint)
-}
-
-// workers is how many deliveries of a queue go on at once by default.
-const workers = 32
-
-func post(ctx context.Context, client *http.Client, url string, n int) error {
-	posting, ctx := errgroup.WithContext(ctx)
-	for w := range workers {
-		posting.Go(func() error {
-			for i := w; i < n; i += workers {
-				ev := verdict(i, 1)
-				body, err := json.Marshal(cloudevent.New(&ev, "node-1"))
-				if err != nil {
-					return err
-				}
-				if err := postOne(ctx, client, url, body); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return posting.Wait()
-}
-
-func postOne(ctx context.Context, client *http.Client, url string, body []byte) (err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -200,73 +80,55 @@ func postOne(ctx context.Context, client *http.Client, url string, body []byte) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, answer.Body.Close()) }()
-	if answer.StatusCode != http.StatusOK {
-		return errors.New(answer.Status)
-	}
 	_, err = io.Copy(io.Discard, answer.Body)
-	return err
+	return errors.Join(err, answer.Body.Close())
 }
 
-// latency is how long after its commit an event arrived, one at a time.
-type latency struct {
-	Events        int
-	P50, P99, Max time.Duration
-}
-
-// between is the time from one event to the next where latency is measured.
-const between = 20 * time.Millisecond
-
-// latency stores events one at a time.
-func (s *workspace) latency(ctx context.Context) (result latency, err error) {
-	endpoint, err := startReceiver(ctx)
-	if err != nil {
-		return result, err
+// latency measures how long after its commit an event arrives, one at a time.
+func (r *rig) latency(ctx context.Context, n int) (found result, err error) {
+	if _, err := r.route(ctx, 1, false); err != nil {
+		return found, err
 	}
-	defer endpoint.Stop()
-	r, err := s.open(ctx, liveness.Config{}, nil)
-	if err != nil {
-		return result, err
-	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.endpoint(ctx, endpoint.url(timedPath), 1); err != nil {
-		return result, err
-	}
-	if err := r.pause(ctx, false); err != nil {
-		return result, err
-	}
-	r.start(ctx, false)
-	committed := make(map[string]time.Time, s.n)
-	tick := time.NewTicker(between)
+	lags := make([]time.Duration, n)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for i := range s.n {
+	for i := range lags {
 		<-tick.C
 		if err := r.store.Append(ctx, []liveness.Event{verdict(i, 1)}); err != nil {
-			return result, err
+			return found, err
 		}
-		committed[deviceID(i)+":1"] = time.Now()
+		committed := time.Now()
+		got, err := r.deliver(ctx, i+1)
+		if err != nil {
+			return found, err
+		}
+		lags[i] = got.Latest.Sub(committed)
 	}
-	if err := r.idle(ctx); err != nil {
-		return result, err
-	}
-	var arrivals map[string]time.Time
-	if err := endpoint.Ask(askArrivals, &arrivals); err != nil {
-		return result, err
-	}
-	return result, result.weigh(committed, arrivals)
+	slices.Sort(lags)
+	found.Events, found.P50, found.P99, found.Max = n, lags[n/2], lags[n*99/100], lags[n-1]
+	return found, nil
 }
 
-func (l *latency) weigh(committed, arrivals map[string]time.Time) error {
-	took := make([]time.Duration, 0, len(committed))
-	for id, at := range committed {
-		came, ok := arrivals[id]
-		if !ok {
-			return errors.New(strconv.Quote(id) + " did not arrive")
-		}
-		took = append(took, came.Sub(at))
+// silence makes all devices fall silent at one instant. Webhooks of many events go out meanwhile.
+func (r *rig) silence(ctx context.Context, n int) (found result, err error) {
+	if err := r.heard(ctx, n); err != nil {
+		return found, err
 	}
-	slices.Sort(took)
-	n := len(took)
-	l.Events, l.P50, l.P99, l.Max = n, took[n/2], took[n*99/100], took[n-1]
-	return nil
+	if _, err := r.route(ctx, manyAtOnce, false); err != nil {
+		return found, err
+	}
+	err = found.add(r, func() error {
+		r.pulse(fleetTimeout + time.Millisecond)
+		if err := until(ctx, func() bool { return r.source.View().Devices == 0 }); err != nil {
+			return err
+		}
+		return r.registry.Commit(ctx)
+	})
+	if err != nil {
+		return found, err
+	}
+	committed := time.Now()
+	_, err = r.deliver(ctx, n)
+	found.Events, found.Delivered = n, found.Elapsed+time.Since(committed)
+	return found, err
 }

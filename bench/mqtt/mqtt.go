@@ -1,8 +1,8 @@
 // Package mqtt measures the MQTT side of Holter.
 //
-// The measurement relay shows how fast the bridge takes messages of many devices by way of mosquitto, beside a bare paho client that only
-// counts them. The measurements apart and at-once show how late brokers notice that clients fell silent, one after the other or all at
-// one instant, and what a connection takes of memory and a ping of CPU.
+// The measurement relay shows how fast the bridge takes messages of many devices by way of mosquitto, beside bare paho clients that only
+// count them. The measurement silence shows how late brokers notice that clients fell silent, one after the other, and what a connection
+// takes of memory and a ping of CPU.
 //
 // What is measured is a child process on a core of its own, with GOMAXPROCS=1; what drives it is on the other core, and so is mosquitto
 // where it only relays. All take turns, round by round, and ratios are taken within a round. Linux only.
@@ -17,7 +17,6 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 
 	"github.com/holter-iot/holter/bench/internal/cores"
-	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/internal/serve"
 )
@@ -28,40 +27,32 @@ const (
 	maxClients = 18_000 // near to the usual limit of 20,000 files
 )
 
-// The measurements.
-const (
-	relay  = "relay"
-	apart  = "apart"
-	atOnce = "at-once"
-)
-
-// bench runs the measurements and keeps their results, by what was measured.
+// bench runs the measurements and keeps their results, by the rows of their tables.
 type bench struct {
 	*run.Run
 
-	devices   int           // whose messages the bridge takes
-	clients   int           // of the brokers
-	odd, even time.Duration // keep alive of every other client, and of the others
+	devices    int // whose messages the bridge takes
+	clients    int // of the brokers
+	keepAlives []time.Duration
 
-	stream  [][]byte // of the devices' messages
 	relayed map[string][]taken
-	silence map[string]map[string][]silence // by measurement
+	silent  map[string][]silent
 }
 
 // Command returns the benchmark.
 func Command() run.Command {
 	b := &bench{
-		devices: 100_000, clients: 15_000, odd: 5 * time.Second, even: 10 * time.Second,
-		relayed: make(map[string][]taken), silence: map[string]map[string][]silence{apart: {}, atOnce: {}},
+		devices: 100_000, clients: 15_000, keepAlives: []time.Duration{5 * time.Second, 10 * time.Second},
+		relayed: make(map[string][]taken), silent: make(map[string][]silent),
 	}
 	return run.Command{
 		Name: "mqtt", Help: "the bridge and the broker beside mosquitto and mochi", Rounds: 3, Seconds: 4,
-		Names: "MEASUREMENT/SUBJECT, such as relay/bridge\n(relay with bridge, paho, paho-tuned; apart and at-once with mosquitto, mochi, holter)",
+		Names: "MEASUREMENT/SUBJECT, such as relay/bridge\n(relay with bridge, paho, paho-tuned; silence with mosquitto, mochi, holter)",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.devices, "devices", b.devices, "devices whose messages the bridge takes")
 			f.IntVar(&b.clients, "clients", b.clients, "clients of each broker")
 		},
-		Quick: func() { b.devices, b.clients, b.odd, b.even = 1000, 100, time.Second, 2*time.Second },
+		Quick: func() { b.devices, b.clients, b.keepAlives = 1000, 100, []time.Duration{time.Second, 2 * time.Second} },
 		Run:   b.run,
 		Child: child,
 	}
@@ -69,31 +60,34 @@ func Command() run.Command {
 
 func (b *bench) run(ctx context.Context, r *run.Run) error {
 	b.Run = r
-	if b.clients < 2 || b.clients > maxClients || b.devices < 1 {
-		return fmt.Errorf("want 2 to %d clients and 1 or more devices", maxClients)
-	}
-	if _, err := serve.FindMosquitto(); err != nil {
-		return err
+	if b.clients < 1 || b.clients > maxClients || b.devices < 1 {
+		return fmt.Errorf("want 1 to %d clients and 1 or more devices", maxClients)
 	}
 	if err := cores.Pin(cores.Driver); err != nil {
 		return err
 	}
 	for round := range b.Rounds {
-		if err := run.Turns(round, subscribers(), func(of string) error { return b.measureRelay(ctx, of) }); err != nil {
+		if err := run.Turns(round, subjects(), func(s subject) error { return b.measure(ctx, s) }); err != nil {
 			return err
-		}
-		for _, measurement := range []string{apart, atOnce} {
-			if err := run.Turns(round, brokers(), func(of string) error { return b.measureSilence(ctx, measurement, of) }); err != nil {
-				return err
-			}
 		}
 	}
 	b.Note(serve.MosquittoVersion(ctx))
 	b.Note("mochi " + mochi.Version)
-	return b.Publish(ctx, "MQTT", "mqtt", b.report())
+	return b.Publish(ctx, "MQTT", "mqtt", "What is measured has core 0 to itself with GOMAXPROCS=1, what drives it has core 1; all take turns, round by "+
+		"round, and ratios are taken within a round. Figures are medians, least and most in parentheses. \"Others\" is the time for which other programs "+
+		"had one of the cores, in percent of a core; the kernel's own work is among it.\n"+b.reportRelay()+b.reportSilence())
 }
 
-// start starts a process of this benchmark.
-func (b *bench) start(ctx context.Context, place measured.Place, args ...string) (*measured.Process, error) {
-	return measured.Start(ctx, place, append([]string{b.Name()}, args...)...)
+// measure measures a subject, unless it is not wanted.
+func (b *bench) measure(ctx context.Context, s subject) error {
+	if !b.Wanted(s.measurement, s.name) {
+		return nil
+	}
+	b.Progress("%s, %s", s.measurement, s.name)
+	ctx, cancel := context.WithTimeout(ctx, stepLife)
+	defer cancel()
+	if err := s.measure(b, ctx, s.name); err != nil {
+		return fmt.Errorf("%s, %s: %w", s.measurement, s.name, err)
+	}
+	return nil
 }

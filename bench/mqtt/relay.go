@@ -1,193 +1,118 @@
 package mqtt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
-	"github.com/eclipse/paho.mqtt.golang/packets"
-
+	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/bench/internal/measured"
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 const (
 	perBatch   = 100    // messages of one write
-	window     = 20_000 // messages on their way, at most: nothing has to be dropped
+	window     = 10_000 // messages on their way, at most: nothing has to be dropped
 	warmup     = time.Second / 2
-	patience   = 20 * time.Second // for a message to arrive, and for answers
-	publishers = 50               // connections: mosquitto reads one packet of each in turn
+	publishers = 50 // connections: mosquitto reads one packet of each in turn
+
+	wantRate  = 100_000 // messages per second that the bridge is to take on one core
+	wantRatio = 0.9     // of what a client takes that only counts
 )
 
 // taken is how a subscriber took messages.
 type taken struct {
 	measured.Usage
 
-	messages uint64
-	lost     uint64
+	messages, lost uint64
 }
 
 // rate returns messages per second.
 func (r taken) rate() float64 { return float64(r.messages) / r.Elapsed.Seconds() }
 
-// perMillion returns CPU seconds per million messages.
-func (r taken) perMillion() float64 { return r.CPU.Seconds() / float64(r.messages) * 1e6 }
-
 // perCPU returns messages per CPU second.
 func (r taken) perCPU() float64 { return float64(r.messages) / r.CPU.Seconds() }
 
-// measureRelay measures how a subscriber takes messages by way of mosquitto.
-func (b *bench) measureRelay(ctx context.Context, subscriber string) error {
-	if !b.Wanted(relay, subscriber) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, stepLife)
-	defer cancel()
-	r, err := b.relay(ctx, subscriber)
+// relay measures how a subscriber takes messages by way of mosquitto.
+func (b *bench) relay(ctx context.Context, subscriber string) error {
+	server, err := measured.Start(ctx, measured.Beside, b.Name(), mosquitto, "")
 	if err != nil {
-		return fmt.Errorf("relay, %s: %w", subscriber, err)
-	}
-	b.relayed[subscriber] = append(b.relayed[subscriber], r)
-	b.Progress("relay %-11s %8.0f messages/s, %.2f CPU s per million, %d lost; busy %3.0f %%, driver %3.0f %%, others %3.0f %% of a core",
-		subscriber, r.rate(), r.perMillion(), r.lost, 100*r.Share, 100*r.Driver, 100*r.Others)
-	return nil
-}
-
-func (b *bench) relay(ctx context.Context, subscriber string) (r taken, err error) {
-	server, err := b.start(ctx, measured.Beside, brokerMosquitto)
-	if err != nil {
-		return r, err
+		return err
 	}
 	defer server.Stop()
-	p, err := b.start(ctx, measured.Alone, subscriber, "tcp://"+server.Addr.String())
+	p, err := measured.Start(ctx, measured.Alone, b.Name(), subscriber, "tcp://"+server.Addr.String())
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer p.Stop()
-	if b.stream == nil {
-		b.stream = prepare(b.devices)
-	}
-	f := &feed{process: p, stream: b.stream, devices: b.devices}
-	defer f.close()
-	for i := range publishers {
-		conn, err := dialPublisher(ctx, server.Addr.String(), i)
-		if err != nil {
-			return r, err
+	f := &feed{process: p, stream: prepare(b.devices), devices: b.devices}
+	for i := range f.conns {
+		if f.conns[i], err = new(net.Dialer).DialContext(ctx, "tcp", server.Addr.String()); err != nil {
+			return err
 		}
-		f.conns = append(f.conns, conn)
+		defer f.conns[i].Close()
+		// A client need not wait for the answer to its CONNECT (MQTT 3.1.1, section 3.1.4).
+		if _, err := fmt.Fprintf(f.conns[i], "\x10\x0f\x00\x04MQTT\x04\x02\x00\x00\x00\x03p%02d", i); err != nil {
+			return err
+		}
 	}
-	return f.measure(ctx, b.Length, server.PID)
+	r, err := f.measure(ctx, b.Length, server.PID)
+	b.relayed[subscriber] = append(b.relayed[subscriber], r)
+	return err
 }
 
 // prepare encodes a message of each device, in a random order that is always the same, in batches.
-func prepare(devices int) [][]byte {
-	var stream [][]byte
-	var batch bytes.Buffer
-	for n, i := range rand.New(rand.NewPCG(1, 2)).Perm(devices) {
-		p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-		p.TopicName = fmt.Sprintf("fleet/device-%06d/beat", i)
-		p.Payload = []byte(`{"uptime":86400}`)
-		_ = p.Write(&batch) // into memory
-		if (n+1)%perBatch == 0 || n+1 == devices {
-			stream = append(stream, bytes.Clone(batch.Bytes()))
-			batch.Reset()
+func prepare(devices int) (stream [][]byte) {
+	const payload = `{"uptime":86400}`
+	for batch := range slices.Chunk(rand.New(rand.NewPCG(1, 2)).Perm(devices), perBatch) {
+		var packets []byte
+		for _, i := range batch {
+			topic := fmt.Sprintf("fleet/device-%06d/beat", i)
+			packets = fmt.Appendf(packets, "\x30%c\x00%c%s%s", 2+len(topic)+len(payload), len(topic), topic, payload) // MQTT 3.1.1, section 3.3
 		}
+		stream = append(stream, packets)
 	}
 	return stream
-}
-
-// connectPacket returns a CONNECT of MQTT 3.1.1.
-func connectPacket(id string, keepAlive time.Duration) []byte {
-	var out bytes.Buffer
-	p := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-	p.ProtocolName, p.ProtocolVersion, p.CleanSession = "MQTT", 4, true
-	p.ClientIdentifier, p.Keepalive = id, uint16(keepAlive/time.Second)
-	_ = p.Write(&out) // into memory
-	return out.Bytes()
-}
-
-func dialPublisher(ctx context.Context, addr string, i int) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	_ = conn.SetDeadline(time.Now().Add(patience))
-	_, err = conn.Write(connectPacket(fmt.Sprintf("publisher-%d", i), 0))
-	if err == nil {
-		var answer packets.ControlPacket
-		answer, err = packets.ReadPacket(conn)
-		if ack, ok := answer.(*packets.ConnackPacket); err == nil && (!ok || ack.ReturnCode != packets.Accepted) {
-			err = fmt.Errorf("the broker answers %v", answer)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("publisher %d: %w", i, err), conn.Close())
-	}
-	return conn, conn.SetDeadline(time.Time{})
 }
 
 // feed sends the messages of the devices again and again, as fast as a subscriber counts them.
 type feed struct {
 	process *measured.Process
-	conns   []net.Conn // of the publishers
+	conns   [publishers]net.Conn
 	stream  [][]byte
 	devices int
 
-	turn     int
-	sent     uint64
-	received uint64
+	turn   int
+	sent   uint64
+	counts counts // of the subscriber, when it was asked last
 }
 
-func (f *feed) close() {
-	for _, c := range f.conns {
-		_ = c.Close()
-	}
-}
-
-func (f *feed) count() (n counts, err error) {
-	err = f.process.Ask(askCounts, &n)
-	return n, err
-}
+func (f *feed) ask() error { return f.process.Ask(measured.Work, &f.counts) }
 
 // run sends for a while, and until every device has sent once.
 func (f *feed) run(ctx context.Context, length time.Duration) error {
-	for end := time.Now().Add(length); ; {
-		if err := f.wait(ctx, window/2); err != nil {
+	for end := time.Now().Add(length); f.turn < len(f.stream) || time.Now().Before(end); f.turn++ {
+		if err := f.wait(ctx, window); err != nil {
 			return err
 		}
 		batch := f.turn % len(f.stream)
 		if _, err := f.conns[f.turn%publishers].Write(f.stream[batch]); err != nil {
 			return err
 		}
-		f.turn++
 		f.sent += uint64(min(perBatch, f.devices-batch*perBatch))
-		if f.sent >= uint64(f.devices) && time.Now().After(end) {
-			return nil
-		}
 	}
+	return f.ask()
 }
 
 // wait waits until at most so many messages are on their way.
 func (f *feed) wait(ctx context.Context, most uint64) error {
-	for last := time.Now(); f.sent-f.received > most; {
-		c, err := f.count()
-		if err != nil {
-			return err
-		}
-		if n := c.Applied + c.Lost; n > f.received {
-			f.received, last = n, time.Now()
-			continue
-		}
-		if time.Since(last) > patience {
-			return fmt.Errorf("%d of %d messages did not arrive", f.sent-f.received, f.sent)
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+	for f.sent > f.counts.Applied+f.counts.Lost+most {
+		if err := errors.Join(run.Wait(ctx, time.Millisecond), f.ask()); err != nil {
+			return fmt.Errorf("of %d messages came %+v: %w", f.sent, f.counts, err)
 		}
 	}
 	return nil
@@ -198,29 +123,30 @@ func (f *feed) measure(ctx context.Context, length time.Duration, driver int) (r
 	if err := f.run(ctx, min(warmup, length)); err != nil {
 		return r, err
 	}
-	begin, err := f.count()
+	begin := f.counts.Applied
+	r.Usage, err = measured.During(func() error { return f.run(ctx, length) }, f.process.PID, driver)
 	if err != nil {
 		return r, err
 	}
-	m, err := measured.StartMeter(f.process.PID, driver)
-	if err != nil {
-		return r, err
-	}
-	if err := f.run(ctx, length); err != nil {
-		return r, err
-	}
-	end, err := f.count()
-	if err != nil {
-		return r, err
-	}
-	if r.Usage, err = m.Read(); err != nil {
-		return r, err
-	}
-	r.messages = end.Applied - begin.Applied
-	if err := f.wait(ctx, 0); err != nil {
-		return r, err
-	}
-	last, err := f.count()
-	r.lost = last.Lost
+	r.messages = f.counts.Applied - begin
+	err = f.wait(ctx, 0)
+	r.lost = f.counts.Lost
 	return r, err
+}
+
+func (b *bench) reportRelay() string {
+	rate, perCPU := figures.Ratio("÷ paho", taken.rate, paho), figures.Ratio("messages per CPU s ÷ paho", taken.perCPU, paho)
+	table := figures.Table("subscriber", []string{bridge, paho, pahoTuned}, b.relayed,
+		figures.Col("messages/s", 0, taken.rate), rate, figures.Col("CPU s per million", 2, func(r taken) float64 { return 1e6 / r.perCPU() }), perCPU,
+		figures.Percent("busy", func(r taken) float64 { return r.Share }), figures.Percent("driver", func(r taken) float64 { return r.Driver }),
+		figures.Percent("others", func(r taken) float64 { return r.Others }), figures.Count("lost", func(r taken) int { return int(r.lost) }))
+	if table == "" {
+		return ""
+	}
+	met := func(c figures.Column[taken]) string {
+		return figures.Met(figures.Median(c.Figures(b.relayed, bridge)) >= wantRatio)
+	}
+	return fmt.Sprintf("\n### Messages into the engine: by way of mosquitto, %s devices\n\n%s\n"+
+		"Targets: the bridge at least %s messages/s: %s; bridge ÷ paho at least %.1f: %s; per CPU second: %s.\n", figures.Grouped(b.devices), table,
+		figures.Grouped(wantRate), figures.Met(figures.Median(figures.Each(b.relayed[bridge], taken.rate)) >= wantRate), wantRatio, met(rate), met(perCPU))
 }

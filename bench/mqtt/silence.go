@@ -2,248 +2,176 @@ package mqtt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/fleet"
 	"github.com/holter-iot/holter/bench/internal/measured"
+	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-const (
-	// grace is how long after the last deadline connections are waited for: mosquitto looks every few seconds.
-	grace = 10 * time.Second
-	// disturbed is how long the machine may stall before latencies measured meanwhile say nothing about a broker.
-	disturbed = 100 * time.Millisecond
-	// attempts is how often a disturbed measurement is made; the last one counts in any case.
-	attempts = 2
-)
+// grace is how long after the last deadline connections are waited for: mosquitto looks every few seconds.
+const grace = 10 * time.Second
 
-// silence is how a broker noticed that its clients fell silent.
-type silence struct {
+// silent is what the clients of a broker took while they pinged, and how it noticed that they fell silent.
+type silent struct {
 	measured.Usage // while all ping
 
-	connected time.Duration // how long connecting took
-	pings     int
-	resident  float64 // bytes for each connection, before a collection of garbage
-	collected float64 // after one, for programs of Go
-	heap      float64 // of that
-	stacks    float64 // of that
-	cut       int     // connections that the broker closed while the client pinged
-	open      int     // connections that were never closed
-	ahead     int     // connections that were closed before the client was judged
-	deaf      int     // how often the engine was deaf, because the machine stalled
-	wrong     int     // second verdicts, and those for another reason than silence
-
-	answered time.Duration // the longest time that a ping took that was sent at the instant of silence
-	closed   [2]lags       // by class: when the client saw the end of its connection
-	verdict  [2]lags       // when the engine judged, if there is one
-	heard    [2]lags       // the verdict or, without an engine, the closing, from the answer to the last packet on
-
+	pings    int
+	resident float64       // bytes for each connection
+	cut      int           // connections that the broker closed while the client pinged
 	stall    time.Duration // of the machine, at worst
-	repeated int           // measurements before this one that a stall of the machine disturbed
+	// noticed is how long after its deadline the verdict on a client came or, where there are none, its connection was closed. The deadline
+	// is one and a half keep alives after the client began to send its last packet.
+	noticed, closed []time.Duration
+	early, late     int // late: after more than 1 % of the timeout and 100 ms
 }
 
-// lags are times between a deadline, one and a half keep alives after the last packet was sent, and what followed.
-type lags struct {
-	n, early, over     int // over: later than 1 % of the timeout and 100 ms
-	min, p50, p99, max time.Duration
+// row names the clients of a broker that have a keep alive in common.
+func row(broker string, keepAlive time.Duration) string {
+	return fmt.Sprintf("%s, %v", broker, keepAlive)
 }
 
-// allowed is how late a verdict may be.
-func allowed(keepAlive time.Duration) time.Duration { return keepAlive*3/2/100 + 100*time.Millisecond }
-
-func weigh(times []time.Duration, keepAlive time.Duration) (l lags) {
-	if l.n = len(times); l.n == 0 {
-		return l
-	}
-	slices.Sort(times)
-	for _, lag := range times {
-		if lag < 0 {
-			l.early++
-		}
-		if lag > allowed(keepAlive) {
-			l.over++
-		}
-	}
-	l.min, l.p50, l.p99, l.max = times[0], times[l.n/2], times[l.n*99/100], times[l.n-1]
-	return l
-}
-
-// measureSilence makes the clients of a broker fall silent.
-func (b *bench) measureSilence(ctx context.Context, measurement, broker string) error {
-	if !b.Wanted(measurement, broker) {
-		return nil
-	}
-	for attempt := range attempts {
-		var r silence
-		stall, err := cores.Witness(func() (err error) {
-			r, err = b.fallSilent(ctx, measurement, broker)
+// silence makes the clients of a broker fall silent, for each keep alive.
+func (b *bench) silence(ctx context.Context, broker string) error {
+	for _, keepAlive := range b.keepAlives {
+		var r silent
+		var err error
+		if r.stall, err = cores.Witness(func() error { return b.fallSilent(ctx, broker, keepAlive, &r) }); err != nil {
 			return err
-		})
-		if err != nil {
-			return fmt.Errorf("%s, %s: %w", measurement, broker, err)
 		}
-		r.stall, r.repeated = stall, attempt
-		b.Progress("%-8s %-11s closed %v %v, verdicts %v %v, %d cut off, %d left open, %d closed ahead, %d wrong; %.0f connections/s, %.0f B, "+
-			"%.1f µs/ping; others %.0f %%; stall %v; from the answer %v %v", measurement, broker, r.closed[0], r.closed[1], r.verdict[0], r.verdict[1], r.cut, r.open, r.ahead,
-			r.wrong, float64(b.clients)/r.connected.Seconds(), r.resident, r.perPing(), 100*r.Others, stall, r.heard[0], r.heard[1])
-		if stall <= disturbed || attempt == attempts-1 || b.Quick {
-			b.silence[measurement][broker] = append(b.silence[measurement][broker], r)
-			break
-		}
+		b.silent[row(broker, keepAlive)] = append(b.silent[row(broker, keepAlive)], r)
 	}
 	return nil
 }
 
-// undisturbed returns results without those that a stall of the machine disturbed, unless a broker has no others, and how many were left
-// out.
-func undisturbed(all map[string][]silence) (map[string][]silence, int) {
-	kept, out := make(map[string][]silence), 0
-	for broker, rs := range all {
-		good := slices.DeleteFunc(slices.Clone(rs), func(r silence) bool { return r.stall > disturbed })
-		if len(good) == 0 {
-			good = rs
-		}
-		out += len(rs) - len(good)
-		kept[broker] = good
+// plan returns the clients of a broker, which ping twice in their keep alive. None comes back.
+func (b *bench) plan(broker string, keepAlive time.Duration) *plan.Plan {
+	p := &plan.Plan{
+		Protocol: plan.MQTT, Targets: []string{broker}, Devices: b.clients, Interval: keepAlive / 2, Timeout: keepAlive * 3 / 2, Ramp: 1e6,
+		Backoff: time.Hour, BackoffMax: time.Hour,
 	}
-	return kept, out
+	fleet.Fill(p)
+	return p
 }
 
-func (l lags) String() string {
-	if l.n == 0 {
-		return "none"
-	}
-	return fmt.Sprintf("%d (%d early, %d over): %.0f %.0f %.0f %.0f ms", l.n, l.early, l.over, figures.Millis(l.min), figures.Millis(l.p50), figures.Millis(l.p99), figures.Millis(l.max))
-}
-
-// perPing returns microseconds of CPU for each PINGREQ.
-func (r silence) perPing() float64 { return float64(r.CPU) / 1e3 / float64(r.pings) }
-
-// fallSilent runs a broker with clients until it has noticed that they are silent.
-func (b *bench) fallSilent(ctx context.Context, measurement, broker string) (r silence, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepLife)
-	defer cancel()
-	p, err := b.start(ctx, measured.Alone, broker)
+// fallSilent connects the clients, makes them ping, and then be silent.
+func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Duration, r *silent) (err error) {
+	p, err := measured.Start(ctx, measured.Alone, b.Name(), broker, "")
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer p.Stop()
-	f, err := newFleet(p.Addr, b.clients, b.odd, b.even)
-	if err != nil {
-		return r, err
-	}
-	defer f.conns.Close()
-	if err := r.ramp(ctx, p, f); err != nil {
-		return r, err
-	}
-	if err := r.steady(ctx, p, f); err != nil {
-		return r, err
-	}
-	f.silent = true
-	if measurement == atOnce {
-		if err := f.lastPings(ctx); err != nil {
-			return r, err
-		}
-	}
-	end := time.Now().Add(b.even*3/2 + grace)
-	if err := f.run(ctx, func() bool { return f.gone == len(f.clients) || time.Now().After(end) }); err != nil {
-		return r, err
-	}
-	var v verdicts
-	if err := p.Ask(askVerdicts, &v); err != nil {
-		return r, err
-	}
-	r.deaf = v.Deaf
-	r.judge(f, v.All)
-	return r, nil
-}
-
-// ramp connects all clients, and measures the memory that they take.
-func (r *silence) ramp(ctx context.Context, c *measured.Process, f *fleet) error {
-	if err := c.FillEvents(); err != nil {
-		return err
-	}
-	empty, err := c.Collect()
+	empty, err := p.Collect()
 	if err != nil {
 		return err
 	}
-	if r.connected, err = f.connect(ctx); err != nil {
-		return err
-	}
-	asItIs, err := measured.Resident(c.PID)
+	clients := b.plan(p.Addr.String(), keepAlive)
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: clients, Journal: true})
 	if err != nil {
 		return err
 	}
-	full, err := c.Collect()
-	if err != nil {
+	defer func() { err = errors.Join(err, stop()) }()
+	full, err := measured.Resident(p.PID)
+	r.resident = float64(full-empty.Resident) / float64(b.clients)
+	if err = errors.Join(err, r.ping(ctx, p, d, clients.Interval)); err != nil {
 		return err
 	}
-	each := func(bytes int) float64 { return float64(bytes) / float64(len(f.clients)) }
-	r.resident, r.collected = each(asItIs-empty.Resident), each(full.Resident-empty.Resident)
-	r.heap, r.stacks = each(full.Heap-empty.Heap), each(full.Stacks-empty.Stacks)
-	return nil
-}
-
-// steady makes all ping for as long as it takes that each has done so.
-func (r *silence) steady(ctx context.Context, c *measured.Process, f *fleet) error {
-	f.spread()
-	m, err := measured.StartMeter(c.PID)
-	if err != nil {
-		return err
+	for i := range clients.Devices {
+		err = errors.Join(err, d.Order(drive.Order{Device: i, Step: plan.Step{Kind: plan.Silent}}))
 	}
-	before, end := f.pings, time.Now().Add(max(f.classes[0].keepAlive, f.classes[1].keepAlive)/2)
-	if err := f.run(ctx, func() bool { return time.Now().After(end) }); err != nil {
-		return err
+	for end := time.Now().Add(clients.Timeout + grace); err == nil && d.Stats().Open > 0 && time.Now().Before(end); {
+		err = run.Wait(ctx, 100*time.Millisecond)
 	}
-	r.pings = f.pings - before
-	r.Usage, err = m.Read()
+	var verdicts map[string]time.Time
+	if err == nil && broker == holter {
+		err = p.Ask(measured.Work, &verdicts)
+	}
+	r.notice(clients, d, verdicts)
 	return err
 }
 
-// judge fills in what became of the clients.
-func (r *silence) judge(f *fleet, verdicts []verdict) {
-	r.cut = f.cut
-	at := make(map[string]time.Time)
-	for _, v := range verdicts {
-		if _, twice := at[v.Device]; twice || v.Reason != "silence" {
-			r.wrong++
-			continue
-		}
-		at[v.Device] = v.At
-	}
-	for k := range f.classes {
-		keepAlive := f.classes[k].keepAlive
-		var closed, judged, heard []time.Duration
-		for i := k; i < len(f.clients); i += len(f.classes) {
-			c := &f.clients[i]
-			r.answered = max(r.answered, c.heard.Sub(c.sent))
-			due := c.sent.Add(keepAlive * 3 / 2)
-			verdict, ok := at[clientID(i)]
-			if ok {
-				judged = append(judged, verdict.Sub(due))
-			}
-			if end := verdictOr(verdict, c.closed, len(verdicts) > 0); !c.heard.IsZero() && !end.IsZero() {
-				heard = append(heard, end.Sub(c.heard.Add(keepAlive*3/2)))
-			}
-			if c.closed.IsZero() {
-				r.open++
-				continue
-			}
-			closed = append(closed, c.closed.Sub(due))
-			if len(verdicts) > 0 && (!ok || c.closed.Before(verdict)) {
-				r.ahead++
-			}
-		}
-		r.closed[k], r.verdict[k], r.heard[k] = weigh(closed, keepAlive), weigh(judged, keepAlive), weigh(heard, keepAlive)
-	}
+// ping measures for as long as it takes that each client has pinged.
+func (r *silent) ping(ctx context.Context, p *measured.Process, d *drive.Drive, length time.Duration) (err error) {
+	before := d.Stats()
+	r.Usage, err = measured.During(func() error { return run.Wait(ctx, length) }, p.PID)
+	after := d.Stats()
+	r.pings, r.cut = int(after.Sent-before.Sent), int(after.Lost)
+	return err
 }
 
-func verdictOr(verdict, closed time.Time, engine bool) time.Time {
-	if engine {
-		return verdict
+// notice fills in when the silence of the clients was noticed. verdicts are nil where there are none.
+func (r *silent) notice(clients *plan.Plan, d *drive.Drive, verdicts map[string]time.Time) {
+	journals := d.Journals()
+	for _, t := range d.Truths() {
+		due := t.Last.Add(clients.Timeout)
+		if ended := journals[t.Device].Ended; ended != 0 {
+			r.closed = append(r.closed, time.Unix(0, ended).Sub(due))
+		}
+		if at, ok := verdicts[clients.DeviceID(t.Device)]; ok {
+			r.noticed = append(r.noticed, at.Sub(due))
+		}
 	}
-	return closed
+	if verdicts == nil {
+		r.noticed = slices.Clone(r.closed)
+	}
+	slices.Sort(r.closed)
+	slices.Sort(r.noticed)
+	allowed := clients.Timeout/100 + 100*time.Millisecond
+	r.early, _ = slices.BinarySearch(r.noticed, 0)
+	onTime, _ := slices.BinarySearch(r.noticed, allowed+1)
+	r.late = len(r.noticed) - onTime
+}
+
+// quantile returns a column with a part of some times, in milliseconds: 0 is the shortest, 1 the longest.
+func quantile(title string, part float64, of func(silent) []time.Duration) figures.Column[silent] {
+	return figures.Col(title, 0, func(r silent) float64 {
+		times := of(r)
+		if len(times) == 0 {
+			return math.NaN()
+		}
+		return figures.Millis(times[int(part*float64(len(times)-1))])
+	})
+}
+
+func (b *bench) reportSilence() string {
+	var rows []string
+	for _, broker := range []string{mosquitto, mochiBroker, holter} {
+		for _, keepAlive := range b.keepAlives {
+			rows = append(rows, row(broker, keepAlive))
+		}
+	}
+	noticed := func(r silent) []time.Duration { return r.noticed }
+	table := figures.Table("broker, keep alive", rows, b.silent,
+		figures.Count("noticed", func(r silent) int { return len(r.noticed) }),
+		figures.Count("early", func(r silent) int { return r.early }), figures.Count("late", func(r silent) int { return r.late }),
+		quantile("least, ms", 0, noticed), quantile("p50", 0.5, noticed), quantile("p99", 0.99, noticed), quantile("most", 1, noticed),
+		quantile("closed, p99", 0.99, func(r silent) []time.Duration { return r.closed }),
+		figures.Col("resident, B each", 0, func(r silent) float64 { return r.resident }),
+		figures.Col("pings/s", 0, func(r silent) float64 { return float64(r.pings) / r.Elapsed.Seconds() }),
+		figures.Col("µs of CPU per PINGREQ", 1, func(r silent) float64 { return float64(r.CPU.Microseconds()) / float64(r.pings) }),
+		figures.Percent("others", func(r silent) float64 { return r.Others }), figures.Count("cut off while they pinged", func(r silent) int { return r.cut }),
+		figures.Time("machine stalled, ms", 0, time.Millisecond, func(r silent) time.Duration { return r.stall }))
+	if table == "" {
+		return ""
+	}
+	var missing, early, late int
+	for _, keepAlive := range b.keepAlives {
+		for _, r := range b.silent[row(holter, keepAlive)] {
+			missing, early, late = missing+b.clients-len(r.noticed), early+r.early, late+r.late
+		}
+	}
+	return fmt.Sprintf("\n### %s clients fall silent, one after the other\n\nMilliseconds from the deadline, which is one and a half keep alives after the "+
+		"client began to send its last packet, to the verdict of holter, or the end of the connection of the others. Late: after more than 1 %% of that time and "+
+		"100 ms. Resident memory after all have connected, less what was there before the first; holter holds device, session and timer for each. CPU for each "+
+		"PINGREQ, while every client pings twice in its keep alive; what the broker does on its own is among it.\n\n%s\n"+
+		"Targets for holter: all judged for silence: %s; none early: %s; none late: %s.\n", figures.Grouped(b.clients), table,
+		figures.Met(missing == 0), figures.Met(early == 0), figures.Met(late == 0))
 }

@@ -1,169 +1,121 @@
 package mqtt
 
 import (
+	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	neturl "net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
+	pahomqtt "github.com/eclipse/paho.mqtt.golang"
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/holter-iot/holter/bench/internal/measured"
+	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/internal/serve"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// The brokers.
+// The subjects: subscribers, and brokers.
 const (
-	brokerHolter    = "holter"
-	brokerMosquitto = "mosquitto"
-	brokerMochi     = "mochi"
+	bridge    = "bridge"
+	paho      = "paho"
+	pahoTuned = "paho-tuned"
+
+	mosquitto   = "mosquitto"
+	mochiBroker = "mochi"
+	holter      = "holter"
 )
 
-func brokers() []string { return []string{brokerMosquitto, brokerMochi, brokerHolter} }
+// subject is what is measured, in a process of its own.
+type subject struct {
+	measurement, name string
 
-// The commands of the processes.
-const (
-	askCounts   = "counts"
-	askVerdicts = "verdicts"
-)
-
-// counts are what a subscriber has counted.
-type counts struct {
-	Applied uint64 // messages that were used
-	Lost    uint64 // messages that came and were not used
+	start   func(ctx context.Context, broker string) (measured.Subject, error) // broker is a URL, for those that subscribe
+	measure func(b *bench, ctx context.Context, name string) error
 }
 
-// child starts a broker, or a subscriber to the broker whose URL follows.
+func subjects() []subject {
+	return []subject{
+		{"relay", bridge, subscribeBridge, (*bench).relay},
+		{"relay", paho, subscribePaho(false), (*bench).relay},
+		{"relay", pahoTuned, subscribePaho(true), (*bench).relay},
+		{"silence", mosquitto, serveMosquitto, (*bench).silence},
+		{"silence", mochiBroker, serveMochi, (*bench).silence},
+		{"silence", holter, serveHolter, (*bench).silence},
+	}
+}
+
+// child starts the subject that the first argument names.
 func child(ctx context.Context, args []string) (measured.Subject, error) {
-	if len(args) == 1 {
-		switch args[0] {
-		case brokerHolter:
-			return serveHolter(ctx)
-		case brokerMochi:
-			return serveMochi()
-		case brokerMosquitto:
-			return serveMosquitto(ctx)
-		}
-	}
-	if len(args) == 2 {
-		switch args[0] {
-		case subscriberBridge:
-			return subscribeBridge(ctx, args[1])
-		case subscriberPaho:
-			return subscribePaho(args[1])
-		case subscriberTuned:
-			return subscribeTuned(args[1])
-		}
-	}
-	return measured.Subject{}, fmt.Errorf("cannot start %q", args)
+	i := slices.IndexFunc(subjects(), func(s subject) bool { return s.name == args[0] })
+	return subjects()[i].start(ctx, args[1])
 }
+
+// patience is how long a subscriber may take to listen.
+const patience = 20 * time.Second
 
 func quietLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 }
 
-// verdict is one device judged offline.
-type verdict struct {
-	Device string
-	Reason string
-	At     time.Time
-}
-
-// verdicts are what an event log holds.
-type verdicts struct {
-	All  []verdict
-	Deaf int // how often the source was deaf
-}
-
-// atBroker returns a broker with an event log, which is nil but for holter.
-func atBroker(addr netip.AddrPort, events *eventlog.Log) measured.Subject {
-	return measured.Subject{Hello: measured.Hello{Addr: addr}, Events: events, Answer: func(command string) (any, error) {
-		if command != askVerdicts {
-			return nil, errors.New("no such command")
-		}
-		var v verdicts
-		err := measured.EachEvent(events, func(e *liveness.Event) {
-			switch e.Type { //nolint:exhaustive // the others are of no interest
-			case liveness.DeviceOffline:
-				v.All = append(v.All, verdict{e.Subject, e.Reason.String(), e.Time})
-			case liveness.SourceDeaf:
-				v.Deaf++
-			}
-		})
-		return v, err
-	}}
-}
-
-// serveHolter starts the registry and the embedded broker with the settings of holter serve.
-func serveHolter(ctx context.Context) (measured.Subject, error) {
-	events, registry, err := newRegistry(ctx)
+// serveHolter starts the registry and the embedded broker. Its answer to any command is when it judged which client for silence.
+func serveHolter(ctx context.Context, _ string) (s measured.Subject, err error) {
+	registry, events, err := measured.NewRegistry(ctx)
 	if err != nil {
-		return measured.Subject{}, err
+		return s, err
 	}
 	b, err := broker.New(ctx, registry, broker.Config{Listen: serve.AnyPort, Logger: quietLogger()})
 	if err != nil {
-		return measured.Subject{}, err
+		return s, err
 	}
 	go measured.Keep(ctx, func() error { return b.Run(ctx) })
-	return atBroker(b.Addr().(*net.TCPAddr).AddrPort(), events), nil
-}
-
-func newRegistry(ctx context.Context) (*eventlog.Log, *liveness.Registry, error) {
-	events, err := eventlog.New(0)
-	if err != nil {
-		return nil, nil, err
+	s.Addr = b.Addr().(*net.TCPAddr).AddrPort()
+	s.Answer = func(string) (any, error) {
+		verdicts := make(map[string]time.Time)
+		return verdicts, measured.EachEvent(events, func(e *liveness.Event) {
+			if e.Type == liveness.DeviceOffline && e.Reason == liveness.Silence {
+				verdicts[e.Subject] = e.Time
+			}
+		})
 	}
-	registry, err := liveness.New(events, liveness.Config{})
-	if err != nil {
-		return nil, nil, err
-	}
-	go measured.Keep(ctx, func() error { return registry.Run(ctx) })
-	return events, registry, nil
+	return s, nil
 }
 
 // serveMochi starts mochi with its defaults.
-func serveMochi() (measured.Subject, error) {
+func serveMochi(context.Context, string) (s measured.Subject, err error) {
 	server := mochi.New(&mochi.Options{Logger: quietLogger()})
 	listener := listeners.NewTCP(listeners.Config{ID: "tcp", Address: serve.AnyPort})
-	if err := errors.Join(server.AddHook(new(admitAll), nil), server.AddListener(listener)); err != nil {
-		return measured.Subject{}, err
+	if err := errors.Join(server.AddHook(new(admitAll), nil), server.AddListener(listener), server.Serve()); err != nil {
+		return s, err
 	}
-	if err := server.Serve(); err != nil {
-		return measured.Subject{}, err
-	}
-	addr, err := netip.ParseAddrPort(listener.Address())
-	return atBroker(addr, nil), err
+	s.Addr, err = netip.ParseAddrPort(listener.Address())
+	return s, err
 }
 
 // admitAll is a hook that admits every client: without one, mochi admits none.
 type admitAll struct{ mochi.HookBase }
 
-// ID implements mochi.Hook.
-func (*admitAll) ID() string { return "admit-all" }
-
 // Provides implements mochi.Hook.
-func (*admitAll) Provides(b byte) bool {
-	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck
-}
+func (*admitAll) Provides(b byte) bool { return b == mochi.OnConnectAuthenticate }
 
 // OnConnectAuthenticate implements mochi.Hook.
 func (*admitAll) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
 
-// OnACLCheck implements mochi.Hook.
-func (*admitAll) OnACLCheck(*mochi.Client, string, bool) bool { return true }
-
 // serveMosquitto starts mosquitto, which ends with this process.
-func serveMosquitto(ctx context.Context) (s measured.Subject, err error) {
+func serveMosquitto(ctx context.Context, _ string) (s measured.Subject, err error) {
 	dir, err := os.MkdirTemp("", "holter-bench-")
 	if err != nil {
 		return s, err
@@ -172,11 +124,90 @@ func serveMosquitto(ctx context.Context) (s measured.Subject, err error) {
 	if err != nil {
 		return s, errors.Join(err, os.RemoveAll(dir))
 	}
-	s = atBroker(netip.MustParseAddrPort(server.MQTT), nil)
-	s.PID = server.PID()
+	s.Addr, s.PID = netip.MustParseAddrPort(server.MQTT), server.PID()
 	s.Stop = func() {
 		server.Stop()
 		_ = os.RemoveAll(dir)
 	}
 	return s, nil
 }
+
+// counts are what a subscriber has counted. It is its answer to any command.
+type counts struct {
+	Applied uint64 // messages that were used
+	Lost    uint64 // messages that came and were not used
+}
+
+// subscribeBridge starts a registry and a bridge to a broker.
+func subscribeBridge(ctx context.Context, url string) (s measured.Subject, err error) {
+	registry, _, err := measured.NewRegistry(ctx)
+	if err != nil {
+		return s, err
+	}
+	beats, err := convention.New(convention.Spec{Name: "bench", Rules: []convention.Rule{{Topic: "fleet/{device}/beat"}}})
+	if err != nil {
+		return s, err
+	}
+	b, err := mqttbridge.New(registry, mqttbridge.Config{ //nolint:contextcheck // a source ends with the registry's Run
+		URL: url, Conventions: []convention.Convention{beats}, Logger: quietLogger(),
+	})
+	if err != nil {
+		return s, err
+	}
+	go measured.Keep(ctx, func() error { return b.Run(ctx) })
+	for late := time.Now().Add(patience); !b.View().Listening; {
+		if err := run.Wait(ctx, time.Millisecond); err != nil || time.Now().After(late) {
+			return s, errors.Join(errors.New("the bridge does not listen: "+b.View().LastError), err)
+		}
+	}
+	s.Answer = func(string) (any, error) {
+		v := b.View()
+		applied := v.Beats
+		for _, n := range v.Rejected {
+			applied -= n
+		}
+		return counts{Applied: applied, Lost: v.Messages - applied + v.Dropped}, nil
+	}
+	return s, nil
+}
+
+// subscribePaho starts a client as its documentation shows it, which counts. A tuned one counts and does no more than it has to: it reads
+// from a buffer, as the bridge does, and does not match topics that the broker has matched.
+func subscribePaho(tuned bool) func(context.Context, string) (measured.Subject, error) {
+	return func(_ context.Context, url string) (s measured.Subject, err error) {
+		var n atomic.Uint64
+		s.Answer = func(string) (any, error) { return counts{Applied: n.Load()}, nil }
+		handle := func(pahomqtt.Client, pahomqtt.Message) { n.Add(1) }
+		o := pahomqtt.NewClientOptions().AddBroker(url).SetClientID("bare")
+		if tuned {
+			o.SetDefaultPublishHandler(handle).SetCustomOpenConnectionFn(dialBuffered)
+			handle = nil
+		}
+		client := pahomqtt.NewClient(o)
+		for _, do := range []func() pahomqtt.Token{client.Connect, func() pahomqtt.Token { return client.Subscribe("fleet/+/beat", 0, handle) }} {
+			t := do()
+			if !t.WaitTimeout(patience) {
+				return s, errors.New("no answer from the broker")
+			}
+			if err := t.Error(); err != nil {
+				return s, err
+			}
+		}
+		return s, nil
+	}
+}
+
+// buffered is a connection that is read in larger pieces than it is asked for.
+type buffered struct {
+	net.Conn
+
+	in *bufio.Reader
+}
+
+func dialBuffered(u *neturl.URL, o pahomqtt.ClientOptions) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: o.ConnectTimeout}).Dial("tcp", u.Host)
+	return &buffered{conn, bufio.NewReaderSize(conn, 4096)}, err
+}
+
+// Read implements net.Conn.
+func (b *buffered) Read(p []byte) (int, error) { return b.in.Read(p) }

@@ -1,125 +1,181 @@
 package rivals
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/figures"
 )
 
-const (
-	windowP50     metric = "window_p50_ms"
-	windowP99     metric = "window_p99_ms"
-	windowMax     metric = "window_max_ms"
-	windowEarly   metric = "window_early"
-	windowEarlyBy metric = "window_early_by_ms"
-	windowCPU     metric = "window_cpu_s"
-	windowMissing metric = "window_missing"
-)
-
-// tooSlowError is returned when arming took longer than the time before the first deadline.
-type tooSlowError struct{ given time.Duration }
-
-func (e tooSlowError) Error() string { return fmt.Sprintf("arming took more than %v", e.given) }
-
-// lead returns the time that arming n timers may take at first.
-func (b *bench) lead(c contender, n int) time.Duration {
-	nanos := b.median(armNanos, c.name)
-	if math.IsNaN(nanos) {
-		nanos = 500
-	}
-	return min(150*time.Millisecond+time.Duration(2*nanos*float64(n)), 10*time.Second)
+// watched are n timers that are due evenly over some time, in random order.
+type watched struct {
+	begin time.Time
+	due   []time.Duration // after begin
+	late  []float64       // in milliseconds; each written once, by the callback of that timer
+	fired atomic.Int64
+	done  chan time.Time // room for one: when the last callback ran; never closed
 }
 
-// raise makes v at least x.
-func raise(v *atomic.Int64, x int64) {
-	for {
-		old := v.Load()
-		if old >= x || v.CompareAndSwap(old, x) {
-			return
-		}
+// watch returns n timers of which the first is due a while after begin. They can be armed before begin.
+func (j *job) watch(n int, first, over time.Duration) *watched {
+	lead := 500*time.Millisecond + time.Duration(n)*4*time.Microsecond
+	w := &watched{begin: time.Now().Add(lead), due: make([]time.Duration, n), late: make([]float64, n), done: make(chan time.Time, 1)}
+	for k, i := range j.random.Perm(n) {
+		w.due[i] = first + over/time.Duration(n)*time.Duration(k)
 	}
+	return w
 }
 
-// overWindow measures timers that are due evenly over some seconds, armed in random order.
-func (b *bench) overWindow(_ context.Context, round int, c contender) error {
-	lead := b.lead(c, b.spread)
-	for {
-		err := b.windowWith(lead, round, c)
-		if _, slow := errors.AsType[tooSlowError](err); !slow || lead > time.Minute {
-			return err
-		}
-		lead *= 2
+// arm arms the timers and waits for begin. The error says that it took too long.
+func (w *watched) arm(r *rival) error {
+	for i, due := range w.due {
+		r.armAt(i, w.begin.Add(due))
 	}
-}
-
-func (b *bench) windowWith(lead time.Duration, round int, c contender) error {
-	freeMemory()
-	n := b.spread
-	w := &watched{due: make([]time.Time, n), late: make([]time.Duration, n), done: make(chan struct{})}
-	s := newSetup(n, w.fire)
-	s.each = true
-	r, err := c.open(s)
-	if err != nil {
-		return err
+	wait := time.Until(w.begin)
+	if wait < 0 {
+		return fmt.Errorf("arming took %v too long", -wait)
 	}
-	defer r.close()
-	begin := time.Now().Add(lead)
-	for k, i := range b.random.Perm(n) {
-		w.due[i] = begin.Add(b.window / time.Duration(n) * time.Duration(k))
-	}
-	for i := range n {
-		if err := armAt(r, i, w.due[i]); err != nil {
-			return err
-		}
-	}
-	if time.Now().After(begin) {
-		return tooSlowError{lead}
-	}
-	time.Sleep(time.Until(begin))
-	cpu := cpuTime()
-	time.Sleep(time.Until(begin.Add(b.window)))
-	cpu = cpuTime() - cpu
-
-	add := func(m metric, v float64) { b.add(round, c.name, m, v) }
-	add(windowCPU, cpu.Seconds())
-	missing := w.wait(b.patience)
-	add(windowMissing, float64(missing))
-	if missing > 0 {
-		return nil // timers that have not fired still write to late
-	}
-	slices.Sort(w.late)
-	early, _ := slices.BinarySearch(w.late, 0)
-	add(windowP50, figures.Millis(quantile(w.late, 0.5)))
-	add(windowP99, figures.Millis(quantile(w.late, 0.99)))
-	add(windowMax, figures.Millis(w.late[n-1]))
-	add(windowEarly, float64(early))
-	add(windowEarlyBy, figures.Millis(max(-w.late[0], 0)))
+	time.Sleep(wait)
 	return nil
 }
 
-// watched notes how late each timer fired.
-type watched struct {
-	due   []time.Time
-	late  []time.Duration // each written once, by the callback of that timer
-	fired atomic.Int64
-	done  chan struct{} // closed when all have fired
+// fire notes how late a timer is.
+func (w *watched) fire(i int) {
+	w.late[i] = figures.Millis(time.Since(w.begin) - w.due[i])
+	w.count()
 }
 
-func (w *watched) fire(i int) {
-	w.late[i] = time.Since(w.due[i])
+// count counts a callback.
+func (w *watched) count() {
 	if w.fired.Add(1) == int64(len(w.due)) {
-		close(w.done)
+		w.done <- time.Now()
 	}
 }
 
-// wait waits until all have fired, and returns how many have not.
-func (w *watched) wait(patience time.Duration) (missing int) {
-	await(w.done, w.fired.Load, patience)
-	return len(w.due) - int(w.fired.Load())
+// wait returns when the last callback ran, or how many have not run within a minute.
+func (w *watched) wait() (last time.Time, missing int) {
+	select {
+	case last = <-w.done:
+		return last, 0
+	case <-time.After(time.Minute):
+		return last, len(w.due) - int(w.fired.Load())
+	}
+}
+
+// lateness returns how late the timers fired, in ascending order, once all have fired.
+func (w *watched) lateness() ([]float64, error) {
+	if _, missing := w.wait(); missing > 0 {
+		return nil, fmt.Errorf("%d of %d timers have not fired", missing, len(w.due))
+	}
+	slices.Sort(w.late)
+	return w.late, nil
+}
+
+// quantile returns the value that a share q of the sorted values is not above.
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[int(math.Ceil(q*float64(len(sorted))))-1]
+}
+
+// instant measures n timers that are due at one instant. Callbacks read the clock only until then.
+func (j *job) instant() (values, error) {
+	w := j.watch(j.n, 0, 0)
+	var reached atomic.Bool
+	var early, earliest atomic.Int64
+	r := j.open(newSetup(j.n, false, func(int) {
+		if !reached.Load() {
+			by := time.Until(w.begin)
+			if by <= 0 {
+				reached.Store(true)
+			} else if early.Add(1) == 1 {
+				earliest.Store(int64(by))
+			}
+		}
+		w.count()
+	}))
+	if err := w.arm(r); err != nil {
+		return nil, err
+	}
+	last, missing := w.wait()
+	v := values{
+		"instant_missing":  float64(missing),
+		"instant_early":    float64(early.Load()),
+		"instant_early_by": figures.Millis(time.Duration(earliest.Load())),
+	}
+	if missing == 0 {
+		v["instant_last"] = figures.Millis(last.Sub(w.begin))
+	}
+	return v, nil
+}
+
+// overWindow measures timers that are due evenly over some seconds.
+func (j *job) overWindow() (values, error) {
+	w := j.watch(j.spread, 0, j.window)
+	if err := w.arm(j.open(newSetup(j.spread, true, w.fire))); err != nil {
+		return nil, err
+	}
+	cpu := must(cores.CPUTime(os.Getpid()))
+	time.Sleep(time.Until(w.begin.Add(j.window)))
+	cpu = must(cores.CPUTime(os.Getpid())) - cpu
+	late, err := w.lateness()
+	if err != nil {
+		return nil, err
+	}
+	early, _ := slices.BinarySearch(late, 0)
+	return values{
+		"window_p50": quantile(late, 0.5), "window_p99": quantile(late, 0.99), "window_max": quantile(late, 1),
+		"window_early": float64(early), "window_early_by": max(-late[0], 0), "window_cpu": cpu.Seconds(),
+	}, nil
+}
+
+// slowCallback measures what else comes late while one callback blocks, with one worker: other timers
+// that fall due meanwhile, and operations that have nothing to do with it.
+func (j *job) slowCallback() (values, error) {
+	n := j.others
+	w := j.watch(n, j.block/8, j.block/2)
+	s := newSetup(n+2, true, func(i int) {
+		if i == n {
+			time.Sleep(j.block)
+			return
+		}
+		w.fire(i)
+	})
+	s.workers = 1
+	r := j.open(s)
+	r.armAt(n, w.begin)
+	if err := w.arm(r); err != nil {
+		return nil, err
+	}
+	v := r.probe(n+1, w.begin.Add(j.block))
+	if r.lateness != nil {
+		v["slow_engine_p99"] = figures.Millis(r.lateness().Quantile(0.99))
+	}
+	late, err := w.lateness()
+	if err != nil {
+		return nil, err
+	}
+	v["slow_run_p99"] = quantile(late, 0.99)
+	return v, nil
+}
+
+// probe arms, renews and cancels the timer at place i each millisecond, and returns the longest times.
+func (r *rival) probe(i int, until time.Time) values {
+	longest := values{}
+	timed := func(m metric, do func()) {
+		start := time.Now()
+		do()
+		longest[m] = max(longest[m], figures.Millis(time.Since(start)))
+	}
+	for time.Now().Before(until) {
+		time.Sleep(time.Millisecond)
+		r.batch()
+		timed("slow_arm_max", func() { r.arm(i, time.Minute) })
+		timed("slow_touch_max", func() { r.touch(i, time.Minute) })
+		timed("slow_cancel_max", func() { r.cancel(i) })
+	}
+	return longest
 }

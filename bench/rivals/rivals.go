@@ -1,5 +1,6 @@
-// Package rivals measures Holter's timer package and other timers of Go side by side: in one process, in interleaved rounds, so that
-// whatever else the machine does affects all alike. docs/numbers/benchmarks.md explains what it measures.
+// Package rivals measures Holter's timer package and other timers of Go side by side, in interleaved
+// rounds, so that other load on the machine affects all alike. docs/numbers/benchmarks.md explains
+// what it measures.
 package rivals
 
 import (
@@ -7,13 +8,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
-	"runtime"
-	"runtime/debug"
 	"slices"
-	"syscall"
+	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/cores"
+	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
 )
 
@@ -23,13 +27,9 @@ const minTimers = 100
 // Command returns the benchmark.
 func Command() run.Command {
 	n, charts := 1_000_000, ""
-	var names []string
-	for _, m := range measurements() {
-		names = append(names, m.name)
-	}
 	return run.Command{
 		Name: "rivals", Help: "the timer package beside other timers of Go", Rounds: 10,
-		Names: fmt.Sprintf("MEASUREMENT/RIVAL, such as window/time.AfterFunc;\nHolter is always measured beside (%q)", names),
+		Names: "MEASUREMENT/RIVAL, such as window/(Holter|time.AfterFunc);\nmeasurements are operations, growth, instant, window and slow",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&n, "n", n, "timers that are live")
 			f.StringVar(&charts, "svg", "", "draw the charts into this `directory`")
@@ -39,11 +39,9 @@ func Command() run.Command {
 			if n < minTimers {
 				return fmt.Errorf("-n is %d, want %d or more", n, minTimers)
 			}
-			b := newBench(r, sizesFor(n, r.Quick))
-			stalls := watchStall()
-			failed := b.measure(ctx)
-			b.stall = stalls.end()
-			if err := b.Publish(ctx, "Timers: results", "rivals", b.report(ctx)); err != nil {
+			b := newBench(r, n)
+			stall, failed := cores.Witness(func() error { return b.measure(ctx) })
+			if err := b.Publish(ctx, "Timers: results", "rivals", b.report(ctx, stall)); err != nil {
 				return errors.Join(failed, err)
 			}
 			if charts != "" {
@@ -57,32 +55,17 @@ func Command() run.Command {
 
 // sizes say how much is measured.
 type sizes struct {
-	n        int // timers that are live, or due at one instant
-	growth   int // timers that get heartbeats heartbeats each
-	spread   int // timers due over window
-	window   time.Duration
-	others   int // timers due while a callback blocks for block
-	block    time.Duration
-	patience time.Duration // how long the last callback of a measurement may take
+	n      int // timers that are live, or due at one instant
+	growth int // timers that get heartbeats heartbeats each
+	spread int // timers due over window
+	window time.Duration
+	others int // timers due while a callback blocks for block
+	block  time.Duration
 }
 
-// heartbeats is how many each timer gets when growth is measured.
-const heartbeats = 20
-
-// growthRounds is in how many rounds growth is measured, which is slow and hardly varies.
-const growthRounds = 2
-
-func sizesFor(n int, short bool) sizes {
-	s := sizes{
-		n:        n,
-		growth:   max(n/10, 1),
-		spread:   max(n/5, 1),
-		window:   5 * time.Second,
-		others:   min(max(n/10, 1), 10_000),
-		block:    2 * time.Second,
-		patience: 20 * time.Second,
-	}
-	if short {
+func sizesFor(n int, quick bool) sizes {
+	s := sizes{n: n, growth: n / 10, spread: n / 5, window: 5 * time.Second, others: min(n/10, 10_000), block: 2 * time.Second}
+	if quick {
 		s.window, s.block = 300*time.Millisecond, 200*time.Millisecond
 	}
 	return s
@@ -94,91 +77,112 @@ type bench struct {
 	sizes
 
 	results map[string][]values // by rival, one for each round
-	periods []time.Duration     // of the timers, 30 to 90 s
-	random  *rand.Rand
-	stall   time.Duration // see stall
 }
 
-func newBench(r *run.Run, s sizes) *bench {
-	b := &bench{
-		Run: r, sizes: s, results: make(map[string][]values), periods: make([]time.Duration, s.n), random: rand.New(rand.NewPCG(1, 2)),
-	}
-	for i := range b.periods {
-		b.periods[i] = 30*time.Second + time.Duration(b.random.Int64N(int64(60*time.Second)))
-	}
-	return b
+func newBench(r *run.Run, n int) *bench {
+	return &bench{Run: r, sizes: sizesFor(n, r.Quick), results: make(map[string][]values)}
 }
 
 // measurement is one thing to do with a rival, in a round.
 type measurement struct {
-	name  string
-	round func(b *bench, ctx context.Context, round int, c contender) error
+	name string
+	do   func(*job) (values, error)
 }
 
 func measurements() []measurement {
 	return []measurement{
-		{"operations", (*bench).operations},
-		{"growth", (*bench).growing},
-		{"instant", (*bench).instant},
-		{"window", (*bench).overWindow},
-		{"slow", (*bench).slowCallback},
+		{"operations", (*job).operations},
+		{"growth", (*job).growing},
+		{"instant", (*job).instant},
+		{"window", (*job).overWindow},
+		{"slow", (*job).slowCallback},
 	}
-}
-
-// wanted reports whether a measurement of a rival is wanted. Holter is measured if any rival is.
-func (b *bench) wanted(m measurement, c contender) bool {
-	if c.name != holterName {
-		return b.Wanted(m.name, c.name)
-	}
-	return slices.ContainsFunc(contenders(), func(c contender) bool { return b.Wanted(m.name, c.name) })
 }
 
 // measure makes all rounds, whatever fails.
 func (b *bench) measure(ctx context.Context) error {
 	var errs []error
 	for round := range b.Rounds {
-		b.baseline(round)
-		_ = run.Turns(round, contenders(), func(c contender) error {
-			start := time.Now()
+		interrupted := run.Turns(round, contenders(), func(c contender) error {
+			start, all := time.Now(), values{}
 			for _, m := range measurements() {
-				if !b.wanted(m, c) || ctx.Err() != nil {
+				if !b.Wanted(m.name, c.name) || c.name == baselineName && m.name != "operations" {
 					continue
 				}
-				if err := m.round(b, ctx, round, c); err != nil {
+				got, err := b.call(ctx, m, c)
+				if err != nil {
 					errs = append(errs, fmt.Errorf("%s of %s, round %d: %w", m.name, c.name, round+1, err))
 				}
-				freeMemory()
+				maps.Copy(all, got)
 			}
+			b.results[c.name] = append(b.results[c.name], all)
 			b.Progress("round %d/%d  %-46s %5.1f s", round+1, b.Rounds, c.name, time.Since(start).Seconds())
-			return nil
+			return ctx.Err()
 		})
+		if interrupted != nil {
+			return errors.Join(append(errs, interrupted)...)
+		}
 	}
-	return errors.Join(append(errs, ctx.Err())...)
+	return errors.Join(errs...)
 }
 
-// freeMemory returns the memory of what was measured to the system.
-func freeMemory() { debug.FreeOSMemory() }
-
-// liveBytes returns the bytes of live objects, after two collections.
-func liveBytes() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
+// call measures a rival in a process of its own, so that neither its memory nor its goroutines remain.
+func (b *bench) call(ctx context.Context, m measurement, c contender) (got values, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	err = measured.Call(ctx, measured.Anywhere, &got, b.Name(), m.name, c.name, fmt.Sprint(b.n, b.Quick))
+	return got, err
 }
 
-func mallocs() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.Mallocs
+// job is one measurement of one rival.
+type job struct {
+	contender
+	sizes
+
+	periods []time.Duration // of the timers at all places, 30 to 90 s
+	random  *rand.Rand      // the same in each process
 }
 
-// cpuTime returns the CPU time that the process has used.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it takes no other arguments
+// child prepares a job in the process that call starts.
+func child(_ context.Context, args []string) (s measured.Subject, err error) {
+	if len(args) != 3 {
+		return s, errors.New("want a measurement, a rival, and numbers")
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	j := &job{random: rand.New(rand.NewPCG(1, 2))}
+	var n int
+	var quick bool
+	if _, err := fmt.Sscan(args[2], &n, &quick); err != nil {
+		return s, err
+	}
+	j.sizes = sizesFor(n, quick)
+	for range n {
+		j.periods = append(j.periods, 30*time.Second+time.Duration(j.random.Int64N(int64(60*time.Second))))
+	}
+	m := slices.IndexFunc(measurements(), func(m measurement) bool { return m.name == args[0] })
+	c := slices.IndexFunc(contenders(), func(c contender) bool { return c.name == args[1] })
+	if m < 0 || c < 0 {
+		return s, fmt.Errorf("no measurement %s", strings.Join(args, "/"))
+	}
+	j.contender = contenders()[c]
+	s.Answer = func(string) (any, error) { return measurements()[m].do(j) }
+	return s, nil
+}
+
+// metric is one thing that is measured. What precedes the underscore is common to figures of one kind.
+type metric string
+
+// values are the figures of one rival in one round.
+type values map[metric]float64
+
+// median returns the median of a rival's figures, NaN if there are none.
+func (b *bench) median(m metric, rival string) float64 {
+	return figures.Median(figures.Each(b.results[rival], m.of))
+}
+
+// of returns a figure, NaN if it was not measured.
+func (m metric) of(v values) float64 {
+	if x, ok := v[m]; ok {
+		return x
+	}
+	return math.NaN()
 }

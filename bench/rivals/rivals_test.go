@@ -46,7 +46,7 @@ func (h *heard) wait(t *testing.T, n int) {
 
 // TestContenders holds that what is compared does the job: each rival fires, renews and cancels.
 func TestContenders(t *testing.T) {
-	for _, c := range contenders() {
+	for _, c := range timers() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			testContender(t, c)
@@ -62,31 +62,22 @@ func testContender(t *testing.T, c contender) {
 		period = 500 * time.Millisecond
 	)
 	h := newHeard(timers)
-	s := newSetup(timers, h.fire)
-	s.each = true
-	r, err := c.open(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.close()
+	r := c.open(newSetup(timers, true, h.fire))
 
 	// The first quarter is left alone, the second renewed, the third cancelled, the fourth renewed and cancelled.
 	due := make([]time.Time, timers)
 	armed := time.Now()
-	batch(r)
+	r.batch()
 	for i := range timers {
 		due[i] = armed.Add(period)
 		if i < each {
-			err = armAt(r, i, due[i])
+			r.armAt(i, due[i])
 		} else {
-			err = r.arm(i, period)
-		}
-		if err != nil {
-			t.Fatal(err)
+			r.arm(i, period)
 		}
 	}
 	time.Sleep(period / 3)
-	batch(r)
+	r.batch()
 	renewed := time.Now()
 	for i := each; i < timers; i++ {
 		if i/each != 2 {
@@ -121,22 +112,14 @@ func testContender(t *testing.T, c contender) {
 
 // TestSwap holds that swapped ids name each other's timers, while callbacks are told what they were.
 func TestSwap(t *testing.T) {
-	for _, c := range contenders() {
+	for _, c := range timers() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHeard(2)
-			s := newSetup(2, h.fire)
-			s.each = true
-			r, err := c.open(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer r.close()
-			batch(r)
+			r := c.open(newSetup(2, true, h.fire))
+			r.batch()
 			for i := range 2 {
-				if err := r.arm(i, 300*time.Millisecond); err != nil {
-					t.Fatal(err)
-				}
+				r.arm(i, 300*time.Millisecond)
 			}
 			r.swap(0, 1)
 			r.cancel(0)
@@ -154,7 +137,7 @@ func TestSwap(t *testing.T) {
 func TestQuick(t *testing.T) {
 	dir := t.TempDir()
 	md := filepath.Join(dir, "tables.md")
-	args := []string{"rivals", "-quick", "-only", "AfterFunc|stand-in", "-md", md, "-svg", dir}
+	args := []string{"rivals", "-quick", "-only", "Holter|AfterFunc|stand-in", "-md", md, "-svg", dir}
 	if err := run.Main(t.Context(), args, nil, io.Discard, io.Discard, Command()); err != nil {
 		t.Fatal(err)
 	}
@@ -162,32 +145,38 @@ func TestQuick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range tables(sizesFor(2000, true)) {
+	b := newBench(&run.Run{Quick: true}, 2000)
+	for _, want := range b.tables() {
 		if !strings.Contains(string(text), "### "+want.title+"\n") {
 			t.Errorf("no table %q", want.title)
 		}
-	}
-	for _, c := range pictures(sizesFor(2000, true)) {
-		if _, err := os.Stat(filepath.Join(dir, c.file)); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, want.chart)); err != nil {
 			t.Error(err)
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| "+holterName+" |") && strings.Contains(line, "–") {
+			t.Errorf("a figure is missing: %s", line)
 		}
 	}
 }
 
 func TestReport(t *testing.T) {
-	b := newBench(&run.Run{Rounds: 2}, sizesFor(minTimers, true))
-	for round, v := range []float64{10, 20} {
-		b.add(round, holterName, armNanos, v)
-		b.add(round, "time.AfterFunc", armNanos, v/2)
-		b.add(round, holterName, instantLast, v)
-		b.add(round, "antlabs/timer", instantLast, 1)
-		b.add(round, "antlabs/timer", instantEarly, 3)
+	b := newBench(&run.Run{Rounds: 2}, minTimers)
+	for _, v := range []float64{10, 20} {
+		for rival, got := range map[string]values{
+			holterName:       {"arm_ns": v, "instant_last": v},
+			"time.AfterFunc": {"arm_ns": v / 2},
+			"antlabs/timer":  {"instant_last": 1, "instant_early": 3},
+		} {
+			b.results[rival] = append(b.results[rival], got)
+		}
 	}
-	text := b.report(t.Context())
+	text := b.report(t.Context(), 0)
 	for _, want := range []string{
-		"| Holter | 15.0 (10.0–20.0) | 1.00 | – |", "| time.AfterFunc | **7.50** (5.00–10.0) | 0.50 | – |",
-		"| Holter | workers, in batches | **15.0** (10.0–20.0) | 1.00 | – | – | – |", "| antlabs/timer | a goroutine each | 1.00 | 0.075 | 3 | – | – |",
-		"* Arm, ns: time.AfterFunc 7.50 against 15.0\n", "* All due at one instant, last after, ms: antlabs/timer 1.00 (fires early) against 15.0\n",
+		"| Holter | 15.0 (10.0–20.0) | 1.00 | – | – | – |", "| time.AfterFunc | **7.50** (5.00–10.0) | 0.50 | – | – | – |",
+		"| Holter | **15.0** (10.0–20.0) | 1.00 | – | – | – |", "| antlabs/timer | 1.00 | 0.075 | 3 | – | – |",
+		"* Arm and cancel, arm, ns: time.AfterFunc 7.50 against 15.0\n", "* All due at one instant, last after, ms: antlabs/timer 1.00 (fires early) against 15.0\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -34,7 +34,7 @@ type Files struct {
 // Load reads the files and returns what to serve with: TLS 1.2 or later. Errors name the file and
 // say what to do.
 func Load(f Files) (*tls.Config, error) {
-	pair, err := loadPair(f.Cert, f.Key)
+	pair, err := Pair(f.Cert, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
@@ -93,7 +93,8 @@ func suites() (ids []uint16) {
 	return ids
 }
 
-func loadPair(certFile, keyFile string) (tls.Certificate, error) {
+// Pair reads a certificate and its key. Errors name the file and say what to do.
+func Pair(certFile, keyFile string) (tls.Certificate, error) {
 	certs, err := read(certFile)
 	if err != nil {
 		return tls.Certificate{}, err

@@ -25,13 +25,16 @@ import (
 type Role string
 
 const (
-	// RoleRead may read.
+	// RoleRead may read everything but profiles.
 	RoleRead Role = "read"
-	// RoleBeat may send heartbeats.
+	// RoleBeat may send heartbeats, and nothing else.
 	RoleBeat Role = "beat"
 	// RoleAdmin may do everything.
 	RoleAdmin Role = "admin"
 )
+
+// Includes reports whether a role allows what another one does. All roles include the empty one.
+func (r Role) Includes(other Role) bool { return other == "" || r == other || r == RoleAdmin }
 
 // Token is what is known of a token. The secret is not: the database has a hash of it.
 type Token struct {

@@ -19,8 +19,8 @@ type apiFlags struct {
 	CA       string     `name:"ca" env:"HOLTER_API_CA" placeholder:"FILE" help:"PEM file with the certificates to trust an https API by. Default: those that the system trusts."`
 }
 
-// client returns a client of the API. Its errors are mistakes of the user.
-func (f *apiFlags) client() (*apiclient.Client, error) {
+// ProvideClient gives Run a client of the API. Its errors are mistakes of the user.
+func (f *apiFlags) ProvideClient() (*apiclient.Client, error) {
 	api := f.API
 	if api == "" {
 		api = "http://" + config.DefaultHTTP
@@ -39,16 +39,6 @@ func (f *apiFlags) client() (*apiclient.Client, error) {
 		return nil, usageError{err}
 	}
 	return apiclient.New(api, string(f.APIToken), roots), nil
-}
-
-// with lets do ask the API.
-func (f *apiFlags) with(do func(api *apiclient.Client) error) error {
-	api, err := f.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return do(api)
 }
 
 // roots returns the certificates of --ca; nil stands for those of the system.

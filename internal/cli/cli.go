@@ -132,31 +132,32 @@ func (c *configCheckCommand) Run(out output) error {
 
 // serveCommand is holter serve. Like serverFlags it has neither defaults nor types: an option that is
 // not given must not override the file, and package config explains mistakes better. The empty text
-// counts as not given, except on the command line itself.
+// counts as not given, except on the command line itself. The tag setting is the key of a
+// config.Setting.
 type serveCommand struct {
-	Listen []string `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated. Default: line://127.0.0.1:7700."`
-	MQTT   string   `name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
+	Listen []string `setting:"listen" env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated. Default: line://127.0.0.1:7700."`
+	MQTT   string   `setting:"broker.listen" name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
 
 	Server serverFlags `embed:""`
 
-	Token       secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
-	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"File of the devices that may connect, one line each as holter devices token prints it; read again when it changes. Default: all, or those with the token."`
-	ReusePort   toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
+	Token       secretFlag `setting:"token" env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
+	DevicesFile string     `setting:"devices_file" env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"File of the devices that may connect, one line each as holter devices token prints it; read again when it changes. Default: all, or those with the token."`
+	ReusePort   toggle     `setting:"reuse_port" env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 }
 
 // serverFlags are those of all commands that watch devices.
 type serverFlags struct {
-	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
-	TLSCert   string     `name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
-	TLSKey    string     `name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
-	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Data directory. Default: ./holter-data."`
-	Database  secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Database: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
+	HTTP      string     `setting:"http" name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
+	TLSCert   string     `setting:"tls.cert" name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
+	TLSKey    string     `setting:"tls.key" name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
+	Data      string     `setting:"data" env:"HOLTER_DATA" placeholder:"DIR" help:"Data directory. Default: ./holter-data."`
+	Database  secretFlag `setting:"database" env:"HOLTER_DATABASE" placeholder:"URL" help:"Database: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
 	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
-	Open      toggle     `env:"HOLTER_OPEN" help:"Accept devices and API calls without a token, also from other machines."`
-	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
-	LogFormat string     `env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
+	Open      toggle     `setting:"open" env:"HOLTER_OPEN" help:"Accept devices and API calls without a token, also from other machines."`
+	LogLevel  string     `setting:"log.level" env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
+	LogFormat string     `setting:"log.format" env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
 
-	AcceptLoss toggle `env:"HOLTER_ACCEPT_LOSS" help:"Start a new fleet although the data directory belongs to one whose database is gone, empty or another one. For one start only."`
+	AcceptLoss toggle `setting:"accept_loss" env:"HOLTER_ACCEPT_LOSS" help:"Start a new fleet although the data directory belongs to one whose database is gone, empty or another one. For one start only."`
 }
 
 // Help is the text below the usage line.
@@ -179,70 +180,44 @@ An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at onc
 
 // Run resolves the configuration and serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, command *kong.Context, out output) error {
-	cfg, err := c.resolve(command)
+	cfg, err := resolveFlags(command, c.Server.Config, config.Resolve)
 	if err != nil {
 		return server.BadConfig(err)
 	}
 	return server.Serve(ctx, cfg, out.stdout, out.stderr)
 }
 
-// resolve joins command line, environment, file and defaults.
-func (c *serveCommand) resolve(command *kong.Context) (config.Config, error) {
-	g := given{typed: typedFlags(command)}
-	for _, address := range c.Listen {
-		g.add("listen", "listen", strings.TrimSpace(address))
-	}
-	g.add("broker.listen", "mqtt", c.MQTT)
-	g.add("token", "token", string(c.Token))
-	g.add("devices_file", "devices-file", c.DevicesFile)
-	g.add("reuse_port", "reuse-port", string(c.ReusePort))
-	return c.Server.resolve(&g, config.Resolve)
-}
-
-// resolve adds the flags to what was given and resolves it all.
-func (c *serverFlags) resolve(g *given, resolve func(string, []config.Setting) (config.Config, error)) (config.Config, error) {
-	if c.Config == "" && g.typed["config"] {
+// resolveFlags joins command line, environment, a configuration file and defaults.
+func resolveFlags(command *kong.Context, file string, resolve func(string, []config.Setting) (config.Config, error)) (config.Config, error) {
+	typed := typedFlags(command)
+	if file == "" && typed["config"] {
 		return config.Config{}, errors.New("--config: the name of the file is empty")
 	}
-	g.add("http", "http", c.HTTP)
-	g.add("tls.cert", "tls-cert", c.TLSCert)
-	g.add("tls.key", "tls-key", c.TLSKey)
-	g.add("data", "data", c.Data)
-	g.add("database", "database", string(c.Database))
-	g.add("accept_loss", "accept-loss", string(c.AcceptLoss))
-	g.add("open", "open", string(c.Open))
-	g.add("log.level", "log-level", c.LogLevel)
-	g.add("log.format", "log-format", c.LogFormat)
-	g.settings = append(g.settings, config.Setting{Key: "mqtt.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv})
-	return resolve(c.Config, g.settings)
+	var settings []config.Setting
+	for _, flag := range command.Flags() {
+		key, origin := flag.Tag.Get("setting"), "--"+flag.Name
+		if !typed[flag.Name] && len(flag.Envs) > 0 {
+			origin = flag.Envs[0]
+		}
+		values, isList := reflect.TypeAssert[[]string](flag.Target)
+		if !isList {
+			values = []string{flag.Target.String()}
+		}
+		for _, value := range values {
+			if isList {
+				value = strings.TrimSpace(value)
+			}
+			if key != "" && (value != "" || typed[flag.Name]) {
+				settings = append(settings, config.Setting{Key: key, Value: value, Origin: origin})
+			}
+		}
+	}
+	return resolve(file, append(settings, config.Setting{Key: "mqtt.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv}))
 }
 
 // passwordEnv holds the password for brokers elsewhere. There is no option for
 // it: other users of the machine see command lines.
 const passwordEnv = "HOLTER_MQTT_PASSWORD"
-
-// given collects what was given, with the place where it was.
-type given struct {
-	typed    map[string]bool // flags on the command line itself
-	settings []config.Setting
-}
-
-// add adds the value of a flag, whose variable is called like it.
-func (g *given) add(key, flag, value string) { g.addFrom(key, flag, "HOLTER_", value) }
-
-// addMQTT is add for a flag whose variable begins with HOLTER_MQTT_.
-func (g *given) addMQTT(key, flag, value string) { g.addFrom("mqtt."+key, flag, "HOLTER_MQTT_", value) }
-
-func (g *given) addFrom(key, flag, prefix, value string) {
-	origin := "--" + flag
-	if !g.typed[flag] {
-		if value == "" {
-			return
-		}
-		origin = prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-	}
-	g.settings = append(g.settings, config.Setting{Key: key, Value: value, Origin: origin})
-}
 
 // typedFlags returns the flags that stand on the command line itself.
 func typedFlags(command *kong.Context) map[string]bool {

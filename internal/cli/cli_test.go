@@ -26,7 +26,7 @@ func resolve(t *testing.T, args ...string) (config.Config, error) {
 	if err != nil {
 		t.Fatalf("Parse(%q): %v", args, err)
 	}
-	return c.Serve.resolve(command)
+	return resolveFlags(command, c.Serve.Server.Config, config.Resolve)
 }
 
 func tempFile(t *testing.T, text string) string {

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -177,7 +177,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 
 // What happened before reaches those who follow, and what happens then, through a filter.
 func TestFollowAsksTheAPI(t *testing.T) {
-	api, err := (&apiFlags{API: realAPI(t, "pump", "valve")}).client()
+	api, err := (&apiFlags{API: realAPI(t, "pump", "valve")}).ProvideClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestFollowAsksTheAPI(t *testing.T) {
 			}
 		}
 	})
-	f := newFollower(api, eventFilter{devices: []string{"pump"}}, newEventList(out, terminal.ScreenOf(out), true), &said)
+	f := newFollower(api, url.Values{"device": {"pump"}}, newEventList(out, true), &said)
 	if err := f.run(ctx, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v, want the interrupt", err)
 	}

@@ -281,7 +281,7 @@ func TestClientTimeout(t *testing.T) {
 				}
 				<-r.Context().Done()
 			}))
-			api, err := (&apiFlags{API: url}).client()
+			api, err := (&apiFlags{API: url}).ProvideClient()
 			if err != nil {
 				t.Fatal(err)
 			}

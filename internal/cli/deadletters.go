@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 // deadLettersCommand manages dead letters: jobs that could not be delivered.
@@ -23,18 +23,7 @@ type deadListCommand struct {
 	apiFlags
 	laneFlags
 	limitFlag
-	jsonFlag
-}
-
-type deadRow struct {
-	Job      uint64    `table:"JOB"`
-	Died     time.Time `table:"DIED (UTC)"`
-	Queue    string    `table:"QUEUE"`
-	Endpoint string    `table:"ENDPOINT,least=8,inner"`
-	Message  string    `table:"MESSAGE,least=12,inner"`
-	Attempts int       `table:"ATTEMPTS"`
-	Error    string    `table:"ERROR,least=16"`
-	Response string    `table:"RESPONSE,least=8,spare"`
+	listCommand
 }
 
 // Help is the text below the usage line.
@@ -46,16 +35,16 @@ Example:
     holter dead-letters list --endpoint ops`
 }
 
-// Run lists the dead letters.
-func (c *deadListCommand) Run(ctx context.Context, out output) error {
-	query := c.query()
-	if c.JSON {
-		query.Set("bodies", "true")
+func deadLetters() list {
+	return list{
+		key: "dead_letters", bodies: true,
+		columns: []string{
+			"JOB", "DIED (UTC)", "QUEUE", "ENDPOINT,least=8,inner", "MESSAGE,least=12,inner", "ATTEMPTS", "ERROR,least=16", "RESPONSE,least=8,spare",
+		},
+		row: rowOf(func(d *httpapi.DeadLetter) []any {
+			return []any{d.Job, d.Died, d.Queue, cmp.Or(d.Endpoint, d.URL), d.Message, d.Attempts, d.Error, d.Response}
+		}),
 	}
-	l := list{path: "dead-letters", key: "dead_letters", query: query, limit: c.Limit, row: rowOf(func(d *httpapi.DeadLetter) any {
-		return deadRow{d.Job, d.Died, d.Queue, cmp.Or(d.Endpoint, d.URL), d.Message, d.Attempts, d.Error, d.Response}
-	})}
-	return l.run(ctx, &c.apiFlags, c.JSON, out)
 }
 
 // deadLetterChange retries or deletes dead letters.
@@ -68,12 +57,12 @@ type deadLetterChange struct {
 }
 
 // Run asks for the change.
-func (c *deadLetterChange) Run(ctx context.Context, command *kong.Context, out output) error {
+func (c *deadLetterChange) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	if c.All == (len(c.Jobs) > 0 || c.Queue != "" || c.Endpoint != "") {
 		return usageError{errors.New("say which dead letters, by their numbers, with --queue or --endpoint, or --all")}
 	}
 	done := map[string]string{"retry": "rescheduled", "delete": "deleted"}
 	_, verb := wordsOf(command)
-	return count(ctx, out, &c.apiFlags, http.MethodPost, "/v1/dead-letters/"+verb,
-		httpapi.DeadChoice{Jobs: c.Jobs, Queue: c.Queue, Endpoint: c.Endpoint, All: c.All}, "dead letter", "dead letters", done[verb])
+	return count(ctx, api, out, http.MethodPost, "/v1/dead-letters/"+verb,
+		httpapi.DeadChoice{Jobs: c.Jobs, Queue: c.Queue, Endpoint: c.Endpoint, All: c.All}, "dead letter", done[verb])
 }

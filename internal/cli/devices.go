@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
@@ -28,15 +30,15 @@ type devicesCommand struct {
 type devicesListCommand struct {
 	apiFlags
 	limitFlag
-	jsonFlag
+	listCommand
 
-	State       []string `placeholder:"STATE" enum:"never_seen,online,late,suspect,sleeping,offline,unknown,pending" help:"Only devices in this state: never_seen, online, late, suspect, sleeping, offline, unknown, or pending, which is decided but not stored yet; may be repeated."`
-	Group       []string `placeholder:"NAME" sep:"none" help:"Only devices of this group; may be repeated."`
-	Source      []string `placeholder:"NAME" sep:"none" help:"Only devices heard last at this source; may be repeated."`
-	Prefix      string   `placeholder:"TEXT" help:"Only devices with an id that begins so."`
-	SeenBefore  string   `placeholder:"WHEN" help:"Only devices heard last before a time such as 2026-01-02T15:04:05Z, or longer ago than a duration such as 10m."`
-	SeenAfter   string   `placeholder:"WHEN" help:"Only devices heard since then."`
-	Maintenance bool     `help:"Only devices in maintenance."`
+	State       []string `query:"state" placeholder:"STATE" enum:"never_seen,online,late,suspect,sleeping,offline,unknown,pending" help:"Only devices in this state: never_seen, online, late, suspect, sleeping, offline, unknown, or pending, which is decided but not stored yet; may be repeated."`
+	Group       []string `query:"group" placeholder:"NAME" sep:"none" help:"Only devices of this group; may be repeated."`
+	Source      []string `query:"source" placeholder:"NAME" sep:"none" help:"Only devices heard last at this source; may be repeated."`
+	Prefix      string   `query:"prefix" placeholder:"TEXT" help:"Only devices with an id that begins so."`
+	SeenBefore  string   `query:"seen_before" placeholder:"WHEN" help:"Only devices heard last before a time such as 2026-01-02T15:04:05Z, or longer ago than a duration such as 10m."`
+	SeenAfter   string   `query:"seen_after" placeholder:"WHEN" help:"Only devices heard since then."`
+	Maintenance bool     `query:"maintenance" help:"Only devices in maintenance."`
 }
 
 // Help is the text below the usage line.
@@ -53,32 +55,21 @@ Examples:
 }
 
 // Run lists devices.
-func (c *devicesListCommand) Run(ctx context.Context, out output) error {
-	if c.Limit < 0 {
-		return usageError{fmt.Errorf("--limit: %d is negative; write 0 for all", c.Limit)}
+func (c *devicesListCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
+	l, err := listOf(command)
+	if err != nil {
+		return err
 	}
-	query := queryOf(map[string]string{"prefix": c.Prefix, "seen_before": c.SeenBefore, "seen_after": c.SeenAfter})
-	for name, values := range map[string][]string{"state": c.State, "group": c.Group, "source": c.Source} {
-		if len(values) > 0 {
-			query[name] = values
-		}
+	filtered := len(l.query) > 0
+	n, more, err := l.print(ctx, api, out, c.JSON)
+	if err != nil || c.JSON {
+		return err
 	}
-	if c.Maintenance {
-		query.Set("maintenance", "true")
+	stats, err := apiclient.AskStats(ctx, api)
+	if err != nil {
+		return err
 	}
-	filtered := len(query) > 0
-	return c.with(func(api *apiclient.Client) error {
-		l := list{path: "devices", query: query, limit: c.Limit, byID: true, row: deviceRowOf}
-		n, more, err := l.print(ctx, api, out.stdout, c.JSON)
-		if err != nil || c.JSON {
-			return err
-		}
-		stats, err := apiclient.AskStats(ctx, api)
-		if err != nil {
-			return err
-		}
-		return say(out.stdout, "%s", summary(n, filtered, more, &stats))
-	})
+	return say(out.stdout, "%s", summary(n, filtered, more, &stats))
 }
 
 // summary tells how many devices were listed, and how many there are, by state.
@@ -107,67 +98,58 @@ type devicesGetCommand struct {
 }
 
 // Run shows the devices. It goes on after one that is unknown.
-func (c *devicesGetCommand) Run(ctx context.Context, out output) error {
+func (c *devicesGetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	if slices.Contains(c.IDs, "") {
 		return usageError{errors.New("the device id is empty")}
 	}
-	return c.with(func(api *apiclient.Client) error {
-		unknown := 0
-		table := terminal.NewTable(terminal.ScreenOf(out.stdout))
-		for _, id := range c.IDs {
-			var raw json.RawMessage
-			err := api.Get(ctx, pathOf("devices", id), nil, &raw)
-			if apiclient.StatusOf(err) == http.StatusNotFound {
-				unknown++
-				_ = say(out.stderr, "holter: unknown device %q", id)
-				continue
-			}
-			var row any
-			if err == nil {
-				row, err = deviceRowOf(raw)
-			}
-			if err != nil {
-				return err
-			}
-			if c.JSON {
-				err = terminal.WriteJSON(out.stdout, raw)
-			} else {
-				table.Add(row)
-			}
-			if err != nil {
-				return err
-			}
+	unknown := 0
+	rows := newPrinter(out.stdout, c.JSON, devices().columns...)
+	for _, id := range c.IDs {
+		var raw json.RawMessage
+		err := api.Get(ctx, pathOf("devices", id), nil, &raw)
+		if apiclient.StatusOf(err) == http.StatusNotFound {
+			unknown++
+			_ = say(out.stderr, "holter: unknown device %q", id)
+			continue
 		}
-		if err := table.Flush(out.stdout); err != nil {
+		var row []any
+		if err == nil {
+			row, err = deviceRow(nil, raw)
+		}
+		if err == nil {
+			err = rows.add(raw, row...)
+		}
+		if err != nil {
 			return err
 		}
-		if unknown > 0 {
-			return fmt.Errorf("%d of %d devices are unknown; \"holter devices --prefix TEXT\" finds ids by how they begin", unknown, len(c.IDs))
-		}
-		return nil
-	})
+	}
+	if err := rows.flush(); err != nil {
+		return err
+	}
+	if unknown > 0 {
+		return fmt.Errorf("%d of %d devices are unknown; \"holter devices --prefix TEXT\" finds ids by how they begin", unknown, len(c.IDs))
+	}
+	return nil
 }
 
-type deviceRow struct {
-	ID       string        `table:"ID,least=16,inner"`
-	State    terminal.Cell `table:"STATE"`
-	Reason   string        `table:"REASON,spare"`
-	LastSeen string        `table:"LAST SEEN"`
-	Deadline string        `table:"DEADLINE"`
-	Source   string        `table:"SOURCE,least=7"`
-	Group    string        `table:"GROUP,least=6,spare"`
-	Note     terminal.Cell `table:"NOTE,least=8,spare"`
+func devices() list {
+	return list{
+		byID: true, row: deviceRow,
+		columns: []string{
+			"ID,least=16,inner", "STATE", "REASON,spare", "LAST SEEN", "DEADLINE", "SOURCE,least=7", "GROUP,least=6,spare", "NOTE,least=8,spare",
+		},
+	}
 }
 
-// deviceRowOf makes a row of a device as the API gives it.
-func deviceRowOf(raw json.RawMessage) (any, error) {
+// deviceRow makes a row of a device as the API gives it.
+func deviceRow(_ *list, raw json.RawMessage) ([]any, error) {
 	var d httpapi.Device
 	if err := json.Unmarshal(raw, &d); err != nil || d.ID == "" || d.State == "" {
 		return nil, fmt.Errorf("%w: it is no device", apiclient.ErrStranger)
 	}
-	return deviceRow{
+	return []any{
 		d.ID,
-		terminal.Cell{Text: d.State, Paint: statePaint(d.State)},
+		painted(d.State),
 		d.Reason, terminal.AgoText(d.AsOf, d.LastSeen), nextChange(&d),
 		d.Source, d.Group,
 		terminal.Cell{Text: notes(&d), Paint: terminal.Faint},
@@ -205,22 +187,6 @@ func notes(d *httpapi.Device) string {
 	return strings.Join(all, ", ")
 }
 
-func statePaint(state string) terminal.Paint {
-	switch state {
-	case "online":
-		return terminal.Green
-	case "late", "suspect":
-		return terminal.Yellow
-	case "offline":
-		return terminal.Red
-	case "sleeping":
-		return terminal.Blue
-	case "unknown", "pending":
-		return terminal.Magenta
-	}
-	return terminal.Faint
-}
-
 type maintenanceCommand struct {
 	apiFlags
 
@@ -238,10 +204,10 @@ Example:
 }
 
 // Run turns maintenance mode on or off.
-func (c *maintenanceCommand) Run(ctx context.Context, out output) error {
+func (c *maintenanceCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	method, done := http.MethodPut, "is in maintenance"
 	if c.Switch == "off" {
 		method, done = http.MethodDelete, "is not in maintenance any more"
 	}
-	return tell(ctx, out, &c.apiFlags, "devices", c.Device, method, "/maintenance", nil, done)
+	return tell(ctx, api, out, "devices", c.Device, method, "/maintenance", nil, done)
 }

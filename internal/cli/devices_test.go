@@ -68,17 +68,17 @@ new               never_seen
 	for _, tt := range tests {
 		t.Run(fmt.Sprint("width ", tt.width), func(t *testing.T) {
 			var out strings.Builder
-			table := terminal.NewTable(terminal.Screen{Width: tt.width})
+			table := terminal.NewTable(terminal.Screen{Width: tt.width}, devices().columns...)
 			for _, d := range someDevices() {
 				raw, err := json.Marshal(d)
 				if err != nil {
 					t.Fatal(err)
 				}
-				row, err := deviceRowOf(raw)
+				row, err := deviceRow(nil, raw)
 				if err != nil {
 					t.Fatal(err)
 				}
-				table.Add(row)
+				table.Add(row...)
 			}
 			if err := table.Flush(&out); err != nil {
 				t.Fatal(err)

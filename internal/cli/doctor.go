@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/doctor"
-	"github.com/holter-iot/holter/loadgen/scenario"
 )
 
 type doctorCommand struct {
@@ -39,23 +37,18 @@ Examples:
 }
 
 // Run checks, and prints what was found.
-func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	if c.Connections < 0 {
 		return usageError{fmt.Errorf("--connections: %d is negative", c.Connections)}
 	}
 	if c.Connections == 0 && len(c.Source)+len(c.Target) > 0 {
 		return usageError{errors.New("--source and --target are about a load generator; say with --connections how many devices it is to play")}
 	}
-	sources, err := c.sources()
+	sources, err := parseSources(c.Source)
 	if err != nil {
 		return usageError{err}
 	}
-	api, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	cfg, mistakes := c.resolve(command)
+	cfg, mistakes := resolveFlags(command, c.Config, config.Resolve)
 	if mistakes != nil {
 		if cfg, err = config.Resolve("", nil); err != nil {
 			return err
@@ -67,42 +60,9 @@ func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out outp
 	}), c.JSON)
 }
 
-// sources are the addresses that a load generator is to connect from.
-func (c *doctorCommand) sources() (all []netip.Addr, err error) {
-	for _, text := range c.Source {
-		some, err := scenario.ParseSources(strings.TrimSpace(text))
-		if err != nil {
-			return nil, fmt.Errorf("--source: %w", err)
-		}
-		all = append(all, some...)
-	}
-	return all, nil
-}
-
 // storeFlags say where what is kept is, as for holter serve.
 type storeFlags struct {
-	Data     string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory of what is stored. Default: ./holter-data."`
-	Database secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Database, as for holter serve. Default: SQLite in the directory."`
+	Data     string     `setting:"data" env:"HOLTER_DATA" placeholder:"DIR" help:"Directory of what is stored. Default: ./holter-data."`
+	Database secretFlag `setting:"database" env:"HOLTER_DATABASE" placeholder:"URL" help:"Database, as for holter serve. Default: SQLite in the directory."`
 	Config   string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file of the server, which may say both."`
-}
-
-// resolve joins command line, environment, file and defaults, as holter serve does.
-func (f *storeFlags) resolve(command *kong.Context) (config.Config, error) {
-	typed := typedFlags(command)
-	if f.Config == "" && typed["config"] {
-		return config.Config{}, errors.New("--config: the name of the file is empty")
-	}
-	var settings []config.Setting
-	for _, s := range []config.Setting{
-		{Key: "data", Value: f.Data, Origin: "HOLTER_DATA"},
-		{Key: "database", Value: string(f.Database), Origin: "HOLTER_DATABASE"},
-	} {
-		if typed[s.Key] {
-			s.Origin = "--" + s.Key
-		} else if s.Value == "" {
-			continue
-		}
-		settings = append(settings, s)
-	}
-	return config.Resolve(f.Config, settings)
 }

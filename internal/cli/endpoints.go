@@ -1,51 +1,42 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"net/http"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // endpointsCommand manages endpoints.
 type endpointsCommand struct {
-	List     listCommand          `cmd:"" default:"withargs" help:"List the endpoints."`
-	Get      getCommand           `cmd:"" help:"Show an endpoint."`
-	Set      endpointSetCommand   `cmd:"" help:"Create or change an endpoint."`
-	Delete   changeCommand        `cmd:"" help:"Delete an endpoint."`
-	Enable   changeCommand        `cmd:"" help:"Deliver to it again."`
-	Disable  changeCommand        `cmd:"" help:"Deliver nothing to it: its jobs wait, and events create none. To miss nothing, pause the queue instead."`
-	RetryNow endpointRetryCommand `cmd:"" help:"Retry its waiting jobs at once."`
+	List     plainList          `cmd:"" default:"withargs" help:"List the endpoints."`
+	Get      getCommand         `cmd:"" help:"Show an endpoint."`
+	Set      endpointSetCommand `cmd:"" help:"Create or change an endpoint."`
+	Delete   changeCommand      `cmd:"" help:"Delete an endpoint."`
+	Enable   changeCommand      `cmd:"" help:"Deliver to it again."`
+	Disable  changeCommand      `cmd:"" help:"Deliver nothing to it: its jobs wait, and events create none. To miss nothing, pause the queue instead."`
+	RetryNow changeCommand      `cmd:"" help:"Retry its waiting jobs at once."`
 }
 
-type endpointRow struct {
-	Endpoint  string        `table:"ENDPOINT"`
-	Kind      string        `table:"KIND"`
-	State     terminal.Cell `table:"STATE"`
-	Delivered uint64        `table:"DELIVERED"`
-	Failed    uint64        `table:"FAILED"`
-	Target    string        `table:"TARGET,least=16,inner"`
-	Note      string        `table:"NOTE,least=12,spare"`
-}
-
-func endpointRowOf(e *httpapi.Endpoint) any {
-	return endpointRow{e.Name, e.Kind, endpointState(e.State), e.Delivered, e.Failed, e.Target, e.Note}
+func endpoints() list {
+	return list{
+		columns: []string{"ENDPOINT", "KIND", "STATE", "DELIVERED", "FAILED", "TARGET,least=16,inner", "NOTE,least=12,spare"},
+		row: rowOf(func(e *httpapi.Endpoint) []any {
+			return []any{e.Name, e.Kind, endpointState(e.State), e.Delivered, e.Failed, e.Target, e.Note}
+		}),
+	}
 }
 
 // endpointState shows what the state of an endpoint means for its deliveries.
 func endpointState(state string) terminal.Cell {
-	switch state {
-	case "closed":
-		return activity(false)
-	case "open":
-		return terminal.Cell{Text: "failing", Paint: terminal.Red}
-	case "half-open":
-		return terminal.Cell{Text: "recovering", Paint: terminal.Yellow}
-	case "disabled":
-		return terminal.Cell{Text: state, Paint: terminal.Yellow}
+	means := map[string]string{"closed": "active", "open": "failing", "half-open": "recovering"}
+	cell := painted(cmp.Or(means[state], state))
+	if cell.Paint == terminal.Faint {
+		cell.Paint = terminal.Red
 	}
-	return terminal.Cell{Text: state, Paint: terminal.Red}
+	return cell
 }
 
 type endpointSetCommand struct {
@@ -80,27 +71,12 @@ Examples:
 }
 
 // Run creates or changes the endpoint.
-func (c *endpointSetCommand) Run(ctx context.Context, out output) error {
+func (c *endpointSetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	if err := c.Settings.check(`{"timeout_ms":5000}`); err != nil {
 		return err
 	}
-	err := put(ctx, &c.apiFlags, "endpoints", c.Name, "", c, nil, func(s *httpapi.EndpointSettings) error {
+	return set(ctx, api, out, "endpoints", c.Name, c, func(s *httpapi.EndpointSettings) error {
 		s.Kind = "webhook"
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return say(out.stdout, "endpoint %s set", terminal.Printable(c.Name))
-}
-
-type endpointRetryCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Its name."`
-}
-
-// Run retries the jobs.
-func (c *endpointRetryCommand) Run(ctx context.Context, out output) error {
-	return count(ctx, out, &c.apiFlags, http.MethodPost, pathOf("endpoints", c.Name)+"/retry-now", nil, "job", "jobs", "rescheduled")
 }

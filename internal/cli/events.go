@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/duration"
-	"github.com/holter-iot/holter/internal/terminal"
 )
 
 const (
@@ -27,10 +29,10 @@ type eventsCommand struct {
 	Follow bool     `short:"f" help:"Go on with what happens, until an interrupt. It survives a restart of the server."`
 	After  *uint64  `placeholder:"OFFSET" help:"Begin after this offset; 0 for the oldest that is kept."`
 	Since  string   `placeholder:"WHEN" help:"Begin then: a duration such as 10m, or a time such as 2026-01-02T15:04:05Z."`
-	Device []string `placeholder:"ID" sep:"none" help:"Only events of this device; may be repeated."`
-	Type   []string `placeholder:"TYPE" help:"Only events of this type, such as device.offline; may be repeated."`
-	Group  []string `placeholder:"NAME" sep:"none" help:"Only events of this group and of its devices; may be repeated."`
-	Source []string `placeholder:"NAME" sep:"none" help:"Only events of this source and of devices heard there; may be repeated."`
+	Device []string `query:"device" placeholder:"ID" sep:"none" help:"Only events of this device; may be repeated."`
+	Type   []string `query:"type" placeholder:"TYPE" help:"Only events of this type, such as device.offline; may be repeated."`
+	Group  []string `query:"group" placeholder:"NAME" sep:"none" help:"Only events of this group and of its devices; may be repeated."`
+	Source []string `query:"source" placeholder:"NAME" sep:"none" help:"Only events of this source and of devices heard there; may be repeated."`
 	Limit  *int     `placeholder:"N" help:"List at most so many. Default: the latest 20; with --after or --since, all."`
 }
 
@@ -50,18 +52,16 @@ Each event has a number in its device, seq: apply it if it is greater than the l
 }
 
 // Run lists or follows events.
-func (c *eventsCommand) Run(ctx context.Context, out output) error {
-	since, err := c.check()
+func (c *eventsCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
+	reader := &eventReader{api: api, filter: queryOf(command), stderr: out.stderr}
+	for i, kind := range c.Type {
+		reader.filter["type"][i] = strings.TrimPrefix(kind, eventPrefix)
+	}
+	since, err := c.check(reader.filter)
 	if err != nil {
 		return usageError{err}
 	}
-	api, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	list := newEventList(out.stdout, terminal.ScreenOf(out.stdout), c.JSON)
-	reader := &eventReader{api: api, filter: c.filter(), stderr: out.stderr}
+	list := newEventList(out.stdout, c.JSON)
 	last, err := c.list(ctx, reader, list, since)
 	if err == nil {
 		err = list.flush()
@@ -69,19 +69,18 @@ func (c *eventsCommand) Run(ctx context.Context, out output) error {
 	switch {
 	case err != nil:
 		return err
-	case !c.Follow && list.n == 0 && !c.JSON:
-		_, err := fmt.Fprintln(out.stdout, "no events")
-		return err
-	case !c.Follow:
-		return nil
+	case c.Follow:
+		return newFollower(api, reader.filter, list, out.stderr).run(ctx, last)
+	case list.n == 0 && !c.JSON:
+		return say(out.stdout, "no events")
 	}
-	return newFollower(api, reader.filter, list, out.stderr).run(ctx, last)
+	return nil
 }
 
 // check rejects options that contradict each other, and parses --since.
-func (c *eventsCommand) check() (since moment, err error) {
+func (c *eventsCommand) check(filter url.Values) (since moment, err error) {
 	reject := func(text string) { err = errors.Join(err, errors.New(text)) }
-	for name, values := range map[string][]string{"device": c.Device, "type": c.Type, "group": c.Group, "source": c.Source} {
+	for name, values := range filter {
 		if slices.Contains(values, "") {
 			reject(fmt.Sprintf("--%s: it is empty; leave it out for all", name))
 		}
@@ -106,69 +105,46 @@ func (c *eventsCommand) check() (since moment, err error) {
 	return since, err
 }
 
-func (c *eventsCommand) filter() eventFilter {
-	f := eventFilter{devices: c.Device, groups: c.Group, sources: c.Source}
-	for _, t := range c.Type {
-		f.types = append(f.types, strings.TrimPrefix(t, eventPrefix))
-	}
-	return f
-}
-
 // list lists the stored events, and returns the offset to follow after.
 func (c *eventsCommand) list(ctx context.Context, r *eventReader, list *eventList, since moment) (uint64, error) {
-	b, err := r.bounds(ctx)
+	st, err := apiclient.AskStats(ctx, r.api)
 	if err != nil {
 		return 0, err
 	}
-	limit := noLimit
+	limit, from := noLimit, time.Time{}
 	if c.Limit != nil {
 		limit = *c.Limit
 	}
 	switch {
 	case c.After != nil:
-		return b.latest, r.forward(ctx, *c.After, b.latest, limit, list.add)
+		return st.Latest, r.forward(ctx, *c.After, st.Latest, limit, from, list.add)
 	case c.Since != "":
-		begin := since.at(b.now)
-		after, err := r.search(ctx, b, begin)
+		from = since(st.AsOf)
+		after, err := r.search(ctx, &st, from)
 		if err != nil {
 			return 0, err
 		}
-		return b.latest, r.forward(ctx, after, b.latest, limit, func(e *event) (bool, error) {
-			if e.Time.Before(begin) {
-				return false, nil
-			}
-			return list.add(e)
-		})
+		return st.Latest, r.forward(ctx, after, st.Latest, limit, from, list.add)
 	case limit == noLimit:
 		limit = eventsShown
 	}
-	return b.latest, r.last(ctx, b, limit, list.add)
+	return st.Latest, r.last(ctx, &st, limit, list.add)
 }
 
-// moment is a time, or how long ago something is.
-type moment struct {
-	time time.Time
-	ago  time.Duration
-}
+// moment is a time, which may depend on the server's clock.
+type moment func(now time.Time) time.Time
 
-// at returns the moment as a time.
-func (m moment) at(now time.Time) time.Time {
-	if m.time.IsZero() {
-		return now.Add(-m.ago)
-	}
-	return m.time
-}
-
+// parseMoment reads a time, or how long ago it was.
 func parseMoment(text string) (moment, error) {
 	if d, err := duration.Parse(text); err == nil && d >= 0 {
-		return moment{ago: d}, nil
+		return func(now time.Time) time.Time { return now.Add(-d) }, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return moment{time: t}, nil
+			return func(time.Time) time.Time { return t }, nil
 		}
 	}
-	return moment{}, fmt.Errorf("--since: %q is neither a duration such as 10m or 1d, nor a time such as 2026-01-02T15:04:05Z", text)
+	return nil, fmt.Errorf("--since: %q is neither a duration such as 10m or 1d, nor a time such as 2026-01-02T15:04:05Z", text)
 }
 
 // event is an event, with its JSON as the API gave it.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,18 +16,20 @@ import (
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/loadgen/score"
 )
 
 const (
 	streamSilence = 45 * time.Second       // after which a stream counts as broken; a comment comes every 15 s
 	firstPause    = 500 * time.Millisecond // before coming back
 	longestPause  = 15 * time.Second
+	maxMessage    = 1 << 20 // bytes; an event has less than 2 KiB
 )
 
 // follower follows the stream of events, and reconnects when it ends.
 type follower struct {
 	api    *apiclient.Client
-	filter eventFilter
+	filter url.Values
 	list   *eventList
 	stderr io.Writer
 	pause  func(ctx context.Context, d time.Duration) error // waits
@@ -41,7 +42,7 @@ type follower struct {
 	tries int           // since the last connection
 }
 
-func newFollower(api *apiclient.Client, filter eventFilter, list *eventList, stderr io.Writer) *follower {
+func newFollower(api *apiclient.Client, filter url.Values, list *eventList, stderr io.Writer) *follower {
 	return &follower{api: api, filter: filter, list: list, stderr: stderr, pause: pause, silence: streamSilence}
 }
 
@@ -113,8 +114,8 @@ func (f *follower) stream(ctx context.Context) error {
 	watch := time.AfterFunc(f.api.Timeout, cancel)
 	defer watch.Stop()
 	path := "/v1/events/stream"
-	if q := f.filter.query(url.Values{}); len(q) > 0 {
-		path += "?" + q.Encode()
+	if len(f.filter) > 0 {
+		path += "?" + f.filter.Encode()
 	}
 	request, err := f.api.Request(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -141,24 +142,38 @@ func (f *follower) stream(ctx context.Context) error {
 		f.say("connected again; going on after offset %d", f.last)
 	}
 	f.said = ""
-	return f.read(&messageReader{in: bufio.NewReader(answer.Body), alive: func() { watch.Reset(f.silence) }})
+	return f.read(score.NewStreamDecoder(aliveReader{answer.Body, func() { watch.Reset(f.silence) }}, maxMessage))
+}
+
+// aliveReader calls alive after each read.
+type aliveReader struct {
+	io.Reader
+
+	alive func()
+}
+
+// Read implements io.Reader.
+func (r aliveReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.alive()
+	return n, err
 }
 
 // read prints the messages of a stream. The first message resets the count of tries.
-func (f *follower) read(messages *messageReader) error {
+func (f *follower) read(messages *score.StreamDecoder) error {
 	for {
-		m, err := messages.next()
+		m, err := messages.Next()
 		if err != nil {
-			return f.broken(messages, err)
+			return f.broken(messages.Comment, err)
 		}
 		f.tries = 0
-		if m.retry > 0 {
-			f.retry = min(m.retry, longestPause)
+		if messages.Retry > 0 {
+			f.retry = min(messages.Retry, longestPause)
 		}
 		if err := f.take(&m); err != nil {
 			return finalError{err}
 		}
-		if messages.in.Buffered() == 0 {
+		if messages.Buffered() == 0 {
 			if err := f.list.flush(); err != nil {
 				return finalError{err}
 			}
@@ -166,48 +181,50 @@ func (f *follower) read(messages *messageReader) error {
 	}
 }
 
-// broken returns the error of a stream that ended.
-func (f *follower) broken(messages *messageReader, err error) error {
+// broken returns the error of a stream that ended after a comment.
+func (f *follower) broken(comment string, err error) error {
 	if flushed := f.list.flush(); flushed != nil {
 		return finalError{flushed}
 	}
 	switch {
-	case errors.Is(err, apiclient.ErrStranger):
-		return finalError{fmt.Errorf("%s: %w", f.api.Base, err)}
+	case errors.Is(err, score.ErrLong):
+		return finalError{fmt.Errorf("%s: %w: %w", f.api.Base, apiclient.ErrStranger, err)}
 	case errors.Is(err, context.Canceled):
 		err = fmt.Errorf("nothing came for %v", f.silence)
-	case messages.comment != "":
-		err = errors.New(terminal.Printable(messages.comment))
-	case errors.Is(err, io.EOF):
+	case comment != "" && comment != "still here":
+		err = errors.New(terminal.Printable(comment))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("the connection was closed")
 	}
 	return fmt.Errorf("the stream of events from %s ended: %w", f.api.Base, err)
 }
 
 // take prints one message.
-func (f *follower) take(m *message) error {
+func (f *follower) take(m *score.StreamMessage) error {
+	id, err := strconv.ParseUint(string(m.ID), 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s: %w: a message of the stream has the id %q", f.api.Base, apiclient.ErrStranger, terminal.Shorten(string(m.ID), 40, false))
+	}
 	switch {
-	case m.event == "missed" && m.hasID:
-		if m.id < f.last {
-			f.say("the server's events end before offset %d: it began anew, or has another database; going on with offset %d", f.last, m.id+1)
+	case string(m.Event) == "missed":
+		if id < f.last {
+			f.say("the server's events end before offset %d: it began anew, or has another database; going on with offset %d", f.last, id+1)
 		} else {
-			f.say("missed the events from offset %d to %d: they are no longer kept; going on with offset %d", f.last+1, m.id, m.id+1)
+			f.say("missed the events from offset %d to %d: they are no longer kept; going on with offset %d", f.last+1, id, id+1)
 		}
-		f.last = m.id
+		f.last = id
 		return nil
-	case m.data == nil:
-		if m.hasID {
-			f.last = max(f.last, m.id) // the filter leaves out all events up to there
-		}
+	case m.Data == nil:
+		f.last = max(f.last, id) // the filter leaves out all events up to there
 		return nil
-	case m.hasID && m.id <= f.last:
+	case id <= f.last:
 		return nil
 	}
 	var e event
-	if err := json.Unmarshal(m.data, &e); err != nil {
+	if err := json.Unmarshal(m.Data, &e); err != nil {
 		return fmt.Errorf("%s: %w: a message of the stream is no event", f.api.Base, apiclient.ErrStranger)
 	}
-	if _, err := f.list.add(&e); err != nil {
+	if err := f.list.add(&e); err != nil {
 		return err
 	}
 	f.last = e.Data.Offset

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,13 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // streams serves one stream after the other, and notes with what each was asked for.
@@ -63,7 +62,7 @@ func follow(t *testing.T, last uint64, parts func(s *streams) []http.HandlerFunc
 	s.parts = parts(s)
 	server := httptest.NewServer(s)
 	defer server.Close()
-	api, err := (&apiFlags{API: server.URL}).client()
+	api, err := (&apiFlags{API: server.URL}).ProvideClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +70,7 @@ func follow(t *testing.T, last uint64, parts func(s *streams) []http.HandlerFunc
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, said strings.Builder
-	f := newFollower(api, eventFilter{devices: []string{"d 1"}}, newEventList(&out, terminal.ScreenOf(&out), true), &said)
+	f := newFollower(api, url.Values{"device": {"d 1"}}, newEventList(&out, true), &said)
 	f.silence = 100 * time.Millisecond
 	f.pause = func(ctx context.Context, d time.Duration) error {
 		if d <= 0 || d > longestPause {
@@ -206,7 +205,7 @@ func TestFollow(t *testing.T) {
 			"a line without end", func(s *streams) []http.HandlerFunc {
 				return []http.HandlerFunc{s.says(6, "data: "+strings.Repeat("x", 2*maxMessage))}
 			},
-			"6", "5", nil, "a line of the stream has more than 1024 KiB",
+			"6", "5", nil, "a message is too long, more than 1024 KiB",
 		},
 	}
 	for _, tt := range tests {
@@ -284,30 +283,4 @@ func TestFollowInterrupted(t *testing.T) {
 	if got.code != exitInterrupted || got.stderr != "" || strings.Count(got.stdout, "\n") != 4 {
 		t.Errorf("got %+v, want the three events and code %d", got, exitInterrupted)
 	}
-}
-
-func FuzzMessages(f *testing.F) {
-	f.Add("retry: 2000\nid: 5\n\n")
-	f.Add("id: 6\r\nevent: io.holter.device.online\r\ndata: {}\r\ndata: x\r\n\r\n: still here\n\n")
-	f.Add("id:7\ndata\n\n\n\ndata: cut")
-	f.Add("event: missed\nid: 18446744073709551615\n\nid: 18446744073709551616\n\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		lines := 0
-		r := &messageReader{in: bufio.NewReaderSize(strings.NewReader(text), 16), alive: func() { lines++ }}
-		for n := 0; ; n++ {
-			m, err := r.next()
-			if err != nil {
-				if !errors.Is(err, io.EOF) && !errors.Is(err, apiclient.ErrStranger) {
-					t.Fatalf("next: %v", err)
-				}
-				break
-			}
-			if !m.hasID && m.data == nil && m.retry == 0 || len(m.data) > len(text) || m.retry < 0 || n > len(text) {
-				t.Fatalf("message %+v of %q", m, text)
-			}
-		}
-		if most := strings.Count(text, "\n"); lines > most {
-			t.Fatalf("%d lines of %d", lines, most)
-		}
-	})
 }

@@ -9,65 +9,28 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-const (
-	eventTime = "2006-01-02 15:04:05" // in a table; JSON has all of it
-	rowBuffer = 1000                  // rows that are aligned together
-)
+const eventTime = "2006-01-02 15:04:05" // in a table; JSON has all of it
 
-type eventRow struct {
-	Offset  uint64        `table:"OFFSET"`
-	Time    terminal.Cell `table:"TIME (UTC)"`
-	Event   terminal.Cell `table:"EVENT"`
-	Subject string        `table:"SUBJECT,least=16,inner"`
-	Details string        `table:"DETAILS,least=20"`
+// eventList prints events.
+type eventList struct{ *printer }
+
+func newEventList(out io.Writer, asJSON bool) *eventList {
+	return &eventList{newPrinter(out, asJSON, eventColumns()...)}
 }
 
-// eventList writes events, as a table or as JSON.
-type eventList struct {
-	out  io.Writer
-	json bool
-	rows *terminal.Table
-	n    int // events so far
+func eventColumns() []string {
+	return []string{"OFFSET", "TIME (UTC)", "EVENT", "SUBJECT,least=16,inner", "DETAILS,least=20"}
 }
 
-func newEventList(out io.Writer, s terminal.Screen, json bool) *eventList {
-	return &eventList{out: out, json: json, rows: terminal.NewTable(s)}
-}
-
-// add takes an event.
-func (l *eventList) add(e *event) (bool, error) {
-	l.n++
-	if l.json {
-		return true, terminal.WriteJSON(l.out, e.raw)
-	}
+// add prints an event.
+func (l *eventList) add(e *event) error {
 	kind := strings.TrimPrefix(e.Type, eventPrefix)
-	l.rows.Add(eventRow{
-		e.Data.Offset,
-		terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint},
-		terminal.Cell{Text: kind, Paint: eventPaint(kind)},
-		e.Subject, eventText(kind, &e.Data),
-	})
-	if l.rows.Buffered() >= rowBuffer {
-		return true, l.flush()
+	cell := painted(kind)
+	if cell.Paint == terminal.Faint {
+		cell.Paint = "" // most types are neither good nor bad
 	}
-	return true, nil
-}
-
-// flush writes what was added since the last time.
-func (l *eventList) flush() error { return l.rows.Flush(l.out) }
-
-func eventPaint(kind string) terminal.Paint {
-	switch kind {
-	case "device.online", "source.heard", "group.outage.ended", "device.flapping.stopped":
-		return terminal.Green
-	case "device.late", "device.failed", "device.flapping.started":
-		return terminal.Yellow
-	case "device.offline", "source.deaf", "group.outage.started":
-		return terminal.Red
-	case "device.sleeping":
-		return terminal.Blue
-	}
-	return ""
+	at := terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint}
+	return l.printer.add(e.raw, e.Data.Offset, at, cell, e.Subject, eventText(kind, &e.Data))
 }
 
 // eventText says in a few words what an event tells beyond its type.

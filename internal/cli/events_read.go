@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,64 +22,45 @@ const (
 	disorder = 1000    // places by which an event may stand off the order of times
 )
 
-// eventFilter selects events; an empty field selects all.
-type eventFilter struct{ devices, types, groups, sources []string }
-
-func (f *eventFilter) empty() bool {
-	return len(f.devices)+len(f.types)+len(f.groups)+len(f.sources) == 0
-}
-
-// query adds the filter to a query.
-func (f *eventFilter) query(q url.Values) url.Values {
-	for name, values := range map[string][]string{"device": f.devices, "type": f.types, "group": f.groups, "source": f.sources} {
-		if len(values) > 0 {
-			q[name] = values
-		}
-	}
-	return q
-}
-
 // eventReader reads the log of events, page by page.
 type eventReader struct {
 	api    *apiclient.Client
-	filter eventFilter
+	filter url.Values // of the query
 	stderr io.Writer
 }
 
-// bounds are the first and last offset of the log.
-type bounds struct {
-	oldest, latest uint64
-	now            time.Time // by the server's clock
-}
-
 // begin is the offset before the oldest event.
-func (b bounds) begin() uint64 { return max(b.oldest, 1) - 1 }
+func begin(st *httpapi.Stats) uint64 { return max(st.Oldest, 1) - 1 }
 
-func (r *eventReader) bounds(ctx context.Context) (bounds, error) {
-	st, err := apiclient.AskStats(ctx, r.api)
-	return bounds{oldest: st.Oldest, latest: st.Latest, now: st.AsOf}, err
-}
-
-// forward emits the events after an offset, up to another, until emit has taken limit of them.
-func (r *eventReader) forward(ctx context.Context, after, upto uint64, limit int, emit func(*event) (taken bool, err error)) error {
+// forward emits the events after an offset that are not older than from, up to another offset and
+// until limit of them were emitted.
+func (r *eventReader) forward(ctx context.Context, after, upto uint64, limit int, from time.Time, emit func(*event) error) error {
 	if after > upto {
 		return fmt.Errorf("offset %d is ahead of the latest event, %d; is it of another server?", after, upto)
 	}
-	for after < upto && limit != 0 {
-		page, err := r.page(ctx, r.filter.query(url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(pageSize)}}))
+	return r.pages(ctx, "/v1/events", r.filter, after, upto, func(e *event) (more bool, err error) {
+		switch {
+		case e.Data.Offset > upto:
+			return false, nil
+		case e.Time.Before(from):
+			return true, nil
+		}
+		limit--
+		return limit != 0, emit(e)
+	})
+}
+
+// pages hands on events after a number, page by page, until take wants no more or a page ends at
+// another number.
+func (r *eventReader) pages(ctx context.Context, path string, filter url.Values, after, end uint64, take func(*event) (more bool, err error)) error {
+	for after < end {
+		page, err := r.page(ctx, path, filter, after, pageSize)
 		if err != nil {
 			return err
 		}
 		for i := range page.Events {
-			if page.Events[i].Data.Offset > upto || limit == 0 {
-				return nil
-			}
-			taken, err := emit(&page.Events[i])
-			if err != nil {
+			if more, err := take(&page.Events[i]); err != nil || !more {
 				return err
-			}
-			if taken && limit > 0 {
-				limit--
 			}
 		}
 		if page.Next <= after {
@@ -94,12 +76,13 @@ type eventPage struct {
 	Next   uint64  `json:"next"`
 }
 
-func (r *eventReader) page(ctx context.Context, query url.Values) (eventPage, error) {
+func (r *eventReader) page(ctx context.Context, path string, filter url.Values, after uint64, limit int) (page eventPage, err error) {
+	query := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(limit)}}
+	maps.Copy(query, filter)
 	var answer apiclient.Answer
-	if err := r.api.Get(ctx, "/v1/events", query, &answer); err != nil {
-		return eventPage{}, err
+	if err := r.api.Get(ctx, path, query, &answer); err != nil {
+		return page, err
 	}
-	var page eventPage
 	if err := answer.Decode(&page); err != nil || page.Events == nil {
 		return page, answer.Strange
 	}
@@ -107,16 +90,16 @@ func (r *eventReader) page(ctx context.Context, query url.Values) (eventPage, er
 }
 
 // last emits the latest n events that match the filter, oldest first.
-func (r *eventReader) last(ctx context.Context, b bounds, n int, emit func(*event) (bool, error)) error {
-	found, err := r.lastOfDevice(ctx, b, n)
+func (r *eventReader) last(ctx context.Context, st *httpapi.Stats, n int, emit func(*event) error) error {
+	found, err := r.lastOfDevice(ctx, st, n)
 	if apiclient.StatusOf(err) == http.StatusNotFound || err == nil && found == nil {
-		found, err = r.lastOfAll(ctx, b, n)
+		found, err = r.lastOfAll(ctx, st, n)
 	}
 	if err != nil {
 		return err
 	}
 	for i := range found {
-		if _, err := emit(&found[i]); err != nil {
+		if err := emit(&found[i]); err != nil {
 			return err
 		}
 	}
@@ -125,58 +108,51 @@ func (r *eventReader) last(ctx context.Context, b bounds, n int, emit func(*even
 
 // lastOfDevice returns the latest n events of a device if the filter selects one device and nothing
 // else; otherwise nil.
-func (r *eventReader) lastOfDevice(ctx context.Context, b bounds, n int) ([]event, error) {
-	f := &r.filter
-	if len(f.devices) != 1 || len(f.types)+len(f.groups)+len(f.sources) > 0 || n == 0 {
+func (r *eventReader) lastOfDevice(ctx context.Context, st *httpapi.Stats, n int) ([]event, error) {
+	device := r.filter["device"]
+	if len(r.filter) != 1 || len(device) != 1 || n == 0 {
 		return nil, nil
 	}
 	var d httpapi.Device
-	if err := r.api.Get(ctx, pathOf("devices", f.devices[0]), nil, &d); err != nil {
+	if err := r.api.Get(ctx, pathOf("devices", device[0]), nil, &d); err != nil {
 		return nil, err
 	}
 	found := []event{}
-	for after := d.Seq - min(uint64(n), d.Seq); after < d.Seq; {
-		var page eventPage
-		query := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(pageSize)}}
-		if err := r.api.Get(ctx, pathOf("devices", f.devices[0])+"/events", query, &page); err != nil {
-			return nil, err
+	err := r.pages(ctx, pathOf("devices", device[0])+"/events", nil, d.Seq-min(uint64(n), d.Seq), d.Seq, func(e *event) (bool, error) {
+		if e.Data.Offset <= st.Latest { // the others are new
+			found = append(found, *e)
 		}
-		for i := range page.Events {
-			if page.Events[i].Data.Offset <= b.latest { // the others are new
-				found = append(found, page.Events[i])
-			}
-		}
-		if page.Next <= after {
-			break
-		}
-		after = page.Next
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return found[max(0, len(found)-n):], nil
 }
 
 // lastOfAll searches the latest events, in windows that reach further back each time.
-func (r *eventReader) lastOfAll(ctx context.Context, b bounds, n int) ([]event, error) {
+func (r *eventReader) lastOfAll(ctx context.Context, st *httpapi.Stats, n int) ([]event, error) {
 	if n == 0 {
 		return nil, nil
 	}
 	window := uint64(n)
-	if !r.filter.empty() {
+	if len(r.filter) > 0 {
 		window = pageSize
 	}
 	var found []event
-	for end := b.latest; len(found) < n && end > b.begin(); window *= 4 {
-		if b.latest-end >= lookBack {
+	for end := st.Latest; len(found) < n && end > begin(st); window *= 4 {
+		if st.Latest-end >= lookBack {
 			_, _ = fmt.Fprintf(r.stderr, "holter: looked through the latest %s events only; --after %d or --since looks through more\n",
-				terminal.Grouped(b.latest-end), b.begin())
+				terminal.Grouped(st.Latest-end), begin(st))
 			break
 		}
-		begin := max(b.begin(), end-min(window, end))
+		after := max(begin(st), end-min(window, end))
 		var part []event
-		err := r.forward(ctx, begin, end, noLimit, func(e *event) (bool, error) {
+		err := r.forward(ctx, after, end, noLimit, time.Time{}, func(e *event) error {
 			if part = append(part, *e); len(part) > 2*n {
 				part = slices.Delete(part, 0, len(part)-n)
 			}
-			return true, nil
+			return nil
 		})
 		if apiclient.StatusOf(err) == http.StatusGone { // the oldest events have gone meanwhile
 			break
@@ -185,17 +161,17 @@ func (r *eventReader) lastOfAll(ctx context.Context, b bounds, n int) ([]event, 
 			return nil, err
 		}
 		found = append(part, found...)
-		end = begin
+		end = after
 	}
 	return found[max(0, len(found)-n):], nil
 }
 
 // search returns an offset after which all events since a time come, and few others, by bisection.
-func (r *eventReader) search(ctx context.Context, b bounds, since time.Time) (uint64, error) {
-	low, high := b.begin(), b.latest // the first event that is late enough comes after low, or not at all; not after high
+func (r *eventReader) search(ctx context.Context, st *httpapi.Stats, since time.Time) (uint64, error) {
+	low, high := begin(st), st.Latest // the first event that is late enough comes after low, or not at all; not after high
 	for high-low > disorder {
 		middle := low + (high-low)/2
-		page, err := r.page(ctx, url.Values{"after": {strconv.FormatUint(middle, 10)}, "limit": {"1"}})
+		page, err := r.page(ctx, "/v1/events", nil, middle, 1)
 		if apiclient.StatusOf(err) == http.StatusGone {
 			low = middle
 			continue
@@ -209,5 +185,5 @@ func (r *eventReader) search(ctx context.Context, b bounds, since time.Time) (ui
 			low = middle
 		}
 	}
-	return max(b.begin(), low-min(disorder, low)), nil
+	return max(begin(st), low-min(disorder, low)), nil
 }

@@ -208,10 +208,11 @@ OFFSET  TIME (UTC)           EVENT                       SUBJECT                
 	for _, tt := range tests {
 		t.Run(fmt.Sprint("width ", tt.width), func(t *testing.T) {
 			var out strings.Builder
-			list := newEventList(&out, terminal.Screen{Width: tt.width}, false)
+			list := newEventList(&out, false)
+			list.table = terminal.NewTable(terminal.Screen{Width: tt.width}, eventColumns()...)
 			for i, e := range all {
 				e.Type, e.Time, e.Data.Offset = eventPrefix+e.Type, at, uint64(8+i)
-				if _, err := list.add(&event{Event: e}); err != nil {
+				if err := list.add(&event{Event: e}); err != nil {
 					t.Fatal(err)
 				}
 			}

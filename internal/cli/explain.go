@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/terminal"
 )
 
 type explainDeviceCommand struct {
@@ -27,28 +27,23 @@ Example:
 }
 
 // Run asks the API and prints the answer.
-func (c *explainDeviceCommand) Run(ctx context.Context, out output) error {
+func (c *explainDeviceCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	if c.Device == "" {
 		return usageError{errors.New("the device id is empty")}
 	}
-	return c.with(func(api *apiclient.Client) error { return explainWith(ctx, api, c.Device, out.stdout, c.JSON) })
+	return explainWith(ctx, api, c.Device, out.stdout, c.JSON)
 }
 
 // explainWith asks the API for a device and its source, and prints why the device is in its state.
 func explainWith(ctx context.Context, api *apiclient.Client, device string, stdout io.Writer, asJSON bool) error {
-	var answer apiclient.Answer
-	if err := api.Get(ctx, pathOf("devices", device), nil, &answer); err != nil {
-		return unknownDevice(err, device)
-	}
-	if asJSON {
-		return terminal.WriteJSON(stdout, answer.JSON)
-	}
-	var d httpapi.Device
-	if err := answer.Decode(&d); err != nil || d.ID == "" || d.State == "" {
-		return answer.Strange
-	}
-	_, err := io.WriteString(stdout, explanation(&d, surroundingsOf(ctx, api, &d)))
-	return err
+	err := ask(ctx, api, output{stdout: stdout}, asJSON, http.MethodGet, pathOf("devices", device), nil, func(d *httpapi.Device) error {
+		if d.ID == "" || d.State == "" {
+			return apiclient.ErrStranger
+		}
+		_, err := io.WriteString(stdout, explanation(d, surroundingsOf(ctx, api, d)))
+		return err
+	})
+	return unknownDevice(err, device)
 }
 
 // surroundingsOf asks for what else bears on a device's state. What cannot be had is left out: most of an

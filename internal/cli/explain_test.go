@@ -36,7 +36,7 @@ func deviceOf() httpapi.Device {
 
 // explainAt asks the API at a URL.
 func explainAt(ctx context.Context, apiURL, device string, stdout io.Writer) error {
-	api, err := (&apiFlags{API: apiURL}).client()
+	api, err := (&apiFlags{API: apiURL}).ProvideClient()
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func TestExplain(t *testing.T) {
 			"                  -  500ms  source deaf from 2026-01-02T03:04:13.000Z to 2026-01-02T03:04:13.500Z",
 			"                  -   50ms  not processed yet",
 			"                  =  29.5s  heard silence",
-			"                     1m30s  timeout, 1m0.5s to go",
-			"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if no heartbeat arrives while the source is listening",
+			"                     1m30s  timeout, 1m500ms to go",
+			"  deadline        2026-01-02T03:05:40.500Z (in 1m450ms), if no heartbeat arrives while the source is listening",
 			"  policy          timeout from group pumps",
 			"                       30s  interval",
 			"                     1m30s  timeout",
@@ -228,7 +228,7 @@ func TestExplain(t *testing.T) {
 				"  since           at a time that is not known",
 				"  last heartbeat  at a time that is not known, source line",
 				"                  = 29.5s  heard silence",
-				"                    1m30s  timeout, 1m0.5s to go",
+				"                    1m30s  timeout, 1m500ms to go",
 			},
 			not: "2562047h",
 		},
@@ -237,7 +237,7 @@ func TestExplain(t *testing.T) {
 			want: []string{
 				"  because         its source is configured no more, so nothing can be heard of it there",
 				"  clock           follows those of the other sources: the source is configured no more",
-				"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if no heartbeat arrives while the source is listening",
+				"  deadline        2026-01-02T03:05:40.500Z (in 1m450ms), if no heartbeat arrives while the source is listening",
 			},
 		},
 		{

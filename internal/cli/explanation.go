@@ -76,59 +76,55 @@ func state(d *httpapi.Device) string {
 
 // because explains the reason of the state.
 func because(d *httpapi.Device, around surroundings) string {
-	switch {
-	case d.State == "pending" && d.Decided != "":
-		decided := *d
-		decided.State = d.Decided
-		return because(&decided, around)
-	case d.State == "never_seen":
-		return "it is configured, and was never heard"
-	case d.State == "offline" && d.Reason == "silence":
-		return "nothing was heard of it for " + terminal.Span(float64(d.Timeout)) + " for which its source was listening"
-	case d.State == "offline" && d.Reason == "bye":
-		return "it said goodbye"
-	case d.State == "offline" && d.Reason == "closed":
-		return "its connection ended, and it was not back within " + terminal.Span(d.Policy.CloseGrace)
-	case d.State == "offline" && d.Reason == "will":
-		return "a broker published its last will, or said that its connection ended, and it was not back within " + terminal.Span(d.Policy.CloseGrace)
-	case d.State == "offline" && d.Reason == "protocol":
-		return "it broke its protocol and was cut off, and was not back within " + terminal.Span(d.Policy.CloseGrace)
-	case d.State == "offline" && d.Reason == "admin":
-		return "an operator ended its session, and it was not back within " + terminal.Span(d.Policy.CloseGrace)
-	case d.State == "sleeping":
-		return "it said that it would be silent until " + instant(d, d.SleepUntil)
-	case d.Closing == "admin":
-		return "an operator ended its session, and it has " + terminal.Span(d.Policy.CloseGrace) + " to come back"
-	case d.Closing != "":
-		return "its connection ended (" + d.Closing + "), and it has " + terminal.Span(d.Policy.CloseGrace) + " to come back"
-	case d.State == "unknown" && around.gone():
-		return "its source is configured no more, so nothing can be heard of it there"
-	case d.State == "unknown" && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart):
-		return "holter was restarted since the last heartbeat, and it was not heard again yet"
-	case d.State == "unknown" && around.deafNow():
-		return "its source is deaf, so nothing could be heard of it"
-	case d.State == "unknown":
-		return "its source was deaf since the last heartbeat, and it was not heard again yet"
-	case d.State == "suspect":
-		return fmt.Sprintf("it was asked %s since %s, the last time at %s, and has not answered", times(d.Asked), terminal.Stamp(d.LastSeen), instant(d, d.AskedAt))
-	case d.State == "late":
-		if never(float64(d.Timeout)) {
-			return "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter)
+	state, timeout := d.State, terminal.Span(float64(d.Timeout))
+	late := "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter)
+	if state == "pending" && d.Decided != "" {
+		state = d.Decided
+	}
+	back := "it was not back within " + terminal.Span(d.Policy.CloseGrace)
+	soon := ", and it has " + terminal.Span(d.Policy.CloseGrace) + " to come back"
+	off, unknown, endless := state == "offline", state == "unknown", never(float64(d.Timeout))
+	for _, reason := range []struct {
+		is   bool
+		text string
+	}{
+		{state == "never_seen", "it is configured, and was never heard"},
+		{off && d.Reason == "silence", "nothing was heard of it for " + timeout + " for which its source was listening"},
+		{off && d.Reason == "bye", "it said goodbye"},
+		{off && d.Reason == "closed", "its connection ended, and " + back},
+		{off && d.Reason == "will", "a broker published its last will, or said that its connection ended, and " + back},
+		{off && d.Reason == "protocol", "it broke its protocol and was cut off, and " + strings.TrimPrefix(back, "it ")},
+		{off && d.Reason == "admin", "an operator ended its session, and " + back},
+		{state == "sleeping", "it said that it would be silent until " + instant(d, d.SleepUntil)},
+		{d.Closing == "admin", "an operator ended its session" + soon},
+		{d.Closing != "", "its connection ended (" + d.Closing + ")" + soon},
+		{unknown && around.gone(), "its source is configured no more, so nothing can be heard of it there"},
+		{
+			unknown && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart),
+			"holter was restarted since the last heartbeat, and it was not heard again yet",
+		},
+		{unknown && around.deafNow(), "its source is deaf, so nothing could be heard of it"},
+		{unknown, "its source was deaf since the last heartbeat, and it was not heard again yet"},
+		{state == "suspect", "it was asked " + asked(d) + ", and has not answered"},
+		{state == "late" && endless, late},
+		{state == "late", late + ", and not yet for " + timeout},
+		{state == "online" && endless, "nobody said that it is gone, and its silence means nothing"},
+		{state == "online", "it was heard in time"},
+	} {
+		if reason.is {
+			return reason.text
 		}
-		return "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter) + ", and not yet for " + terminal.Span(float64(d.Timeout))
-	case d.State == "online" && never(float64(d.Timeout)):
-		return "nobody said that it is gone, and its silence means nothing"
-	case d.State == "online":
-		return "it was heard in time"
 	}
 	return d.Reason
 }
 
-func times(n int) string {
-	if n == 1 {
-		return "once"
+// asked tells how often a device was asked for a sign of life, and when.
+func asked(d *httpapi.Device) string {
+	times := strconv.Itoa(d.Asked) + " times"
+	if d.Asked == 1 {
+		times = "once"
 	}
-	return strconv.Itoa(n) + " times"
+	return times + " since " + terminal.Stamp(d.LastSeen) + ", the last time at " + instant(d, d.AskedAt)
 }
 
 // silence shows how the heard silence adds up, to the millisecond: the time on the wall clock, less
@@ -204,30 +200,22 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	if l == nil || l.NotBefore == 0 {
 		return lines
 	}
-	left := "for another " + terminal.Span(l.NotBefore-l.Now) + " of listening"
-	switch over := l.NotBefore <= l.Now; {
-	case l.Excused && over:
-		return append(lines, row{label: "window", text: "passed: its timeout after a maintenance window that excused its silence"})
-	case l.Excused:
-		return append(lines, row{label: "window", text: "not judged " + left + ", because a maintenance window excuses its silence"})
-	case over:
-		lines = append(lines, row{label: "grace", text: "passed: the source listened long enough after it was deaf"})
-	default:
-		lines = append(lines, row{label: "grace", text: "not judged " + left + ", because the source was deaf"})
+	label, left, over := "grace", "because the source was deaf", "passed: the source listened long enough after it was deaf"
+	if l.Excused {
+		label, left = "window", "because a maintenance window excuses its silence"
+		over = "passed: its timeout after a maintenance window that excused its silence"
 	}
-	return append(lines, graces(l.Grace)...)
-}
-
-// graces shows how far gaps may delay the verdict, and have delayed it.
-func graces(g *httpapi.Grace) []row {
-	if g == nil {
-		return nil
+	if l.NotBefore > l.Now {
+		over = "not judged for another " + terminal.Span(l.NotBefore-l.Now) + " of listening, " + left
 	}
-	return []row{
-		{amount: terminal.Span(g.Each), text: "reconnect grace: what one gap puts its verdict off at most"},
-		{amount: terminal.Span(g.Most), text: "all gaps since its last heartbeat together, beyond its timeout"},
-		{amount: terminal.Span(g.Used), text: "of that used, " + terminal.Span(g.Left) + " left"},
+	lines = append(lines, row{label: label, text: over})
+	if g := l.Grace; g != nil && !l.Excused {
+		lines = append(lines,
+			row{amount: terminal.Span(g.Each), text: "reconnect grace: what one gap puts its verdict off at most"},
+			row{amount: terminal.Span(g.Most), text: "all gaps since its last heartbeat together, beyond its timeout"},
+			row{amount: terminal.Span(g.Used), text: "of that used, " + terminal.Span(g.Left) + " left"})
 	}
+	return lines
 }
 
 // rules shows the policy.

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
@@ -24,40 +25,27 @@ type jobsCommand struct {
 
 // laneFlags choose jobs by where they are.
 type laneFlags struct {
-	Queue    string `placeholder:"NAME" help:"Only of this queue."`
-	Endpoint string `placeholder:"NAME" help:"Only of this endpoint."`
-}
-
-func (f *laneFlags) query() url.Values {
-	return queryOf(map[string]string{"queue": f.Queue, "endpoint": f.Endpoint})
+	Queue    string `query:"queue" placeholder:"NAME" help:"Only of this queue."`
+	Endpoint string `query:"endpoint" placeholder:"NAME" help:"Only of this endpoint."`
 }
 
 type jobsListCommand struct {
 	apiFlags
 	laneFlags
 	limitFlag
-	jsonFlag
+	listCommand
 }
 
-type jobRow struct {
-	Job      uint64    `table:"JOB"`
-	Queue    string    `table:"QUEUE"`
-	Endpoint string    `table:"ENDPOINT,least=8,inner"`
-	State    string    `table:"STATE"`
-	Failed   int       `table:"FAILED"`
-	Due      time.Time `table:"DUE,spare"`
-	Error    string    `table:"ERROR,least=16,spare"`
-}
-
-// Run lists the jobs.
-func (c *jobsListCommand) Run(ctx context.Context, out output) error {
-	l := list{path: "jobs", query: c.query(), limit: c.Limit, row: rowOf(func(j *httpapi.Job) any {
-		if j.State != "waiting" {
-			j.RunAt = time.Time{}
-		}
-		return jobRow{j.Job, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Attempts, j.RunAt, j.Error}
-	})}
-	return l.run(ctx, &c.apiFlags, c.JSON, out)
+func jobs() list {
+	return list{
+		columns: []string{"JOB", "QUEUE", "ENDPOINT,least=8,inner", "STATE", "FAILED", "DUE,spare", "ERROR,least=16,spare"},
+		row: rowOf(func(j *httpapi.Job) []any {
+			if j.State != "waiting" {
+				j.RunAt = time.Time{}
+			}
+			return []any{j.Job, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Attempts, j.RunAt, j.Error}
+		}),
+	}
 }
 
 type jobAddCommand struct {
@@ -84,7 +72,7 @@ Example:
 }
 
 // Run enqueues the job.
-func (c *jobAddCommand) Run(ctx context.Context, out output) error {
+func (c *jobAddCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	switch {
 	case !json.Valid([]byte(c.Body)):
 		return usageError{errors.New("the body is not JSON; write {\"a\":1}, or \"text\" with its quotes")}
@@ -94,12 +82,11 @@ func (c *jobAddCommand) Run(ctx context.Context, out output) error {
 		return usageError{fmt.Errorf("--within: %v is not above 0", *c.Within)}
 	}
 	body := httpapi.NewJob{Queue: c.Queue, Endpoint: c.Endpoint, URL: c.URL, Body: json.RawMessage(c.Body), Key: c.Key, Unique: c.Unique}
-	return c.with(func(api *apiclient.Client) error {
-		if err := c.setTimes(ctx, api, &body); err != nil {
-			return err
-		}
-		var answer struct{ Job uint64 }
-		return create(ctx, api, out, c.JSON, "/v1/jobs", body, &answer, func() string { return fmt.Sprintf("job %d", answer.Job) })
+	if err := c.setTimes(ctx, api, &body); err != nil {
+		return err
+	}
+	return ask(ctx, api, out, c.JSON, http.MethodPost, "/v1/jobs", body, func(made *struct{ Job uint64 }) error {
+		return say(out.stdout, "job %d", made.Job)
 	})
 }
 
@@ -140,18 +127,18 @@ Examples:
 }
 
 // Run deletes the jobs.
-func (c *jobsDeleteCommand) Run(ctx context.Context, out output) error {
-	query := c.query()
+func (c *jobsDeleteCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
+	query := queryOf(command)
 	if (len(c.Jobs) > 0) == (len(query) > 0) {
 		return usageError{errors.New("say which jobs, either by their numbers or with --queue or --endpoint")}
 	}
 	for _, job := range c.Jobs {
-		if err := tell(ctx, out, &c.apiFlags, "jobs", strconv.FormatUint(job, 10), http.MethodDelete, "", nil, "deleted"); err != nil {
+		if err := tell(ctx, api, out, "jobs", strconv.FormatUint(job, 10), http.MethodDelete, "", nil, "deleted"); err != nil {
 			return err
 		}
 	}
 	if len(c.Jobs) > 0 {
 		return nil
 	}
-	return count(ctx, out, &c.apiFlags, http.MethodDelete, "/v1/jobs?"+query.Encode(), nil, "job", "jobs", "deleted")
+	return count(ctx, api, out, http.MethodDelete, "/v1/jobs?"+query.Encode(), nil, "job", "deleted")
 }

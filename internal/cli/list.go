@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
@@ -30,22 +31,43 @@ type limitFlag struct {
 	Limit int `default:"100" placeholder:"N" help:"Show at most N; 0 for all. Default: 100."`
 }
 
+// listCommand lists what its noun stands for, such as queues. Flags and arguments with the tag query
+// select what is listed.
+type listCommand struct{ jsonFlag }
+
+// plainList lists all there is.
+type plainList struct {
+	apiFlags
+	listCommand
+}
+
 // list is a list of the API, which is printed as a table or as JSON.
 type list struct {
-	path  string // below /v1/
-	key   string // of the elements in an answer; path if empty
-	query url.Values
-	page  string // parameter for the next page; "after" if empty
-	limit int    // 0 for all
-	byID  bool   // each page is sorted by id; the API gives them in no order
-	row   func(raw json.RawMessage) (any, error)
+	path    string   // below /v1/; the noun of the command if empty
+	key     string   // of the elements in an answer; path if empty
+	page    string   // parameter for the next page; "after" if empty
+	byID    bool     // each page is sorted by id; the API gives them in no order
+	bodies  bool     // with --json the elements have their bodies, too
+	columns []string // of the table
+	row     func(l *list, raw json.RawMessage) ([]any, error)
 
+	query  url.Values
+	limit  int              // 0 for all
 	answer apiclient.Answer // the latest page
 }
 
+// lists are the lists of the API, by the words of their commands.
+func lists() map[string]list {
+	return map[string]list{
+		"dead-letters": deadLetters(), "devices": devices(), "endpoints": endpoints(), "jobs": jobs(), "playbooks": playbooks(),
+		"queues": queues(), "routes": routes(), "runs": runs(), "schedules": schedules(), "schedules history": scheduleRuns(),
+		"sources": sources(),
+	}
+}
+
 // rowOf returns what makes a row of a table of the JSON of an element.
-func rowOf[T any](row func(*T) any) func(raw json.RawMessage) (any, error) {
-	return func(raw json.RawMessage) (any, error) {
+func rowOf[T any](row func(*T) []any) func(l *list, raw json.RawMessage) ([]any, error) {
+	return func(_ *list, raw json.RawMessage) ([]any, error) {
 		var element T
 		if err := json.Unmarshal(raw, &element); err != nil {
 			return nil, err
@@ -54,18 +76,79 @@ func rowOf[T any](row func(*T) any) func(raw json.RawMessage) (any, error) {
 	}
 }
 
-// each hands on the elements of the list, page by page; done is called after each page. It reports
-// whether the limit left some out.
-func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw json.RawMessage) error, done func() error) (more bool, err error) {
-	query, key, page := l.query, l.key, l.page
+// wordsOf returns the words of the command that was typed: queues, list.
+func wordsOf(command *kong.Context) (list, verb string) {
+	words := strings.Fields(command.Command())
+	return words[0], words[1]
+}
+
+// listOf returns the list of a command, with what its flags select.
+func listOf(command *kong.Context) (list, error) {
+	noun, verb := wordsOf(command)
+	l, ok := lists()[noun+" "+verb]
+	if !ok {
+		l = lists()[noun]
+	}
+	l.path, l.query, l.limit = cmp.Or(l.path, noun), queryOf(command), onePage
+	for _, flag := range command.Flags() {
+		if flag.Name != "limit" {
+			continue
+		}
+		if l.limit = int(flag.Target.Int()); l.limit < 0 {
+			return l, usageError{fmt.Errorf("--limit: %d is negative; write 0 for all", l.limit)}
+		}
+	}
+	return l, nil
+}
+
+// queryOf returns what the flags and arguments with the tag query select.
+func queryOf(command *kong.Context) url.Values {
+	query := url.Values{}
+	values := slices.Clone(command.Selected().Positional)
+	for _, flag := range command.Flags() {
+		values = append(values, flag.Value)
+	}
+	for _, v := range values {
+		name := v.Tag.Get("query")
+		if name == "" || v.Target.IsZero() {
+			continue
+		}
+		query[name] = []string{fmt.Sprint(v.Target.Interface())}
+		if all, ok := reflect.TypeAssert[[]string](v.Target); ok {
+			query[name] = all
+			if v.Tag.Has("joined") {
+				query[name] = []string{strings.Join(all, ",")}
+			}
+		}
+	}
+	return query
+}
+
+// Run prints the list, and says so if it is empty or not the whole.
+func (c *listCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
+	l, err := listOf(command)
+	if err != nil {
+		return err
+	}
+	if c.JSON && l.bodies {
+		l.query.Set("bodies", "true")
+	}
+	n, more, err := l.print(ctx, api, out, c.JSON)
+	switch {
+	case err != nil || c.JSON:
+	case n == 0:
+		err = say(out.stdout, "no %s", strings.ReplaceAll(l.path, "-", " "))
+	case more:
+		err = say(out.stdout, "\nthe first %s; --limit 0 shows all", terminal.Grouped(n))
+	}
+	return err
+}
+
+// each hands on the elements of the list, page by page. It reports whether the limit left some out.
+func (l *list) each(ctx context.Context, api *apiclient.Client, take func(json.RawMessage) error) (more bool, err error) {
+	query, page := l.query, cmp.Or(l.page, "after")
 	if query == nil {
 		query = url.Values{}
-	}
-	if key == "" {
-		key = l.path
-	}
-	if page == "" {
-		page = "after"
 	}
 	for n := 0; ; {
 		if l.limit >= 0 {
@@ -80,7 +163,7 @@ func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw js
 		}
 		var body map[string]json.RawMessage
 		var elements []json.RawMessage
-		if l.answer.Decode(&body) != nil || json.Unmarshal(body[key], &elements) != nil || elements == nil {
+		if l.answer.Decode(&body) != nil || json.Unmarshal(body[cmp.Or(l.key, l.path)], &elements) != nil || elements == nil {
 			return false, l.answer.Strange
 		}
 		if l.byID {
@@ -92,9 +175,6 @@ func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw js
 			}
 		}
 		n += len(elements)
-		if err := done(); err != nil {
-			return false, err
-		}
 		next := strings.Trim(string(body["next"]), `"`)
 		switch {
 		case next == "" || next == "0":
@@ -119,82 +199,17 @@ func idOf(raw json.RawMessage) string {
 const onePage = -1
 
 // print prints the list, and returns how many elements it printed, and whether there are more.
-func (l *list) print(ctx context.Context, api *apiclient.Client, out io.Writer, asJSON bool) (n int, more bool, err error) {
-	table := terminal.NewTable(terminal.ScreenOf(out))
+func (l *list) print(ctx context.Context, api *apiclient.Client, out output, asJSON bool) (n int, more bool, err error) {
+	rows := newPrinter(out.stdout, asJSON, l.columns...)
 	more, err = l.each(ctx, api, func(raw json.RawMessage) error {
-		n++
-		row, err := l.row(raw)
+		row, err := l.row(l, raw)
 		switch {
 		case errors.Is(err, apiclient.ErrStranger):
 			return fmt.Errorf("%s: %w", api.Base, err)
 		case err != nil:
 			return l.answer.Strange
-		case asJSON:
-			return terminal.WriteJSON(out, raw)
 		}
-		table.Add(row)
-		return nil
-	}, func() error { return table.Flush(out) })
-	return n, more, err
-}
-
-// run prints the list of a command, and says so if it is empty or not the whole.
-func (l *list) run(ctx context.Context, flags *apiFlags, asJSON bool, out output) error {
-	if l.limit < onePage {
-		return usageError{fmt.Errorf("--limit: %d is negative; write 0 for all", l.limit)}
-	}
-	return flags.with(func(api *apiclient.Client) error {
-		n, more, err := l.print(ctx, api, out.stdout, asJSON)
-		switch {
-		case err != nil || asJSON:
-			return err
-		case n == 0:
-			_, err = fmt.Fprintln(out.stdout, "no "+strings.ReplaceAll(l.path, "-", " "))
-		case more:
-			_, err = fmt.Fprintf(out.stdout, "\nthe first %s; --limit 0 shows all\n", terminal.Grouped(n))
-		}
-		return err
+		return rows.add(raw, row...)
 	})
-}
-
-// pathOf returns the path of the element of a list with a name.
-func pathOf(list, name string) string { return "/v1/" + list + "/" + apiclient.Escape(name) }
-
-// queryOf returns a query of the values that are not empty.
-func queryOf(values map[string]string) url.Values {
-	query := url.Values{}
-	for name, value := range values {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	return query
-}
-
-// getOrPrint asks for a path, and either prints the JSON of the answer, or stores it in into.
-func getOrPrint(ctx context.Context, api *apiclient.Client, path string, out io.Writer, asJSON bool, into any) (printed bool, err error) {
-	var answer apiclient.Answer
-	if err := api.Get(ctx, path, nil, &answer); err != nil {
-		return false, err
-	}
-	if asJSON {
-		return true, terminal.WriteJSON(out, answer.JSON)
-	}
-	return false, answer.Decode(into)
-}
-
-// create POSTs a body, stores the answer in into, and prints it as JSON or as a text. The empty text
-// says that the answer is not one of the API.
-func create(ctx context.Context, api *apiclient.Client, out output, asJSON bool, path string, body, into any, text func() string) error {
-	var answer apiclient.Answer
-	if err := api.Ask(ctx, http.MethodPost, path, body, &answer); err != nil {
-		return err
-	}
-	if asJSON {
-		return terminal.WriteJSON(out.stdout, answer.JSON)
-	}
-	if answer.Decode(into) != nil || text() == "" {
-		return answer.Strange
-	}
-	return say(out.stdout, "%s", text())
+	return rows.n, more, errors.Join(err, rows.flush())
 }

@@ -32,17 +32,17 @@ type loadgenCommand struct {
 	Token    secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Token of the devices; with mqtt the password. Other users of this machine see command lines: prefer the environment."`
 	User     string     `placeholder:"NAME" help:"User name of the devices, with mqtt."`
 
-	Connections int           `placeholder:"N" help:"How many devices there are. Default: 1000."`
+	Connections int           `notnegative:"" placeholder:"N" help:"How many devices there are. Default: 1000."`
 	Scenario    string        `default:"steady" placeholder:"NAME|FILE" help:"What happens to them: the name of a ready scenario, or a YAML file. Default: ${default}."`
-	Interval    time.Duration `placeholder:"TIME" help:"Time between two heartbeats of a device. Default: 30s."`
-	Duration    time.Duration `placeholder:"TIME" help:"How long it takes after the ramp; the phases of the scenario are stretched to it. Default: what the scenario says."`
-	Timeout     time.Duration `placeholder:"TIME" help:"Timeout that the devices announce. Default: three intervals."`
-	Grace       time.Duration `placeholder:"TIME" help:"How long after the end of a connection the gateway judges a device. Default: half the timeout, 10s at most."`
+	Interval    time.Duration `notnegative:"" placeholder:"TIME" help:"Time between two heartbeats of a device. Default: 30s."`
+	Duration    time.Duration `notnegative:"" placeholder:"TIME" help:"How long it takes after the ramp; the phases of the scenario are stretched to it. Default: what the scenario says."`
+	Timeout     time.Duration `notnegative:"" placeholder:"TIME" help:"Timeout that the devices announce. Default: three intervals."`
+	Grace       time.Duration `notnegative:"" placeholder:"TIME" help:"How long after the end of a connection the gateway judges a device. Default: half the timeout, 10s at most."`
 	Ramp        string        `placeholder:"RATE" help:"How many connections a second are begun, as 20000/s. Default: 5000/s."`
 	Source      []string      `placeholder:"ADDRESSES" help:"Addresses to connect from, as 127.0.0.2-127.0.0.40 or 10.1.0.0/24; may be repeated. Default: as many of 127.0.0.0/8 as are needed for targets on this machine, else the machine's own."`
 	Seed        uint64        `placeholder:"N" help:"The same seed gives the same fleet the same fate. Default: 0."`
 	IDFormat    string        `name:"id-format" placeholder:"FORMAT" help:"Ids of the devices, with a number in it. Default: dev-%07d."`
-	GroupSize   int           `placeholder:"N" help:"How many devices make a group that can fail together. Default: 100."`
+	GroupSize   int           `notnegative:"" placeholder:"N" help:"How many devices make a group that can fail together. Default: 100."`
 	Publish     string        `placeholder:"TOPIC" help:"With mqtt, topic to publish heartbeats to, with {device} in it. Default: a heartbeat is a ping."`
 	WillTopic   string        `placeholder:"TOPIC" help:"With mqtt, topic that each device keeps its state in, retained, with {device} in it: online, and offline by its last will."`
 
@@ -98,7 +98,7 @@ func (c *loadgenCommand) Run(ctx context.Context, command *kong.Context, out out
 	case typed["show-scenario"]:
 		return showScenario(out.stdout, c.ShowScenario)
 	}
-	p, err := c.plan()
+	p, err := c.plan(command)
 	if err != nil {
 		return usageError{err}
 	}
@@ -190,10 +190,13 @@ func (c *loadgenCommand) followers(p *plan.Plan) ([]loadgen.Follower, error) {
 func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	if scheme != "mqtt" && scheme != "emqx" {
-		h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{text}, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
-		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, err
+		h, err := score.NewHTTP(score.HTTPConfig{URL: text, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
+		if err != nil {
+			return loadgen.Follower{}, err
+		}
+		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, nil
 	}
-	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token, EMQX: scheme == "emqx"}
+	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token}
 	if c.ClockSkew != nil {
 		cfg.ClockSkew = *c.ClockSkew
 	}
@@ -201,7 +204,7 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 		if p.WillTopic == "" {
 			return loadgen.Follower{}, fmt.Errorf("%q: which topic tells the states of the devices? say it with --will-topic", text)
 		}
-		cfg.States = []score.State{{Topic: p.WillTopic, Online: p.BirthPayload, Offline: p.WillPayload}}
+		cfg.State = score.State{Topic: p.WillTopic, Online: p.BirthPayload, Offline: p.WillPayload}
 	}
 	m, err := score.NewMQTT(cfg)
 	return loadgen.Follower{Follower: m, URL: text}, err
@@ -212,12 +215,13 @@ const workerCommand = "loadgen-worker"
 
 func (c *loadgenCommand) limits(p *plan.Plan) score.Limits {
 	l := loadgen.DefaultLimits(p)
-	l.FalseOffline, l.MissedOffline, l.WrongReason, l.Gaps = c.MaxFalseOffline, c.MaxMissedOffline, c.MaxWrongReason, c.MaxGaps
+	l.Allowed[score.FalseOffline], l.Allowed[score.MissedOffline] = c.MaxFalseOffline, c.MaxMissedOffline
+	l.Allowed[score.WrongReason], l.Allowed[score.Gaps] = c.MaxWrongReason, c.MaxGaps
 	if l.LatencyP99 = c.MaxLatencyP99; l.LatencyP99 > 0 {
-		l.Late = -1 // the percentile replaces the limit for each verdict
+		l.Allowed[score.TooLate] = -1 // the percentile replaces the limit for each verdict
 	}
 	if c.MaxDeaf != nil {
-		l.Deaf, l.DeafAnswered, l.DeafUnasked = *c.MaxDeaf, -1, -1 // it may be deaf while it answers, too
+		l.Deaf, l.Allowed[score.DeafAnswered], l.Allowed[score.DeafUnasked] = *c.MaxDeaf, -1, -1 // it may be deaf while it answers, too
 	}
 	return l
 }
@@ -246,16 +250,16 @@ func (c *loadgenCommand) write(f *report.Final, stderr io.Writer) error {
 }
 
 // plan reads the scenario and applies the flags, which override it.
-func (c *loadgenCommand) plan() (*plan.Plan, error) {
+func (c *loadgenCommand) plan(command *kong.Context) (*plan.Plan, error) {
 	p, err := scenario.Open(c.Scenario)
 	if err != nil {
 		return nil, fmt.Errorf("--scenario: %w", err)
 	}
-	over, err := c.overrides()
+	over, err := c.overrides(command)
 	if err != nil {
 		return nil, err
 	}
-	over.Apply(p)
+	scenario.Override(p, over, c.Duration)
 	if c.WillTopic != "" {
 		p.WillTopic, p.BirthPayload, p.WillPayload = c.WillTopic, cmp.Or(p.BirthPayload, "online"), cmp.Or(p.WillPayload, "offline")
 	}
@@ -266,60 +270,54 @@ func (c *loadgenCommand) plan() (*plan.Plan, error) {
 	return p, nil
 }
 
-func (c *loadgenCommand) overrides() (scenario.Overrides, error) {
+func (c *loadgenCommand) overrides(command *kong.Context) (plan.Plan, error) {
 	var errs []error
 	bad := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
-	negative := func(flag string, is bool) {
-		if is {
-			errs = append(errs, fmt.Errorf("--%s: a negative value means nothing", flag))
+	for _, flag := range command.Flags() {
+		if flag.Tag.Has("notnegative") && flag.Target.Int() < 0 {
+			bad(flag.Name, errors.New("a negative value means nothing"))
 		}
 	}
-	negative("connections", c.Connections < 0)
-	negative("interval", c.Interval < 0)
-	negative("duration", c.Duration < 0)
-	negative("timeout", c.Timeout < 0)
-	negative("grace", c.Grace < 0)
-	negative("group-size", c.GroupSize < 0)
-	o := scenario.Overrides{
-		Connections: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
-		Publish: c.Publish, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace, Duration: c.Duration,
+	o := plan.Plan{
+		Devices: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
+		Publish: c.Publish, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace,
 	}
 	for _, text := range c.Target {
 		target, err := scenario.ParseTarget(strings.TrimSpace(text))
 		bad("target", err)
 		o.Targets = append(o.Targets, target)
 	}
-	for _, text := range c.Source {
-		var all []netip.Addr
-		all, err := scenario.ParseSources(strings.TrimSpace(text))
-		bad("source", err)
-		o.Sources = append(o.Sources, all...)
-	}
+	sources, err := parseSources(c.Source)
+	errs, o.Sources = append(errs, err), sources
 	if c.Ramp != "" {
-		var err error
 		o.Ramp, err = scenario.ParseRate(c.Ramp)
 		bad("ramp", err)
 	}
 	return o, errors.Join(errs...)
 }
 
+// parseSources reads addresses to connect from.
+func parseSources(texts []string) (all []netip.Addr, err error) {
+	for _, text := range texts {
+		some, mistake := scenario.ParseSources(strings.TrimSpace(text))
+		if mistake != nil {
+			err = errors.Join(err, fmt.Errorf("--source: %w", mistake))
+		}
+		all = append(all, some...)
+	}
+	return all, err
+}
+
 // listScenarios prints the names of the ready scenarios with a summary.
 func listScenarios(out io.Writer) error {
-	for _, name := range scenario.Names() {
+	return printNames(out, scenario.Names(), 16, func(name string) (string, error) {
 		about, err := scenario.Summary(name)
-		if err != nil {
-			return err
-		}
-		about, _, _ = strings.Cut(about, ". ")
-		if _, err := fmt.Fprintf(out, "%-16s  %s\n", name, strings.TrimSuffix(about, ".")); err != nil {
-			return err
-		}
-	}
-	return nil
+		return strings.TrimSuffix(about, "."), err
+	})
 }
 
 func showScenario(out io.Writer, name string) error {

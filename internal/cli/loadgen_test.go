@@ -41,13 +41,12 @@ func play(t *testing.T, args ...string) (int, *report.Final, string) {
 
 func readReport(t *testing.T, dir string) *report.Final {
 	t.Helper()
-	in, err := os.Open(filepath.Join(dir, report.JSONFile))
+	text, err := os.ReadFile(filepath.Join(dir, report.JSONFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = in.Close() }()
-	f, err := report.ReadJSON(in)
-	if err != nil {
+	f := new(report.Final)
+	if err := json.Unmarshal(text, f); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -16,16 +15,16 @@ import (
 
 // monitorCommand is holter monitor. See serveCommand for why it has no defaults.
 type monitorCommand struct {
-	Broker        []string `env:"HOLTER_MQTT_BROKER" placeholder:"URL" help:"MQTT broker to watch, as [SCHEME://]HOST[:PORT] with mqtt, mqtts, ws or wss; may be repeated."`
-	Preset        []string `env:"HOLTER_MQTT_PRESET" placeholder:"NAME" help:"What its messages mean; may be repeated. --list-presets shows the names."`
-	Username      string   `env:"HOLTER_MQTT_USERNAME" placeholder:"NAME" help:"Name to log in to the broker with."`
-	PasswordFile  string   `env:"HOLTER_MQTT_PASSWORD_FILE" placeholder:"FILE" help:"File with the password in its first line. Default: the password in HOLTER_MQTT_PASSWORD."`
-	CA            string   `name:"ca" env:"HOLTER_MQTT_CA" placeholder:"FILE" help:"Whom to trust to know the broker, PEM. Default: the system's roots."`
-	Cert          string   `env:"HOLTER_MQTT_CERT" placeholder:"FILE" help:"Certificate to show to the broker, PEM."`
-	Key           string   `env:"HOLTER_MQTT_KEY" placeholder:"FILE" help:"Its key."`
-	Share         string   `env:"HOLTER_MQTT_SHARE" placeholder:"GROUP" help:"Subscribe as a member of a group, for brokers that allow nothing else."`
-	Report        toggle   `env:"HOLTER_MQTT_REPORT" help:"Publish the state of each device to the broker, retained, as holter/DEVICE/state."`
-	HomeAssistant toggle   `env:"HOLTER_MQTT_HOME_ASSISTANT" help:"The same, and as a sensor for each device in Home Assistant."`
+	Broker        []string `setting:"mqtt.url" env:"HOLTER_MQTT_BROKER" placeholder:"URL" help:"MQTT broker to watch, as [SCHEME://]HOST[:PORT] with mqtt, mqtts, ws or wss; may be repeated."`
+	Preset        []string `setting:"mqtt.preset" env:"HOLTER_MQTT_PRESET" placeholder:"NAME" help:"What its messages mean; may be repeated. --list-presets shows the names."`
+	Username      string   `setting:"mqtt.username" env:"HOLTER_MQTT_USERNAME" placeholder:"NAME" help:"Name to log in to the broker with."`
+	PasswordFile  string   `setting:"mqtt.password_file" env:"HOLTER_MQTT_PASSWORD_FILE" placeholder:"FILE" help:"File with the password in its first line. Default: the password in HOLTER_MQTT_PASSWORD."`
+	CA            string   `setting:"mqtt.tls.ca" name:"ca" env:"HOLTER_MQTT_CA" placeholder:"FILE" help:"Whom to trust to know the broker, PEM. Default: the system's roots."`
+	Cert          string   `setting:"mqtt.tls.cert" env:"HOLTER_MQTT_CERT" placeholder:"FILE" help:"Certificate to show to the broker, PEM."`
+	Key           string   `setting:"mqtt.tls.key" env:"HOLTER_MQTT_KEY" placeholder:"FILE" help:"Its key."`
+	Share         string   `setting:"mqtt.share" env:"HOLTER_MQTT_SHARE" placeholder:"GROUP" help:"Subscribe as a member of a group, for brokers that allow nothing else."`
+	Report        toggle   `setting:"mqtt.report" env:"HOLTER_MQTT_REPORT" help:"Publish the state of each device to the broker, retained, as holter/DEVICE/state."`
+	HomeAssistant toggle   `setting:"mqtt.home_assistant" env:"HOLTER_MQTT_HOME_ASSISTANT" help:"The same, and as a sensor for each device in Home Assistant."`
 
 	DryRun      bool   `help:"Show for each message what it would mean and why, and store nothing."`
 	ListPresets bool   `help:"Print the names of the presets."`
@@ -58,14 +57,13 @@ An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at onc
 
 // Run resolves the configuration and watches until the context ends.
 func (c *monitorCommand) Run(ctx context.Context, command *kong.Context, out output) error {
-	typed := typedFlags(command)
 	switch {
 	case c.ListPresets:
 		return listPresets(out.stdout)
-	case typed["show-preset"]:
+	case typedFlags(command)["show-preset"]:
 		return showPreset(out.stdout, c.ShowPreset)
 	}
-	cfg, err := c.resolve(typed)
+	cfg, err := resolveFlags(command, c.Server.Config, config.ResolveMonitor)
 	switch {
 	case err != nil:
 		return server.BadConfig(err)
@@ -75,38 +73,28 @@ func (c *monitorCommand) Run(ctx context.Context, command *kong.Context, out out
 	return server.Serve(ctx, cfg, out.stdout, out.stderr)
 }
 
-// resolve joins command line, environment, file and defaults.
-func (c *monitorCommand) resolve(typed map[string]bool) (config.Config, error) {
-	g := given{typed: typed}
-	for _, url := range c.Broker {
-		g.addMQTT("url", "broker", strings.TrimSpace(url))
-	}
-	for _, name := range c.Preset {
-		g.addMQTT("preset", "preset", strings.TrimSpace(name))
-	}
-	g.addMQTT("username", "username", c.Username)
-	g.addMQTT("password_file", "password-file", c.PasswordFile)
-	g.addMQTT("ca", "ca", c.CA)
-	g.addMQTT("cert", "cert", c.Cert)
-	g.addMQTT("key", "key", c.Key)
-	g.addMQTT("share", "share", c.Share)
-	g.addMQTT("report", "report", string(c.Report))
-	g.addMQTT("home_assistant", "home-assistant", string(c.HomeAssistant))
-	return c.Server.resolve(&g, config.ResolveMonitor)
-}
-
 // listPresets prints names, and what they are for.
 func listPresets(out io.Writer) error {
-	width := 0
-	for _, name := range presets.Names() {
+	return printNames(out, presets.Names(), 0, func(name string) (string, error) {
+		if spec, ok := presets.Spec(name); ok {
+			return strings.ReplaceAll(spec.About, "\n", " "), nil
+		}
+		return "built in; it has no rules that could be shown", nil
+	})
+}
+
+// printNames prints names in a column of a least width, and the first sentence of what they are for.
+func printNames(out io.Writer, names []string, width int, about func(name string) (string, error)) error {
+	for _, name := range names {
 		width = max(width, len(name))
 	}
-	for _, name := range presets.Names() {
-		about := "built in; it has no rules that could be shown"
-		if spec, ok := presets.Spec(name); ok {
-			about, _, _ = strings.Cut(strings.ReplaceAll(spec.About, "\n", " "), ". ")
+	for _, name := range names {
+		text, err := about(name)
+		if err != nil {
+			return err
 		}
-		if _, err := fmt.Fprintf(out, "%-*s  %s\n", width, name, about); err != nil {
+		text, _, _ = strings.Cut(text, ". ")
+		if err := say(out, "%-*s  %s", width, name, text); err != nil {
 			return err
 		}
 	}
@@ -115,9 +103,8 @@ func listPresets(out io.Writer) error {
 
 // showPreset prints the rules of a preset.
 func showPreset(out io.Writer, name string) error {
-	if !slices.Contains(presets.Names(), name) {
-		p := config.NewPreset(name, "--show-preset")
-		return usageError{p.Unknown(presets.Names())}
+	if _, err := config.ParsePreset(name); err != nil {
+		return usageError{fmt.Errorf("--show-preset: %w", err)}
 	}
 	spec, ok := presets.Spec(name)
 	if !ok {

@@ -16,41 +16,13 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// lists are the lists of the API that are small enough to be given as a whole, each with what makes
-// a row of an element.
-func lists() map[string]func(raw json.RawMessage) (any, error) {
-	return map[string]func(raw json.RawMessage) (any, error){
-		"endpoints": rowOf(endpointRowOf),
-		"playbooks": rowOf(playbookRowOf),
-		"queues":    rowOf(queueRowOf),
-		"routes":    rowOf(routeRowOf),
-		"schedules": rowOf(scheduleRowOf),
-	}
-}
-
-// wordsOf returns the words of the command that was typed: queues, list.
-func wordsOf(command *kong.Context) (list, verb string) {
-	words := strings.Fields(command.Command())
-	return words[0], words[1]
-}
+// pathOf returns the path of the element of a list with a name.
+func pathOf(list, name string) string { return "/v1/" + list + "/" + apiclient.Escape(name) }
 
 // singular returns the noun of one element of a list.
 func singular(list string) string { return strings.TrimSuffix(list, "s") }
 
-// listCommand lists queues, endpoints and the like.
-type listCommand struct {
-	apiFlags
-	jsonFlag
-}
-
-// Run prints the list.
-func (c *listCommand) Run(ctx context.Context, command *kong.Context, out output) error {
-	name, _ := wordsOf(command)
-	l := list{path: name, limit: onePage, row: lists()[name]}
-	return l.run(ctx, &c.apiFlags, c.JSON, out)
-}
-
-// getCommand shows one of them.
+// getCommand shows an element of a list that the API gives as a whole.
 type getCommand struct {
 	apiFlags
 	jsonFlag
@@ -59,27 +31,22 @@ type getCommand struct {
 }
 
 // Run prints the element.
-func (c *getCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+func (c *getCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	name, _ := wordsOf(command)
-	return c.with(func(api *apiclient.Client) error {
-		found, err := find(ctx, api, name, c.Name)
-		if err != nil {
-			return err
-		}
-		if found == nil {
-			return fmt.Errorf("unknown %s %q; \"holter %s list\" shows those there are", singular(name), c.Name, name)
-		}
-		if c.JSON {
-			return terminal.WriteJSON(out.stdout, found.JSON)
-		}
-		row, err := lists()[name](found.JSON)
-		if err != nil {
-			return found.Strange
-		}
-		table := terminal.NewTable(terminal.ScreenOf(out.stdout))
-		table.Add(row)
-		return table.Flush(out.stdout)
-	})
+	found, err := find(ctx, api, name, c.Name)
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		return fmt.Errorf("unknown %s %q; \"holter %s list\" shows those there are", singular(name), c.Name, name)
+	}
+	l := lists()[name]
+	row, err := l.row(&l, found.JSON)
+	if err != nil {
+		return found.Strange
+	}
+	rows := newPrinter(out.stdout, c.JSON, l.columns...)
+	return errors.Join(rows.add(found.JSON, row...), rows.flush())
 }
 
 // find returns the element of a list with a name; nil if there is none.
@@ -94,42 +61,67 @@ func find(ctx context.Context, api *apiclient.Client, path, name string) (found 
 			found = &apiclient.Answer{JSON: raw, Strange: l.answer.Strange}
 		}
 		return nil
-	}, func() error { return nil })
+	})
 	return found, err
+}
+
+// ask asks the API, and prints the answer as JSON or as show does. If show returns
+// apiclient.ErrStranger, the answer is not one of the API.
+func ask[T any](ctx context.Context, api *apiclient.Client, out output, asJSON bool, method, path string, body any, show func(*T) error) error {
+	var answer apiclient.Answer
+	if err := api.Ask(ctx, method, path, body, &answer); err != nil {
+		return err
+	}
+	if asJSON {
+		return terminal.WriteJSON(out.stdout, answer.JSON)
+	}
+	var into T
+	err := answer.Decode(&into)
+	if err == nil {
+		err = show(&into)
+	}
+	if errors.Is(err, apiclient.ErrStranger) {
+		return answer.Strange
+	}
+	return err
 }
 
 // put writes the settings S of an element of a list: those that it has, overridden by the options
 // that were given, which are a struct whose JSON has the names of the settings. If there is no such
-// element, create completes its settings first. What the API answers is stored in answer, unless
-// that is nil.
-func put[S any](ctx context.Context, flags *apiFlags, list, name, query string, options, answer any, create func(*S) error) error {
-	return flags.with(func(api *apiclient.Client) error {
-		found, err := find(ctx, api, list, name)
-		if err != nil {
-			return err
-		}
-		var settings S
-		if found != nil {
-			err = found.Decode(&settings)
-		} else {
-			err = create(&settings)
-		}
-		if err != nil {
-			return err
-		}
-		given, err := json.Marshal(options)
-		if err == nil {
-			err = json.Unmarshal(given, &settings)
-		}
-		if err != nil {
-			return fmt.Errorf("options: %w", err)
-		}
-		return api.Ask(ctx, http.MethodPut, pathOf(list, name)+query, settings, answer)
-	})
+// element, create completes its settings first, unless it is nil. What the API answers is stored in
+// answer, unless that is nil.
+func put[S any](ctx context.Context, api *apiclient.Client, list, name, query string, options, answer any, create func(*S) error) error {
+	found, err := find(ctx, api, list, name)
+	if err != nil {
+		return err
+	}
+	var settings S
+	switch {
+	case found != nil:
+		err = found.Decode(&settings)
+	case create != nil:
+		err = create(&settings)
+	}
+	if err != nil {
+		return err
+	}
+	given, err := json.Marshal(options)
+	if err == nil {
+		err = json.Unmarshal(given, &settings)
+	}
+	if err != nil {
+		return fmt.Errorf("options: %w", err)
+	}
+	return api.Ask(ctx, http.MethodPut, pathOf(list, name)+query, settings, answer)
 }
 
-// asDefault leaves a new element to the defaults of the API.
-func asDefault[S any](*S) error { return nil }
+// set puts an element, and says so.
+func set[S any](ctx context.Context, api *apiclient.Client, out output, list, name string, options any, create func(*S) error) error {
+	if err := put(ctx, api, list, name, "", options, nil, create); err != nil {
+		return err
+	}
+	return say(out.stdout, "%s %s set", singular(list), terminal.Printable(name))
+}
 
 // milliseconds is an option that is a duration, which is a number of milliseconds in JSON.
 type milliseconds time.Duration
@@ -176,26 +168,28 @@ func changes() map[string]struct{ method, path, done string } {
 }
 
 // Run asks for the change.
-func (c *changeCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+func (c *changeCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	list, verb := wordsOf(command)
+	if verb == "retry-now" {
+		return count(ctx, api, out, http.MethodPost, pathOf(list, c.Name)+"/retry-now", nil, "job", "rescheduled")
+	}
 	change := changes()[verb]
-	return tell(ctx, out, &c.apiFlags, list, c.Name, change.method, change.path, nil, change.done)
+	return tell(ctx, api, out, list, c.Name, change.method, change.path, nil, change.done)
 }
 
 // tell asks for a change of an element of a list, and says what is done.
-func tell(ctx context.Context, out output, flags *apiFlags, list, name, method, path string, body any, done string) error {
+func tell(ctx context.Context, api *apiclient.Client, out output, list, name, method, path string, body any, done string) error {
 	if name == "" {
 		return usageError{fmt.Errorf("the name of the %s is empty", singular(list))}
 	}
-	return flags.with(func(api *apiclient.Client) error {
-		if err := api.Ask(ctx, method, pathOf(list, name)+path, body, nil); err != nil {
-			if list == "devices" {
-				return unknownDevice(err, name)
-			}
-			return err
-		}
+	err := api.Ask(ctx, method, pathOf(list, name)+path, body, nil)
+	switch {
+	case err == nil:
 		return say(out.stdout, "%s %s %s", singular(list), terminal.Printable(name), done)
-	})
+	case list == "devices":
+		return unknownDevice(err, name)
+	}
+	return err
 }
 
 // say writes a line.
@@ -205,14 +199,12 @@ func say(out io.Writer, format string, args ...any) error {
 }
 
 // count asks for a change of several elements, and says of how many.
-func count(ctx context.Context, out output, flags *apiFlags, method, path string, body any, one, many, done string) error {
-	return flags.with(func(api *apiclient.Client) error {
-		var answer struct{ Number int }
-		if err := api.Ask(ctx, method, path, body, &answer); err != nil {
-			return err
-		}
-		return say(out.stdout, "%s %s", terminal.Plural(answer.Number, one, many), done)
-	})
+func count(ctx context.Context, api *apiclient.Client, out output, method, path string, body any, noun, done string) error {
+	var answer struct{ Number int }
+	if err := api.Ask(ctx, method, path, body, &answer); err != nil {
+		return err
+	}
+	return say(out.stdout, "%s %s", terminal.Plural(answer.Number, noun, noun+"s"), done)
 }
 
 // unknownDevice says of a 404 which device is meant.

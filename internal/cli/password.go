@@ -68,7 +68,7 @@ func askPassword(ctx context.Context, in *os.File, prompts io.Writer) (string, e
 	defer show()
 	ask := func(prompt string) (string, error) {
 		_, _ = io.WriteString(prompts, prompt)
-		text, err := readUntil(ctx, lines)
+		text, err := orDone(ctx, func() (string, error) { return readPassword(lines) })
 		_, _ = io.WriteString(prompts, "\n")
 		return text, err
 	}
@@ -83,21 +83,19 @@ func askPassword(ctx context.Context, in *os.File, prompts io.Writer) (string, e
 	return first, err
 }
 
-// readUntil reads a line until ctx is done. Then it leaves the reading goroutine behind, because the
-// program ends.
-func readUntil(ctx context.Context, lines *bufio.Reader) (string, error) {
-	type answer struct {
-		text string
-		err  error
-	}
-	read := make(chan answer, 1) // nobody may be waiting
+// orDone returns what read returns, or the error of ctx if that is done before. Then it leaves the
+// reading goroutine behind, because the program ends.
+func orDone(ctx context.Context, read func() (string, error)) (text string, err error) {
+	done := make(chan struct{})
+	var got string
+	var failed error
 	go func() {
-		text, err := readPassword(lines)
-		read <- answer{text, err}
+		defer close(done)
+		got, failed = read()
 	}()
 	select {
-	case a := <-read:
-		return a.text, a.err
+	case <-done:
+		return got, failed
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

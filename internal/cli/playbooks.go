@@ -3,8 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/holter-iot/holter/httpapi"
@@ -14,29 +15,24 @@ import (
 
 // playbooksCommand shows playbooks and runs them.
 type playbooksCommand struct {
-	List listCommand        `cmd:"" default:"withargs" help:"List the playbooks of the server's configuration."`
+	List plainList          `cmd:"" default:"withargs" help:"List the playbooks of the server's configuration."`
 	Get  playbookGetCommand `cmd:"" help:"Show the steps of a playbook."`
 	Run  playbookRunCommand `cmd:"" help:"Run a playbook for a device, whatever happened."`
 }
 
-type playbookRow struct {
-	Playbook string        `table:"PLAYBOOK"`
-	State    terminal.Cell `table:"STATE"`
-	Events   string        `table:"EVENTS,least=16"`
-	Group    string        `table:"GROUP"`
-	Device   string        `table:"DEVICE,least=8"`
-	Recovery string        `table:"RECOVERY"`
-	Steps    int           `table:"STEPS"`
-}
-
-func playbookRowOf(p *httpapi.Playbook) any {
-	r := playbookRow{Playbook: p.Name, State: terminal.Cell{Text: "by hand"}, Recovery: p.OnRecover, Steps: len(p.Steps) + len(p.Recovered)}
-	if t := p.When; t != nil {
-		r.State, r.Events, r.Group, r.Device = activity(p.Paused), eventsText(t.Types, t.Reasons, t.All), cmp.Or(t.Group, "*"), cmp.Or(t.Device, "*")
-	} else if p.Paused {
-		r.State = activity(true)
+func playbooks() list {
+	return list{
+		columns: []string{"PLAYBOOK", "STATE", "EVENTS,least=16", "GROUP", "DEVICE,least=8", "RECOVERY", "STEPS"},
+		row: rowOf(func(p *httpapi.Playbook) []any {
+			state, events, group, device := terminal.Cell{Text: "by hand"}, "", "", ""
+			if t := p.When; t != nil {
+				state, events, group, device = activity(p.Paused), eventsText(t.Types, t.Reasons, t.All), cmp.Or(t.Group, "*"), cmp.Or(t.Device, "*")
+			} else if p.Paused {
+				state = activity(true)
+			}
+			return []any{p.Name, state, events, group, device, p.OnRecover, len(p.Steps) + len(p.Recovered)}
+		}),
 	}
-	return r
 }
 
 type playbookGetCommand struct {
@@ -47,35 +43,19 @@ type playbookGetCommand struct {
 	Mermaid bool   `help:"Print a flowchart in the language of Mermaid, for a page or an editor that draws it."`
 }
 
-type playbookStepRow struct {
-	Step  string `table:"STEP"`
-	Does  string `table:"DOES,least=16,spare"`
-	After string `table:"AFTER"`
-	If    string `table:"IF"`
-}
-
 // Run shows the playbook.
-func (c *playbookGetCommand) Run(ctx context.Context, out output) error {
-	return c.with(func(api *apiclient.Client) error {
-		var p httpapi.Playbook
-		done, err := getOrPrint(ctx, api, pathOf("playbooks", c.Name), out.stdout, c.JSON, &p)
-		if done || err != nil {
-			return err
-		}
+func (c *playbookGetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	return ask(ctx, api, out, c.JSON, http.MethodGet, pathOf("playbooks", c.Name), nil, func(p *httpapi.Playbook) error {
 		if c.Mermaid {
 			_, err := io.WriteString(out.stdout, p.Mermaid)
 			return err
 		}
-		table := terminal.NewTable(terminal.ScreenOf(out.stdout))
-		for _, s := range p.Steps {
-			table.Add(playbookStepRow{s.Name, s.Does, strings.Join(s.After, " "), s.If})
+		table := terminal.NewTable(terminal.ScreenOf(out.stdout), "STEP", "DOES,least=16,spare", "AFTER", "IF")
+		if len(p.Recovered) > 0 && len(p.Recovered[0].After) == 0 {
+			p.Recovered[0].After = []string{"a recovery"}
 		}
-		for i, s := range p.Recovered {
-			after := strings.Join(s.After, " ")
-			if i == 0 {
-				after = cmp.Or(after, "a recovery")
-			}
-			table.Add(playbookStepRow{s.Name, s.Does, after, s.If})
+		for _, s := range slices.Concat(p.Steps, p.Recovered) {
+			table.Add(s.Name, s.Does, strings.Join(s.After, " "), s.If)
 		}
 		return table.Flush(out.stdout)
 	})
@@ -90,11 +70,9 @@ type playbookRunCommand struct {
 }
 
 // Run starts a run.
-func (c *playbookRunCommand) Run(ctx context.Context, out output) error {
-	return c.with(func(api *apiclient.Client) error {
-		var answer struct{ Run uint64 }
-		return create(ctx, api, out, c.JSON, pathOf("playbooks", c.Name)+"/run", map[string]string{"device": c.Device}, &answer, func() string {
-			return fmt.Sprintf("run %d; \"holter runs get %d\" shows its progress", answer.Run, answer.Run)
-		})
+func (c *playbookRunCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	body := map[string]string{"device": c.Device}
+	return ask(ctx, api, out, c.JSON, http.MethodPost, pathOf("playbooks", c.Name)+"/run", body, func(made *struct{ Run uint64 }) error {
+		return say(out.stdout, "run %d; \"holter runs get %d\" shows its progress", made.Run, made.Run)
 	})
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -63,8 +65,8 @@ func (d *orNever) Decode(ctx *kong.DecodeContext) error {
 func (d orNever) MarshalJSON() ([]byte, error) { return milliseconds(d).MarshalJSON() }
 
 // Run sets or clears the policy.
-func (c *policyCommand) Run(ctx context.Context, out output) error {
-	err := c.check()
+func (c *policyCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
+	err := c.check(command)
 	nothing := *c == policyCommand{apiFlags: c.apiFlags, Device: c.Device, Clear: c.Clear}
 	switch {
 	case err != nil:
@@ -72,32 +74,24 @@ func (c *policyCommand) Run(ctx context.Context, out output) error {
 	case c.Clear && !nothing:
 		return usageError{errors.New("--clear takes the policy away: give it alone, or leave it out")}
 	case c.Clear:
-		return tell(ctx, out, &c.apiFlags, "devices", c.Device, http.MethodDelete, "/policy", nil, "has no policy of its own any more")
+		return tell(ctx, api, out, "devices", c.Device, http.MethodDelete, "/policy", nil, "has no policy of its own any more")
 	case nothing:
 		return usageError{errors.New("say what the policy is, as in --timeout 2m, or --clear to take it away")}
 	}
-	return tell(ctx, out, &c.apiFlags, "devices", c.Device, http.MethodPut, "/policy", c, "has a policy of its own")
+	return tell(ctx, api, out, "devices", c.Device, http.MethodPut, "/policy", c, "has a policy of its own")
 }
 
 // check rejects values that are out of range.
-func (c *policyCommand) check() (err error) {
-	for _, option := range []struct {
-		name string
-		of   *milliseconds
-	}{
-		{"timeout", (*milliseconds)(c.Timeout)},
-		{"interval", c.Interval},
-		{"late-after", c.LateAfter},
-		{"close-grace", c.CloseGrace},
-		{"sleep-limit", c.SleepLimit},
-		{"probe-wait", c.ProbeWait},
-	} {
-		switch d := (*time.Duration)(option.of); {
-		case d == nil:
-		case *d <= 0:
-			err = errors.Join(err, fmt.Errorf("--%s: %v is not above 0; leave it out to take that of the other policies", option.name, *d))
-		case *d > liveness.Never:
-			err = errors.Join(err, fmt.Errorf("--%s: %v is more than the longest, 366 days (%v)", option.name, *d, liveness.Never))
+func (c *policyCommand) check(command *kong.Context) (err error) {
+	for _, flag := range command.Flags() {
+		if flag.Target.Kind() != reflect.Pointer || flag.Target.IsNil() || flag.Target.Elem().Kind() != reflect.Int64 {
+			continue // not given, or no duration
+		}
+		switch d := time.Duration(flag.Target.Elem().Int()); {
+		case d <= 0:
+			err = errors.Join(err, fmt.Errorf("--%s: %v is not above 0; leave it out to take that of the other policies", flag.Name, d))
+		case d > liveness.Never:
+			err = errors.Join(err, fmt.Errorf("--%s: %v is more than the longest, 366 days (%v)", flag.Name, d, liveness.Never))
 		}
 	}
 	if c.Probes != nil && (*c.Probes < 1 || *c.Probes > 100) {

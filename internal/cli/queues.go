@@ -6,13 +6,16 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // queuesCommand manages queues.
 type queuesCommand struct {
-	List   listCommand     `cmd:"" default:"withargs" help:"List the queues."`
+	List   plainList       `cmd:"" default:"withargs" help:"List the queues."`
 	Get    getCommand      `cmd:"" help:"Show a queue."`
 	Set    queueSetCommand `cmd:"" help:"Create or change a queue."`
 	Delete changeCommand   `cmd:"" help:"Delete a queue."`
@@ -20,51 +23,35 @@ type queuesCommand struct {
 	Resume changeCommand   `cmd:"" help:"Start deliveries again."`
 }
 
-type queueRow struct {
-	Queue       string        `table:"QUEUE"`
-	State       terminal.Cell `table:"STATE"`
-	Jobs        int64         `table:"JOBS"`
-	Running     int           `table:"RUNNING"`
-	Delivered   uint64        `table:"DELIVERED"`
-	Retried     uint64        `table:"RETRIED"`
-	Dead        uint64        `table:"DEAD"`
-	Concurrency int           `table:"CONCURRENCY"`
-	Rate        string        `table:"RATE,right"`
-	Attempts    int           `table:"ATTEMPTS"`
-	Backoff     string        `table:"BACKOFF"`
-	MaxAge      string        `table:"MAX AGE"`
-}
-
-func queueRowOf(q *httpapi.Queue) any {
-	rate := "any"
-	if q.Rate > 0 {
-		rate = strconv.FormatFloat(q.Rate, 'g', -1, 64) + "/s"
+func queues() list {
+	return list{
+		columns: []string{
+			"QUEUE", "STATE", "JOBS", "RUNNING", "DELIVERED", "RETRIED", "DEAD", "CONCURRENCY", "RATE,right", "ATTEMPTS", "BACKOFF", "MAX AGE",
+		},
+		row: rowOf(func(q *httpapi.Queue) []any {
+			rate := "any"
+			if q.Rate > 0 {
+				rate = strconv.FormatFloat(q.Rate, 'g', -1, 64) + "/s"
+			}
+			return []any{
+				q.Name, activity(q.Paused), q.Jobs, q.Running, q.Delivered, q.Retried, q.Dead, q.Concurrency, rate, q.Attempts,
+				terminal.Span(q.Backoff) + " to " + terminal.Span(q.MaxBackoff), terminal.Span(q.MaxAge),
+			}
+		}),
 	}
-	return queueRow{
-		q.Name, activity(q.Paused), q.Jobs, q.Running, q.Delivered, q.Retried, q.Dead, q.Concurrency, rate, q.Attempts,
-		terminal.Span(q.Backoff) + " to " + terminal.Span(q.MaxBackoff), terminal.Span(q.MaxAge),
-	}
-}
-
-// activity shows whether something that can be paused is.
-func activity(paused bool) terminal.Cell {
-	if paused {
-		return terminal.Cell{Text: "paused", Paint: terminal.Yellow}
-	}
-	return terminal.Cell{Text: "active", Paint: terminal.Green}
 }
 
 type queueSetCommand struct {
 	apiFlags `json:"-"`
 
 	Name        string        `json:"-" arg:"" help:"Name of the queue."`
-	Concurrency *int          `json:"concurrency,omitempty" placeholder:"N" help:"Deliveries at a time. Default: 32."`
+	Concurrency *int          `json:"concurrency,omitempty" nonzero:"" placeholder:"N" help:"Deliveries at a time. Default: 32."`
 	Rate        *float64      `json:"rate,omitempty" placeholder:"N" help:"Deliveries per second; 0 for no limit. Default: 0."`
-	Attempts    *int          `json:"attempts,omitempty" placeholder:"N" help:"Attempts after which a job becomes a dead letter. Default: 100."`
-	Backoff     *milliseconds `json:"backoff_ms,omitempty" placeholder:"DURATION" help:"Limit of the random pause before the first retry; it doubles with each. Default: 1s."`
-	MaxBackoff  *milliseconds `json:"max_backoff_ms,omitempty" placeholder:"DURATION" help:"Longest pause. Default: 1h."`
-	MaxAge      *milliseconds `json:"max_age_ms,omitempty" placeholder:"DURATION" help:"Age at which a job becomes a dead letter. Default: 3d."`
-	MaxJobs     *int64        `json:"max_jobs,omitempty" placeholder:"N" help:"Jobs beyond which it takes no more. Default: 10000000."`
+	Attempts    *int          `json:"attempts,omitempty" nonzero:"" placeholder:"N" help:"Attempts after which a job becomes a dead letter. Default: 100."`
+	Backoff     *milliseconds `json:"backoff_ms,omitempty" nonzero:"" placeholder:"DURATION" help:"Limit of the random pause before the first retry; it doubles with each. Default: 1s."`
+	MaxBackoff  *milliseconds `json:"max_backoff_ms,omitempty" nonzero:"" placeholder:"DURATION" help:"Longest pause. Default: 1h."`
+	MaxAge      *milliseconds `json:"max_age_ms,omitempty" nonzero:"" placeholder:"DURATION" help:"Age at which a job becomes a dead letter. Default: 3d."`
+	MaxJobs     *int64        `json:"max_jobs,omitempty" nonzero:"" placeholder:"N" help:"Jobs beyond which it takes no more. Default: 10000000."`
 }
 
 // Help is the text below the usage line.
@@ -77,41 +64,14 @@ Example:
 }
 
 // Run creates or changes the queue.
-func (c *queueSetCommand) Run(ctx context.Context, out output) error {
-	if err := c.check(); err != nil {
-		return usageError{err}
-	}
-	if err := put(ctx, &c.apiFlags, "queues", c.Name, "", c, nil, asDefault[httpapi.QueueSettings]); err != nil {
-		return err
-	}
-	return say(out.stdout, "queue %s set", terminal.Printable(c.Name))
-}
-
-// check rejects what JSON cannot express, and zeros: the API takes them for options that are left out.
-func (c *queueSetCommand) check() error {
+func (c *queueSetCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	if c.Rate != nil && (math.IsNaN(*c.Rate) || math.IsInf(*c.Rate, 0)) {
-		return fmt.Errorf("--rate: %v is not a number of deliveries per second; write 0 for no limit", *c.Rate)
+		return usageError{fmt.Errorf("--rate: %v is not a number of deliveries per second; write 0 for no limit", *c.Rate)}
 	}
-	for _, option := range []struct {
-		name string
-		zero bool
-	}{
-		{"concurrency", isZero(c.Concurrency)},
-		{"attempts", isZero(c.Attempts)},
-		{"backoff", isZero(c.Backoff)},
-		{"max-backoff", isZero(c.MaxBackoff)},
-		{"max-age", isZero(c.MaxAge)},
-		{"max-jobs", isZero(c.MaxJobs)},
-	} {
-		if option.zero {
-			return fmt.Errorf("--%s: it cannot be 0; leave it out to keep its value", option.name)
+	for _, flag := range command.Flags() { // the API takes zeros for options that are left out
+		if flag.Tag.Has("nonzero") && !flag.Target.IsNil() && flag.Target.Elem().IsZero() {
+			return usageError{fmt.Errorf("--%s: it cannot be 0; leave it out to keep its value", flag.Name)}
 		}
 	}
-	return nil
-}
-
-// isZero reports whether a zero was given.
-func isZero[T comparable](from *T) bool {
-	var zero T
-	return from != nil && *from == zero
+	return set[httpapi.QueueSettings](ctx, api, out, "queues", c.Name, c, nil)
 }

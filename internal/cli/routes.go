@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 // routesCommand manages routes.
 type routesCommand struct {
-	List   listCommand     `cmd:"" default:"withargs" help:"List the routes."`
+	List   plainList       `cmd:"" default:"withargs" help:"List the routes."`
 	Get    getCommand      `cmd:"" help:"Show a route."`
 	Set    routeSetCommand `cmd:"" help:"Create or change a route."`
 	Delete changeCommand   `cmd:"" help:"Delete a route; its jobs stay."`
@@ -20,18 +20,15 @@ type routesCommand struct {
 	Resume changeCommand   `cmd:"" help:"Create jobs again."`
 }
 
-type routeRow struct {
-	Route    string        `table:"ROUTE"`
-	State    terminal.Cell `table:"STATE"`
-	Events   string        `table:"EVENTS,least=16"`
-	Group    string        `table:"GROUP"`
-	Device   string        `table:"DEVICE,least=8"`
-	Queue    string        `table:"QUEUE"`
-	Endpoint string        `table:"ENDPOINT"`
-}
-
-func routeRowOf(r *httpapi.Route) any {
-	return routeRow{r.Name, activity(r.Paused), eventsText(r.Types, r.Reasons, r.All), cmp.Or(r.Group, "*"), cmp.Or(r.Device, "*"), r.Queue, r.Endpoint}
+func routes() list {
+	return list{
+		columns: []string{"ROUTE", "STATE", "EVENTS,least=16", "GROUP", "DEVICE,least=8", "QUEUE", "ENDPOINT"},
+		row: rowOf(func(r *httpapi.Route) []any {
+			return []any{
+				r.Name, activity(r.Paused), eventsText(r.Types, r.Reasons, r.All), cmp.Or(r.Group, "*"), cmp.Or(r.Device, "*"), r.Queue, r.Endpoint,
+			}
+		}),
+	}
 }
 
 // eventsText says which events pass a filter.
@@ -70,15 +67,11 @@ Examples:
 }
 
 // Run creates or changes the route.
-func (c *routeSetCommand) Run(ctx context.Context, out output) error {
-	err := put(ctx, &c.apiFlags, "routes", c.Name, "", c, nil, func(*httpapi.RouteSettings) error {
+func (c *routeSetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	return set(ctx, api, out, "routes", c.Name, c, func(*httpapi.RouteSettings) error {
 		if c.Endpoint == nil {
 			return usageError{errors.New("--endpoint: a new route needs one; \"holter endpoints list\" shows those there are")}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return say(out.stdout, "route %s set", terminal.Printable(c.Name))
 }

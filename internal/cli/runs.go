@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
@@ -23,30 +23,20 @@ type runsCommand struct {
 type runsListCommand struct {
 	apiFlags
 	limitFlag
-	jsonFlag
+	listCommand
 
-	Playbook string `placeholder:"NAME" help:"Only of this playbook."`
-	Subject  string `placeholder:"ID" help:"Only about this device, group or source."`
-	State    string `enum:",running,waiting,done,failed,recovered,canceled" default:"" placeholder:"STATE" help:"Only runs in this state: running, waiting, done, failed, recovered or canceled."`
+	Playbook string `query:"playbook" placeholder:"NAME" help:"Only of this playbook."`
+	Subject  string `query:"subject" placeholder:"ID" help:"Only about this device, group or source."`
+	State    string `query:"state" enum:",running,waiting,done,failed,recovered,canceled" default:"" placeholder:"STATE" help:"Only runs in this state: running, waiting, done, failed, recovered or canceled."`
 }
 
-type runRow struct {
-	Run      uint64        `table:"RUN"`
-	Playbook string        `table:"PLAYBOOK"`
-	Subject  string        `table:"SUBJECT,least=12,inner"`
-	State    terminal.Cell `table:"STATE"`
-	Started  time.Time     `table:"STARTED"`
-	Due      time.Time     `table:"ENDED/DUE,spare"`
-	Error    string        `table:"ERROR,least=16,spare"`
-}
-
-// Run lists the runs.
-func (c *runsListCommand) Run(ctx context.Context, out output) error {
-	query := queryOf(map[string]string{"playbook": c.Playbook, "subject": c.Subject, "state": c.State})
-	l := list{path: "runs", query: query, page: "before", limit: c.Limit, row: rowOf(func(r *httpapi.Run) any {
-		return runRow{r.Run, r.Playbook, r.Subject, outcome(r.State), r.Started, cmp.Or(r.Ended, r.Wake), r.Error}
-	})}
-	return l.run(ctx, &c.apiFlags, c.JSON, out)
+func runs() list {
+	return list{
+		page: "before", columns: []string{"RUN", "PLAYBOOK", "SUBJECT,least=12,inner", "STATE", "STARTED", "ENDED/DUE,spare", "ERROR,least=16,spare"},
+		row: rowOf(func(r *httpapi.Run) []any {
+			return []any{r.Run, r.Playbook, r.Subject, painted(r.State), r.Started, cmp.Or(r.Ended, r.Wake), r.Error}
+		}),
+	}
 }
 
 type runGetCommand struct {
@@ -56,29 +46,17 @@ type runGetCommand struct {
 	ID uint64 `arg:"" name:"run" help:"Number of the run."`
 }
 
-type runStepRow struct {
-	Step    string        `table:"STEP"`
-	State   terminal.Cell `table:"STATE"`
-	Started time.Time     `table:"STARTED,spare"`
-	Due     time.Time     `table:"ENDED/DUE,spare"`
-	Result  string        `table:"RESULT,least=20"`
-}
-
 // Run shows the run.
-func (c *runGetCommand) Run(ctx context.Context, out output) error {
-	return c.with(func(api *apiclient.Client) error {
-		var r httpapi.RunDetails
-		done, err := getOrPrint(ctx, api, pathOf("runs", strconv.FormatUint(c.ID, 10)), out.stdout, c.JSON, &r)
-		if done || err != nil {
-			return err
-		}
+func (c *runGetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	path := pathOf("runs", strconv.FormatUint(c.ID, 10))
+	return ask(ctx, api, out, c.JSON, http.MethodGet, path, nil, func(r *httpapi.RunDetails) error {
 		screen := terminal.ScreenOf(out.stdout)
-		if err := say(out.stdout, "%s", runText(&r, screen)); err != nil {
+		if err := say(out.stdout, "%s", runText(r, screen)); err != nil {
 			return err
 		}
-		table := terminal.NewTable(screen)
+		table := terminal.NewTable(screen, "STEP", "STATE", "STARTED,spare", "ENDED/DUE,spare", "RESULT,least=20")
 		for _, s := range r.Steps {
-			table.Add(runStepRow{s.Name, outcome(s.State), s.Started, cmp.Or(s.Ended, s.Wake), stepResult(&s)})
+			table.Add(s.Name, painted(s.State), s.Started, cmp.Or(s.Ended, s.Wake), stepResult(&s))
 		}
 		return table.Flush(out.stdout)
 	})
@@ -86,7 +64,7 @@ func (c *runGetCommand) Run(ctx context.Context, out output) error {
 
 // runText describes a run in a line, with its error below.
 func runText(r *httpapi.RunDetails, s terminal.Screen) string {
-	state := outcome(r.State)
+	state := painted(r.State)
 	text := fmt.Sprintf("run %d of playbook %s about %s: %s", r.Run.Run, terminal.Printable(r.Playbook), terminal.Printable(r.Subject), s.In(state.Paint, state.Text))
 	switch {
 	case !r.Ended.IsZero():

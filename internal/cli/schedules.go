@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // schedulesCommand manages schedules.
 type schedulesCommand struct {
-	List    listCommand        `cmd:"" default:"withargs" help:"List the schedules, with their next run."`
+	List    plainList          `cmd:"" default:"withargs" help:"List the schedules, with their next run."`
 	Get     getCommand         `cmd:"" help:"Show a schedule."`
 	Set     scheduleSetCommand `cmd:"" help:"Create or change a schedule."`
 	Delete  changeCommand      `cmd:"" help:"Delete a schedule, with its history."`
@@ -23,26 +24,20 @@ type schedulesCommand struct {
 	History schedulesHistory   `cmd:"" help:"List runs, the latest first."`
 }
 
-type scheduleRow struct {
-	Schedule string        `table:"SCHEDULE"`
-	Kind     string        `table:"KIND"`
-	State    terminal.Cell `table:"STATE"`
-	When     string        `table:"WHEN,least=12"`
-	Zone     string        `table:"ZONE,spare"`
-	Next     time.Time     `table:"NEXT,spare"`
-	Runs     uint64        `table:"RUNS"`
-	Settings string        `table:"SETTINGS,least=16"`
-}
-
-func scheduleRowOf(s *httpapi.Schedule) any {
-	state := activity(s.Paused)
-	switch {
-	case s.Paused:
-		s.Next = time.Time{}
-	case s.Next.IsZero():
-		state = terminal.Cell{Text: "over", Paint: terminal.Faint}
+func schedules() list {
+	return list{
+		columns: []string{"SCHEDULE", "KIND", "STATE", "WHEN,least=12", "ZONE,spare", "NEXT,spare", "RUNS", "SETTINGS,least=16"},
+		row: rowOf(func(s *httpapi.Schedule) []any {
+			state := activity(s.Paused)
+			switch {
+			case s.Paused:
+				s.Next = time.Time{}
+			case s.Next.IsZero():
+				state = terminal.Cell{Text: "over", Paint: terminal.Faint}
+			}
+			return []any{s.Name, s.Kind, state, s.When, s.Zone, s.Next, s.Runs, string(s.Settings)}
+		}),
 	}
-	return scheduleRow{s.Name, s.Kind, state, s.When, s.Zone, s.Next, s.Runs, string(s.Settings)}
 }
 
 type scheduleSetCommand struct {
@@ -80,7 +75,7 @@ Examples:
 }
 
 // Run creates or changes the schedule.
-func (c *scheduleSetCommand) Run(ctx context.Context, out output) error {
+func (c *scheduleSetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	if err := c.Settings.check(`{"endpoint":"ops"}`); err != nil {
 		return err
 	}
@@ -89,7 +84,7 @@ func (c *scheduleSetCommand) Run(ctx context.Context, out output) error {
 		query = "?new=true"
 	}
 	var answer apiclient.Answer
-	if err := put(ctx, &c.apiFlags, "schedules", c.Name, query, c, &answer, asDefault[httpapi.ScheduleSettings]); err != nil {
+	if err := put[httpapi.ScheduleSettings](ctx, api, "schedules", c.Name, query, c, &answer, nil); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -117,62 +112,37 @@ type scheduleRunCommand struct {
 }
 
 // Run asks for a run.
-func (c *scheduleRunCommand) Run(ctx context.Context, out output) error {
-	return c.with(func(api *apiclient.Client) error {
-		var run httpapi.ScheduleRun
-		return create(ctx, api, out, c.JSON, pathOf("schedules", c.Name)+"/run", nil, &run, func() string {
-			return fmt.Sprintf("run %d of %s starts as soon as a worker is free", run.Run, terminal.Printable(c.Name))
-		})
+func (c *scheduleRunCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	return ask(ctx, api, out, c.JSON, http.MethodPost, pathOf("schedules", c.Name)+"/run", nil, func(made *httpapi.ScheduleRun) error {
+		return say(out.stdout, "run %d of %s starts as soon as a worker is free", made.Run, terminal.Printable(c.Name))
 	})
 }
 
 type schedulesHistory struct {
 	apiFlags
-	jsonFlag
+	listCommand
 
-	Name  string   `arg:"" optional:"" help:"Name of the schedule. Default: all."`
-	State []string `placeholder:"STATE" help:"Only runs in this state: idle, claimed, running, done, failed, lost or skipped; may be repeated."`
+	Name  string   `query:"schedule" arg:"" optional:"" help:"Name of the schedule. Default: all."`
+	State []string `query:"state" joined:"" placeholder:"STATE" help:"Only runs in this state: idle, claimed, running, done, failed, lost or skipped; may be repeated."`
 	Limit int      `default:"20" placeholder:"N" help:"Show at most N; 0 for all. Default: 20."`
 }
 
-type scheduleRunRow struct {
-	Run       uint64        `table:"RUN"`
-	Schedule  string        `table:"SCHEDULE"`
-	State     terminal.Cell `table:"STATE"`
-	Scheduled time.Time     `table:"SCHEDULED"`
-	Started   time.Time     `table:"STARTED,spare"`
-	Took      string        `table:"TOOK,right,spare"`
-	Error     string        `table:"ERROR,least=16,spare"`
-	Output    string        `table:"OUTPUT,least=16,spare"` // the widest: nothing is to be aligned after it
-}
-
-// Run lists runs, the latest first.
-func (c *schedulesHistory) Run(ctx context.Context, out output) error {
-	query := queryOf(map[string]string{"schedule": c.Name, "state": strings.Join(c.State, ",")})
-	l := list{path: "schedule-runs", key: "runs", query: query, page: "before", limit: c.Limit, row: rowOf(scheduleRunRowOf)}
-	return l.run(ctx, &c.apiFlags, c.JSON, out)
-}
-
-func scheduleRunRowOf(r *httpapi.ScheduleRun) any {
-	took, text := "", strings.TrimSpace(r.Output)
-	if !r.Started.IsZero() && !r.Ended.IsZero() {
-		took = terminal.Span(r.Duration)
+func scheduleRuns() list {
+	return list{
+		path: "schedule-runs", key: "runs", page: "before",
+		columns: []string{
+			"RUN", "SCHEDULE", "STATE", "SCHEDULED", "STARTED,spare", "TOOK,right,spare", "ERROR,least=16,spare",
+			"OUTPUT,least=16,spare", // the widest: nothing is to be aligned after it
+		},
+		row: rowOf(func(r *httpapi.ScheduleRun) []any {
+			took, text := "", strings.TrimSpace(r.Output)
+			if !r.Started.IsZero() && !r.Ended.IsZero() {
+				took = terminal.Span(r.Duration)
+			}
+			if r.State == "skipped" {
+				text = fmt.Sprintf("%d in a row, because a run had not ended", r.Attempt)
+			}
+			return []any{r.Run, r.Schedule, painted(r.State), r.Scheduled, r.Started, took, r.Error, strings.ReplaceAll(text, "\n", " ↵ ")}
+		}),
 	}
-	if r.State == "skipped" {
-		text = fmt.Sprintf("%d in a row, because a run had not ended", r.Attempt)
-	}
-	return scheduleRunRow{r.Run, r.Schedule, outcome(r.State), r.Scheduled, r.Started, took, r.Error, strings.ReplaceAll(text, "\n", " ↵ ")}
-}
-
-// outcome paints the state of a run or a step.
-func outcome(state string) terminal.Cell {
-	switch state {
-	case "done", "recovered":
-		return terminal.Cell{Text: state, Paint: terminal.Green}
-	case "failed", "lost":
-		return terminal.Cell{Text: state, Paint: terminal.Red}
-	case "running", "waiting", "skipped":
-		return terminal.Cell{Text: state, Paint: terminal.Yellow}
-	}
-	return terminal.Cell{Text: state, Paint: terminal.Faint}
 }

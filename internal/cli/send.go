@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -60,9 +60,11 @@ func (c *sendCommand) Validate(*kong.Context) error {
 }
 
 // Run sends the message.
-func (c *sendCommand) Run(ctx context.Context, out output) error { return c.run(ctx, os.Stdin, out) }
+func (c *sendCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	return c.run(ctx, api, os.Stdin, out)
+}
 
-func (c *sendCommand) run(ctx context.Context, in io.Reader, out output) error {
+func (c *sendCommand) run(ctx context.Context, api *apiclient.Client, in io.Reader, out output) error {
 	if c.Device == "" {
 		return usageError{errors.New("the device id is empty")}
 	}
@@ -70,21 +72,19 @@ func (c *sendCommand) run(ctx context.Context, in io.Reader, out output) error {
 	if err != nil {
 		return err
 	}
-	return c.with(func(api *apiclient.Client) error {
-		api.Timeout += c.Timeout
-		var sent struct {
-			Written  bool
-			Bytes    int
-			Protocol string
+	api.Timeout += c.Timeout
+	err = ask(ctx, api, out, c.JSON, http.MethodPost, pathOf("devices", c.Device)+"/send", body, func(sent *struct {
+		Written  bool
+		Bytes    int
+		Protocol string
+	},
+	) error {
+		if !sent.Written {
+			return apiclient.ErrStranger
 		}
-		err := create(ctx, api, out, c.JSON, pathOf("devices", c.Device)+"/send", body, &sent, func() string {
-			if !sent.Written {
-				return ""
-			}
-			return fmt.Sprintf("%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
-		})
-		return unknownDevice(err, c.Device)
+		return say(out.stdout, "%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
 	})
+	return unknownDevice(err, c.Device)
 }
 
 // body returns the request. Its errors are mistakes of the user, except for an input that cannot be read.
@@ -121,40 +121,21 @@ func (c *sendCommand) body(ctx context.Context, in io.Reader) (*messageBody, err
 	return body, nil
 }
 
-func withoutBlanks(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsSpace(c) {
-			return -1
-		}
-		return c
-	}, text)
-}
+func withoutBlanks(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // maxTyped is longer than the longest message in any notation, in bytes.
 const maxTyped = 256 << 10
 
-// readMessage reads a message without its last line end, until ctx is done. Then it leaves the reading
-// goroutine behind, because the program ends.
+// readMessage reads a message without its last line end, until ctx is done.
 func readMessage(ctx context.Context, in io.Reader) (string, error) {
-	type answer struct {
-		text []byte
-		err  error
-	}
-	read := make(chan answer, 1) // nobody may be waiting
-	go func() {
+	return orDone(ctx, func() (string, error) {
 		text, err := io.ReadAll(io.LimitReader(in, maxTyped+1))
-		read <- answer{text, err}
-	}()
-	select {
-	case a := <-read:
 		switch {
-		case a.err != nil:
-			return "", fmt.Errorf("read the message: %w", a.err)
-		case len(a.text) > maxTyped:
+		case err != nil:
+			return "", fmt.Errorf("read the message: %w", err)
+		case len(text) > maxTyped:
 			return "", usageError{fmt.Errorf("the message is longer than %d KiB", maxTyped>>10)}
 		}
-		return strings.TrimSuffix(strings.TrimSuffix(string(a.text), "\n"), "\r"), nil
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+		return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+	})
 }

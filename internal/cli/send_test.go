@@ -48,7 +48,11 @@ func sendLine(ctx context.Context, t *testing.T, in io.Reader, args ...string) t
 	if _, err := parser.Parse(append([]string{"send"}, args...)); err != nil {
 		return typed{exitUsage, "", err.Error()}
 	}
-	code := conclude(ctx, c.Send.run(ctx, in, output{&stdout, &stderr}), &stderr)
+	api, err := c.Send.ProvideClient()
+	if err == nil {
+		err = c.Send.run(ctx, api, in, output{&stdout, &stderr})
+	}
+	code := conclude(ctx, err, &stderr)
 	return typed{code, stdout.String(), stderr.String()}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
@@ -16,10 +15,7 @@ type sourcesCommand struct {
 	Retire changeCommand      `cmd:"" help:"Give up a source that is no longer configured: judge its devices by the clocks of the other sources, with the silence that they have."`
 }
 
-type sourcesListCommand struct {
-	apiFlags
-	jsonFlag
-}
+type sourcesListCommand struct{ plainList }
 
 // Help is the text below the usage line.
 func (*sourcesListCommand) Help() string {
@@ -30,36 +26,26 @@ Example:
     holter sources list`
 }
 
-type sourceRow struct {
-	Source   string        `table:"SOURCE,least=12"`
-	State    terminal.Cell `table:"STATE,least=9"`
-	Listened string        `table:"LISTENED,right"`
-	Deaf     string        `table:"DEAF,right"`
-	Timers   string        `table:"TIMERS,right"`
-	Note     terminal.Cell `table:"NOTE,least=12,spare"`
+func sources() list {
+	return list{
+		columns: []string{"SOURCE,least=12", "STATE,least=9", "LISTENED,right", "DEAF,right", "TIMERS,right", "NOTE,least=12,spare"},
+		row:     sourceRow,
+	}
 }
 
-// Run lists the sources.
-func (c *sourcesListCommand) Run(ctx context.Context, out output) error {
+func sourceRow(l *list, raw json.RawMessage) ([]any, error) {
 	var page struct {
 		AsOf time.Time `json:"as_of"` // by the server's clock
 	}
-	l := list{path: "sources", limit: onePage}
-	l.row = func(raw json.RawMessage) (any, error) {
-		if page.AsOf.IsZero() && l.answer.Decode(&page) != nil {
-			return nil, l.answer.Strange
-		}
-		var s httpapi.Source
-		if err := json.Unmarshal(raw, &s); err != nil || s.Name == "" {
-			return nil, apiclient.ErrStranger
-		}
-		return sourceRow{
-			s.Name, sourceState(&s, page.AsOf), terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal)),
-			terminal.Grouped(s.Timers.Armed),
-			terminal.Cell{Text: s.Note, Paint: terminal.Faint},
-		}, nil
+	var s httpapi.Source
+	if l.answer.Decode(&page) != nil || json.Unmarshal(raw, &s) != nil || s.Name == "" {
+		return nil, apiclient.ErrStranger
 	}
-	return l.run(ctx, &c.apiFlags, c.JSON, out)
+	return []any{
+		s.Name, sourceState(&s, page.AsOf), terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal)),
+		terminal.Grouped(s.Timers.Armed),
+		terminal.Cell{Text: s.Note, Paint: terminal.Faint},
+	}, nil
 }
 
 // sourceState describes whether a source listens.

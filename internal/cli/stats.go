@@ -28,15 +28,10 @@ func (*statsCommand) Help() string {
 }
 
 // Run shows the stats.
-func (c *statsCommand) Run(ctx context.Context, out output) error {
+func (c *statsCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	if c.Every < 100*time.Millisecond {
 		return usageError{fmt.Errorf("--every: %v is too often; write 100ms or more", c.Every)}
 	}
-	api, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
 	if !c.Watch {
 		return c.show(ctx, api, out.stdout)
 	}
@@ -135,25 +130,18 @@ func writeStats(out io.Writer, s terminal.Screen, r *apiclient.Overview) error {
 func writeStates(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) {
 	most := len(terminal.Grouped(r.Stats.Devices))
 	for _, state := range terminal.StatesOf(r.Stats.States) {
-		fmt.Fprintf(text, "  %-12s  %*s  %s\n", "", most, terminal.Grouped(r.Stats.States[state]), s.In(statePaint(state), terminal.Printable(state)))
+		fmt.Fprintf(text, "  %-12s  %*s  %s\n", "", most, terminal.Grouped(r.Stats.States[state]), s.In(painted(state).Paint, terminal.Printable(state)))
 	}
 }
 
-type groupRow struct {
-	Group   string        `table:"  GROUP,least=12"`
-	Members string        `table:"MEMBERS,right"`
-	Silent  string        `table:"SILENT,right"`
-	State   terminal.Cell `table:"STATE,spare"`
-}
-
 func writeGroups(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) error {
-	table := terminal.NewTable(s)
+	table := terminal.NewTable(s, "  GROUP,least=12", "MEMBERS,right", "SILENT,right", "STATE,spare")
 	for _, g := range r.Groups {
 		state := terminal.Cell{}
 		if g.Outage {
 			state = terminal.Cell{Text: "outage", Paint: terminal.Red}
 		}
-		table.Add(groupRow{"  " + g.Name, terminal.Grouped(g.Members), terminal.Grouped(g.Silent), state})
+		table.Add("  "+g.Name, terminal.Grouped(g.Members), terminal.Grouped(g.Silent), state)
 	}
 	if len(r.Groups) > 0 {
 		text.WriteByte('\n')
@@ -161,18 +149,8 @@ func writeGroups(text *strings.Builder, s terminal.Screen, r *apiclient.Overview
 	return table.Flush(text)
 }
 
-type sourceStatsRow struct {
-	Source   string        `table:"  SOURCE,least=12"`
-	Listened string        `table:"LISTENED,right"`
-	Behind   terminal.Cell `table:"BEHIND,right"`
-	Deaf     string        `table:"DEAF,right"`
-	Timers   string        `table:"TIMERS,right"`
-	LastDeaf string        `table:"LAST DEAF,least=12,spare"`
-	Note     terminal.Cell `table:"NOTE,least=12,spare"`
-}
-
 func writeSources(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) error {
-	table := terminal.NewTable(s)
+	table := terminal.NewTable(s, "  SOURCE,least=12", "LISTENED,right", "BEHIND,right", "DEAF,right", "TIMERS,right", "LAST DEAF,least=12,spare", "NOTE,least=12,spare")
 	for i := range r.Sources {
 		source := &r.Sources[i]
 		last := ""
@@ -188,10 +166,10 @@ func writeSources(text *strings.Builder, s terminal.Screen, r *apiclient.Overvie
 		if state := sourceState(source, r.Stats.AsOf); state.Paint != terminal.Green {
 			note.Text = state.Text
 		}
-		table.Add(sourceStatsRow{
-			"  " + source.Name, terminal.Short(terminal.Duration(source.Listened)), behind, terminal.Short(terminal.Duration(source.DeafTotal)),
+		table.Add(
+			"  "+source.Name, terminal.Short(terminal.Duration(source.Listened)), behind, terminal.Short(terminal.Duration(source.DeafTotal)),
 			terminal.Grouped(source.Timers.Armed), last, note,
-		})
+		)
 	}
 	if len(r.Sources) > 0 {
 		text.WriteByte('\n')

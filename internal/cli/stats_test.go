@@ -12,6 +12,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/timer"
 )
 
 // statsServer serves stats, sources and groups, and is ready unless there is a problem.
@@ -24,7 +25,7 @@ func statsServer(t *testing.T, change func(*apiclient.Overview)) http.Handler {
 			Oldest: 101, Latest: 12_445, Streams: 3, Node: "node-1", Version: server.Version(), Started: now.Add(-200 * time.Minute), AsOf: now,
 		},
 		Sources: []httpapi.Source{
-			{Name: "gateway", Listened: 12_000_000, Behind: 50, DeafTotal: 4100, Timers: httpapi.Timers{Armed: 1100}, Deaf: []httpapi.Deaf{
+			{Name: "gateway", Listened: 12_000_000, Behind: 50, DeafTotal: 4100, Timers: httpapi.Timers{Stats: timer.Stats{Armed: 1100}}, Deaf: []httpapi.Deaf{
 				{From: now.Add(-time.Hour), To: now.Add(-time.Hour + 3100*time.Millisecond), Length: 3100},
 			}},
 			{Name: "http", Listened: 1000},

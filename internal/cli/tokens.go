@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,16 +20,12 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// tokenKeeper is the part of the store that keeps tokens. It does not disturb a running server.
-type tokenKeeper interface {
-	Create(ctx context.Context, name string, role auth.Role) (secret string, token auth.Token, err error)
-	List(ctx context.Context) ([]auth.Token, error)
-	Revoke(ctx context.Context, id string) error
-	Close() error
-}
+// tokenOpener opens the database of a configuration, which a running server may use.
+type tokenOpener func(ctx context.Context, cfg config.Config) (*sqldb.DB, error)
 
-// tokenOpener opens what keeps the tokens.
-type tokenOpener func(ctx context.Context, cfg config.Config) (tokenKeeper, error)
+func openTokens(ctx context.Context, cfg config.Config) (*sqldb.DB, error) {
+	return sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
+}
 
 // tokensCommand manages the tokens of the API.
 type tokensCommand struct {
@@ -61,29 +58,20 @@ func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out
 	if strings.TrimSpace(c.Name) == "" {
 		return usageError{errors.New("--name: the name is empty; give the name of its owner")}
 	}
-	cfg, err := c.database(command)
-	if err != nil {
-		return err
-	}
-	absent := missing(cfg)
-	keeper, err := openKeeper(ctx, cfg, open)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = keeper.Close() }() // what was written is committed
-	if absent != "" {
-		_, _ = fmt.Fprintf(out.stderr, "holter: %s did not exist and was created; the server finds the token if it is started with the same --data, --database or --config\n", absent)
-	}
-	secret, t, err := keeper.Create(ctx, c.Name, auth.Role(c.Role))
-	if err != nil {
-		return explained("no token was created", err)
-	}
-	if c.JSON {
-		return terminal.EncodeJSON(out.stdout, tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC(), Secret: secret})
-	}
-	_, err = fmt.Fprintf(out.stdout, "%s\n\nThis is the secret of token %s for %s, role %s. It is not shown again.\n\n%s\n",
-		secret, t.ID, terminal.Printable(t.Name), t.Role, tokenExample(cfg, string(t.Role)))
-	return err
+	return c.withTokens(ctx, command, open, func(cfg config.Config, absent string, tokens *auth.Tokens) error {
+		if absent != "" {
+			_ = say(out.stderr, "holter: %s did not exist and was created; the server finds the token if it is started with the same --data, --database or --config", absent)
+		}
+		secret, t, err := tokens.Create(ctx, c.Name, auth.Role(c.Role))
+		switch {
+		case err != nil:
+			return explained("no token was created", err)
+		case c.JSON:
+			return terminal.EncodeJSON(out.stdout, tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC(), Secret: secret})
+		}
+		return say(out.stdout, "%s\n\nThis is the secret of token %s for %s, role %s. It is not shown again.\n\n%s",
+			secret, t.ID, terminal.Printable(t.Name), t.Role, tokenExample(cfg, string(t.Role)))
+	})
 }
 
 // tokenExample shows how to use a token.
@@ -121,40 +109,29 @@ type tokenLine struct {
 	Secret  string    `json:"secret,omitempty"`
 }
 
-type tokenRow struct {
-	ID      string `table:"ID"`
-	Role    string `table:"ROLE"`
-	Created string `table:"CREATED (UTC)"`
-	Name    string `table:"NAME,least=16"`
-}
-
 // Run lists the tokens.
 func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
-	keeper, err := c.openExisting(ctx, command, open)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = keeper.Close() }() // only read
-	tokens, err := keeper.List(ctx)
-	if err != nil {
-		return explained("the tokens cannot be read", err)
-	}
-	slices.SortStableFunc(tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
-	table := terminal.NewTable(terminal.ScreenOf(out.stdout))
-	for _, t := range tokens {
-		if c.JSON {
-			if err := terminal.EncodeJSON(out.stdout, tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC()}); err != nil {
+	return c.withTokens(ctx, command, open, func(_ config.Config, _ string, tokens *auth.Tokens) error {
+		all, err := tokens.List(ctx)
+		if err != nil {
+			return explained("the tokens cannot be read", err)
+		}
+		slices.SortStableFunc(all, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
+		rows := newPrinter(out.stdout, c.JSON, "ID", "ROLE", "CREATED (UTC)", "NAME,least=16")
+		for _, t := range all {
+			raw, err := json.Marshal(tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC()})
+			if err == nil {
+				err = rows.add(raw, t.ID, string(t.Role), t.Created.UTC().Format(time.DateTime), t.Name)
+			}
+			if err != nil {
 				return err
 			}
-			continue
 		}
-		table.Add(tokenRow{t.ID, string(t.Role), t.Created.UTC().Format(time.DateTime), t.Name})
-	}
-	if len(tokens) == 0 && !c.JSON {
-		_, err := fmt.Fprintln(out.stdout, "no tokens; \"holter tokens create --role read --name NAME\" creates one")
-		return err
-	}
-	return table.Flush(out.stdout)
+		if len(all) == 0 && !c.JSON {
+			return say(out.stdout, "no tokens; \"holter tokens create --role read --name NAME\" creates one")
+		}
+		return rows.flush()
+	})
 }
 
 type tokenDeleteCommand struct {
@@ -172,45 +149,34 @@ func (*tokenDeleteCommand) Help() string {
 
 // Run deletes a token.
 func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
-	keeper, err := c.openExisting(ctx, command, open)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = keeper.Close() }() // what was written is committed
-	if err := keeper.Revoke(ctx, c.ID); err != nil {
-		return explained("token "+terminal.Printable(c.ID)+" was not deleted", err)
-	}
-	_, err = fmt.Fprintf(out.stdout, "token %s deleted; a running server notices within some seconds\n", terminal.Printable(c.ID))
-	return err
+	return c.withTokens(ctx, command, open, func(_ config.Config, _ string, tokens *auth.Tokens) error {
+		if err := tokens.Revoke(ctx, c.ID); err != nil {
+			return explained("token "+terminal.Printable(c.ID)+" was not deleted", err)
+		}
+		return say(out.stdout, "token %s deleted; a running server notices within some seconds", terminal.Printable(c.ID))
+	})
 }
 
-// database returns the configuration, which names the database.
-func (f *storeFlags) database(command *kong.Context) (config.Config, error) {
-	cfg, err := f.resolve(command)
+// withTokens lets do work on the tokens of a database. absent is the file of the database if it does
+// not exist; only tokens create creates it.
+func (f *storeFlags) withTokens(
+	ctx context.Context, command *kong.Context, open tokenOpener,
+	do func(cfg config.Config, absent string, tokens *auth.Tokens) error,
+) error {
+	cfg, err := resolveFlags(command, f.Config, config.Resolve)
 	if err != nil {
-		return cfg, usageError{fmt.Errorf("the configuration has mistakes:\n%w", err)}
+		return usageError{fmt.Errorf("the configuration has mistakes:\n%w", err)}
 	}
-	return cfg, nil
-}
-
-// openExisting opens the tokens of a database that exists.
-func (f *storeFlags) openExisting(ctx context.Context, command *kong.Context, open tokenOpener) (tokenKeeper, error) {
-	cfg, err := f.database(command)
+	absent := missing(cfg)
+	if _, verb := wordsOf(command); absent != "" && verb != "create" {
+		return fmt.Errorf("the database %s does not exist; give --data, --database or --config as the server has them", absent)
+	}
+	db, err := open(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return explained("the database cannot be opened", err)
 	}
-	if absent := missing(cfg); absent != "" {
-		return nil, fmt.Errorf("the database %s does not exist; give --data, --database or --config as the server has them", absent)
-	}
-	return openKeeper(ctx, cfg, open)
-}
-
-func openKeeper(ctx context.Context, cfg config.Config, open tokenOpener) (tokenKeeper, error) {
-	keeper, err := open(ctx, cfg)
-	if err != nil {
-		return nil, explained("the database cannot be opened", err)
-	}
-	return keeper, nil
+	defer func() { _ = db.Close() }() // what was written is committed
+	return do(cfg, absent, auth.NewTokens(db))
 }
 
 // missing returns the file of a configuration's database if it does not exist.
@@ -232,23 +198,4 @@ func explained(what string, err error) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w\n%s", what, err, why)
-}
-
-// sharedTokens are the tokens in a database that a running server may use.
-type sharedTokens struct {
-	*auth.Tokens
-
-	db *sqldb.DB
-}
-
-// Close closes the database.
-func (t *sharedTokens) Close() error { return t.db.Close() }
-
-// openTokens opens the tokens of a configuration's database.
-func openTokens(ctx context.Context, cfg config.Config) (tokenKeeper, error) {
-	db, err := sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
-	if err != nil {
-		return nil, err
-	}
-	return &sharedTokens{auth.NewTokens(db), db}, nil
 }

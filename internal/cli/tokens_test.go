@@ -96,7 +96,7 @@ func TestTokenOpens(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			var opened config.Config
-			open := func(_ context.Context, cfg config.Config) (tokenKeeper, error) {
+			open := func(_ context.Context, cfg config.Config) (*sqldb.DB, error) {
 				opened = cfg
 				return nil, errors.New("enough")
 			}
@@ -122,7 +122,7 @@ func TestTokenErrors(t *testing.T) {
 		}
 	})
 	t.Run("cause", func(t *testing.T) {
-		open := func(context.Context, config.Config) (tokenKeeper, error) { return nil, syscall.ECONNREFUSED }
+		open := func(context.Context, config.Config) (*sqldb.DB, error) { return nil, syscall.ECONNREFUSED }
 		got := typeLineWith(t.Context(), t, open, "tokens", "list", "--database=postgres://u@h/d")
 		want := "holter: the database cannot be opened: connection refused\n" + sqldb.Explain(syscall.ECONNREFUSED) + "\n"
 		if got != (typed{exitFailed, "", want}) {

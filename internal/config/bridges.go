@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
@@ -14,59 +17,37 @@ import (
 type typedBridges struct {
 	bridges  []Bridge
 	all      Bridge // settings of all of them
-	first    place  // of the first setting that belongs to a bridge
+	first    string // key of the first setting that belongs to a bridge
 	password Secret
 	report   bool // to the only bridge
 	entities bool // of Home Assistant
-	reportAt place
 }
 
-// apply stores a setting.
-func (t *typedBridges) apply(s Setting) error {
-	switch s.Key {
-	case "mqtt.url":
-		b := Bridge{at: strictyaml.Outside(s.Origin)}
-		err := assign(&b.URL, s.Value, parseBrokerURL)
-		t.bridges = append(t.bridges, b)
-		return err
-	case "mqtt.password":
-		t.password = NewSecret(s.Value)
-		return nil
-	case "mqtt.report":
-		t.reportAt = s.at
-		return assign(&t.report, s.Value, parseSwitch)
-	case "mqtt.home_assistant":
-		t.reportAt = s.at
-		return assign(&t.entities, s.Value, parseSwitch)
+// setter returns what stores a setting, whose key is without mqtt.; nil if there is no such key.
+func (t *typedBridges) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
+	switch key {
+	case "url":
+		return func(path string, n ast.Node) {
+			b := Bridge{at: d.Place(path, n)}
+			strictyaml.Value(d, &b.URL, parseBrokerURL)(path, n)
+			t.bridges = append(t.bridges, b)
+		}
+	case "password":
+		return strictyaml.Value(d, &t.password, func(text string) (Secret, error) { return NewSecret(text), nil })
+	case "report":
+		return strictyaml.Flag(d, &t.report)
+	case "home_assistant":
+		return strictyaml.Flag(d, &t.entities)
 	}
-	if t.first == nil {
-		t.first = s.at
+	t.first = cmp.Or(t.first, "mqtt."+key)
+	if key == "preset" {
+		return func(path string, n ast.Node) {
+			name := ""
+			strictyaml.Value(d, &name, ParsePreset)(path, n)
+			t.all.Presets = append(t.all.Presets, name)
+		}
 	}
-	return t.applyToAll(s)
-}
-
-func (t *typedBridges) applyToAll(s Setting) error {
-	a := &t.all
-	switch s.Key {
-	case "mqtt.preset":
-		p := Preset{at: strictyaml.Outside(s.Origin)}
-		err := assign(&p.Name, s.Value, parseName)
-		a.Presets = append(a.Presets, p)
-		return err
-	case "mqtt.username":
-		return assign(&a.Username, s.Value, parseUsername)
-	case "mqtt.password_file":
-		return assign(&a.PasswordFile, s.Value, parseFile)
-	case "mqtt.ca":
-		return assign(&a.TLS.CA, s.Value, parseFile)
-	case "mqtt.cert":
-		return assign(&a.TLS.Cert, s.Value, parseFile)
-	case "mqtt.key":
-		return assign(&a.TLS.Key, s.Value, parseFile)
-	case "mqtt.share":
-		return assign(&a.Share, s.Value, parseShareName)
-	}
-	return fmt.Errorf("there is no setting %q", s.Key)
+	return strictyaml.Find(bridgeFields(d, &t.all), key)
 }
 
 // settle replaces the bridges of the file by those of the command line.
@@ -76,16 +57,15 @@ func (t *typedBridges) settle(r *resolver) {
 		for _, b := range t.bridges {
 			all := t.all
 			all.URL, all.at = b.URL, b.at
-			all.Presets = slices.Clone(t.all.Presets)
 			r.cfg.Bridges = append(r.cfg.Bridges, all)
 			t.check(r, &all)
 		}
-	} else if t.first != nil && !r.broken {
-		r.errs = append(r.errs, t.first("goes with --broker URL; for a bridge of the file, write it there, below bridges"))
+	} else if t.first != "" {
+		r.fail("goes with --broker URL; for a bridge of the file, write it there, below bridges", t.first)
 	}
 	for i := range r.cfg.Bridges {
 		if b := &r.cfg.Bridges[i]; b.Username != "" && b.PasswordFile == "" {
-			b.Password = t.password
+			b.Secret = t.password
 		}
 	}
 	t.settleReport(r)
@@ -117,26 +97,23 @@ func (t *typedBridges) settleReport(r *resolver) {
 	if !t.report && !t.entities || c.To != "" {
 		return
 	}
-	r.reportAt = t.reportAt
 	if len(r.cfg.Bridges) == 1 {
 		fillBridgeNames(r.cfg.Bridges)
 		c.To = r.cfg.Bridges[0].Name
 		return
 	}
-	if !r.broken {
-		r.errs = append(r.errs, t.reportAt(fmt.Sprintf("there are %d brokers; write in a file to which: report: {to: NAME}", len(r.cfg.Bridges))))
-	}
+	r.fail(fmt.Sprintf("there are %d brokers; write in a file to which: report: {to: NAME}", len(r.cfg.Bridges)), "mqtt.report", "mqtt.home_assistant")
 }
 
 // checkBridgeTLS compares the files with each other and with the URL.
 func checkBridgeTLS(b *Bridge) error {
 	scheme, _, _ := strings.Cut(b.URL, "://")
 	switch {
-	case b.TLS == BridgeTLS{} || b.URL == "":
+	case b.Files == TLSFiles{} || b.URL == "":
 		return nil
 	case !encrypted(scheme):
 		return fmt.Errorf("%s is not encrypted; write mqtts:// or wss://", b.URL)
-	case (b.TLS.Cert == "") != (b.TLS.Key == ""):
+	case (b.Files.Cert == "") != (b.Files.Key == ""):
 		return errors.New("a certificate needs its key: give both cert and key, or neither")
 	}
 	return nil
@@ -187,20 +164,15 @@ func (r *resolver) checkBroker() {
 	if b.Listen == brokerOff {
 		b.Listen = ""
 	}
-	fail := func(at place, message string) {
-		if !r.broken {
-			r.errs = append(r.errs, at(message))
-		}
-	}
 	switch {
 	case r.monitor || b.Listen == "":
 	case b.Anonymous == AnonymousAnyone && !c.Open && !r.unsure:
-		fail(r.anonymousAt, "anyone needs --open (or open: true), which admits every client")
+		r.fail("anyone needs --open (or open: true), which admits every client", "broker.anonymous")
 	case b.Anonymous == AnonymousNever && b.Users == "":
-		fail(r.anonymousAt, "no client could log in: add users: FILE; holter password makes its lines")
+		r.fail("no client could log in: add users: FILE; holter password makes its lines", "broker.anonymous")
 	case !Loopback(b.Listen) && b.Users == "" && !c.Open && !r.unsure:
-		fail(r.brokerAt, "other machines reach "+b.Listen+", and no client has to log in: "+
-			"add users: FILE below broker (holter password makes its lines), or --open to admit every client")
+		r.fail("other machines reach "+b.Listen+", and no client has to log in: "+
+			"add users: FILE below broker (holter password makes its lines), or --open to admit every client", "broker.listen")
 	}
 	if b.Anonymous == "" && !r.monitor {
 		b.Anonymous = AnonymousLoopback
@@ -212,20 +184,18 @@ func (r *resolver) checkBroker() {
 
 // checkReport rejects a report to a broker or bridge that does not exist.
 func (r *resolver) checkReport() {
-	c := &r.cfg.Report
-	known := []string{}
+	to, known := r.cfg.Report.To, []string{}
 	if r.cfg.Broker.Listen != "" {
 		known = append(known, ReportToBroker)
 	}
 	for i := range r.cfg.Bridges {
 		known = append(known, r.cfg.Bridges[i].Name)
 	}
-	if c.To == "" || slices.Contains(known, c.To) || r.broken || len(r.errs) > 0 {
-		return
+	switch {
+	case to == "" || slices.Contains(known, to) || len(r.errs) > 0:
+	case to == ReportToBroker:
+		r.fail("there is no broker inside the program here; name a bridge", "report.to")
+	default:
+		r.fail(fmt.Sprintf("there is no bridge %s%s", strictyaml.Quote(to), strictyaml.DidYouMean(to, known)), "report.to")
 	}
-	if c.To == ReportToBroker {
-		r.errs = append(r.errs, r.reportAt("there is no broker inside the program here; name a bridge"))
-		return
-	}
-	r.errs = append(r.errs, r.reportAt(fmt.Sprintf("there is no bridge %s%s", strictyaml.Quote(c.To), strictyaml.DidYouMean(c.To, known))))
 }

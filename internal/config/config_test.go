@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
@@ -50,7 +51,7 @@ func TestResolveFull(t *testing.T) {
 			},
 			Flapping: liveness.FlappingConfig{Threshold: 7, Window: 15 * time.Minute},
 		},
-		Source: config.Source{
+		Source: liveness.SourceConfig{
 			MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute,
 		},
 		Gateway: gateway.Config{
@@ -76,12 +77,15 @@ func TestResolveFull(t *testing.T) {
 		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
 	}
 	// A field that the file above leaves out would make the comparison weaker.
-	if zero := unset(want); !slices.Equal(zero, []string{"Config.DevicesFile"}) { // it goes without a token
+	if zero := unset(want); !slices.Equal(zero, []string{"Config.DevicesFile", "Config.file"}) { // devices_file goes without a token
 		t.Errorf("testdata/full.yaml does not set %v", zero)
 	}
-	bridge := zeroFields(reflect.ValueOf(want.Bridges[0]), "Bridge")
-	if want := []string{"Bridge.Password", "Bridge.at.src", "Bridge.at.line", "Bridge.at.column", "Bridge.at.path"}; !slices.Equal(bridge, want) {
-		t.Errorf("testdata/full.yaml does not set %v, want %v", bridge, want)
+	const others = "Secret at.src at.line at.column at.path Config.Password Config.TLS Config.Conventions Config.Ignore Config.KeepAlive Config.ConnectTimeout " +
+		"Config.ProbeTimeout Config.MaxGap Config.ReconnectGrace Config.ReconnectGraceMax Config.Logger Config.answersOnly"
+	for _, field := range zeroFields(reflect.ValueOf(want.Bridges[0]), "Bridge") {
+		if !slices.Contains(strings.Fields(others), strings.TrimPrefix(field, "Bridge.")) {
+			t.Errorf("testdata/full.yaml does not set %s", field)
+		}
 	}
 }
 
@@ -90,13 +94,17 @@ func fullBridges() []config.Bridge {
 	online := "ONLINE"
 	return []config.Bridge{
 		{
-			Name: "plant", URL: "mqtts://broker.example:8883", Username: "holter", PasswordFile: "/etc/holter/mqtt-password", ClientID: "holter-plant",
-			TLS: config.BridgeTLS{
+			Config: mqttbridge.Config{
+				Name: "plant", URL: "mqtts://broker.example:8883", Username: "holter", ClientID: "holter-plant",
+				Share: "holter", QoS: 1, Watermark: "ours/watermark", Queue: 10_000, MaxPayload: 4096, ReconnectMax: 10 * time.Second,
+			},
+			PasswordFile: "/etc/holter/mqtt-password",
+			Files: config.TLSFiles{
 				CA: "/etc/holter/ca.pem", Cert: "/etc/holter/client.pem", Key: "/etc/holter/client.key", ServerName: "broker.internal",
 			},
-			Presets: []config.Preset{{Name: "tasmota"}, {Name: "zigbee2mqtt"}},
-			Rules: []config.Rule{
-				{Rule: convention.Rule{
+			Presets: []string{"tasmota", "zigbee2mqtt"},
+			Rules: []convention.Rule{
+				{
 					Topic: "plant/{line}/{device}/status", Device: "{line}/{device}", QoS: 1, Behind: "{line}", Interval: 30 * time.Second,
 					Timeout: convention.Never, OrderJSON: "/ts", Else: convention.Beat,
 					Cases: []convention.Case{
@@ -106,22 +114,21 @@ func fullBridges() []config.Bridge {
 						{Regex: "^sleep (?P<seconds>[0-9]+)$", Means: convention.Sleep},
 						{Empty: true, Means: convention.Gone},
 					},
-				}},
-				{Rule: convention.Rule{
-					Topic: "$SYS/brokers/+/clients/+/connected", DeviceJSON: "/clientid", Timeout: time.Minute, IntervalJSON: "/i", Factor: 2.5, TTDJSON: "/ttd",
+				},
+				{
+					Topic: "$SYS/brokers/+/clients/+/connected", DeviceJSON: "/clientid", IntervalJSON: "/i", Factor: 2.5, TTDJSON: "/ttd",
 					KeepaliveJSON: "/keepalive", SleepJSON: "/s", EpochJSON: "/connected_at",
-				}},
+				},
 			},
-			Share: "holter", QoS: 1, Watermark: "ours/watermark", Queue: 10_000, MaxPayload: 4096, ReconnectMax: 10 * time.Second,
 		},
-		{Name: "mqtt:[::1]", URL: "ws://[::1]:80/mqtt", Presets: []config.Preset{{Name: "raw"}}},
+		{Config: mqttbridge.Config{Name: "mqtt:[::1]", URL: "ws://[::1]:80/mqtt"}, Presets: []string{"raw"}},
 	}
 }
 
 // fullPlaybooks are those of testdata/full.yaml.
-func fullPlaybooks() []config.Playbook {
-	return []config.Playbook{
-		{Playbook: playbook.Playbook{
+func fullPlaybooks() []playbook.Playbook {
+	return []playbook.Playbook{
+		{
 			Name: "escalate",
 			On:   &playbook.Trigger{Types: []string{"device.offline"}, Reasons: []string{"silence"}, Group: "site *", Device: "site-7/*", All: true},
 			Steps: []playbook.Step{
@@ -141,8 +148,8 @@ func fullPlaybooks() []config.Playbook {
 			},
 			Recovery:  playbook.Divert,
 			Recovered: []playbook.Step{{Name: "resolve", Do: playbook.Deliver{As: "mqtt", Endpoint: "bus"}}},
-		}},
-		{Playbook: playbook.Playbook{Name: "by-hand", Recovery: playbook.Ignore, Steps: []playbook.Step{{Name: "note", Do: playbook.Note{Text: "0123"}}}}},
+		},
+		{Name: "by-hand", Recovery: playbook.Ignore, Steps: []playbook.Step{{Name: "note", Do: playbook.Note{Text: "0123"}}}},
 	}
 }
 
@@ -165,7 +172,7 @@ func unset(cfg config.Config) []string {
 	others := []string{
 		"TLS.Clients", "TLS.Optional", "Fleet.MaxDevices", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Broker.TLS.Clients", "Broker.TLS.Optional", "Store.Memory", "Store.Outbox",
+		"Broker.TLS.Clients", "Broker.TLS.Optional", "Store.Memory", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))
@@ -213,7 +220,7 @@ func TestAccepted(t *testing.T) {
 		{"broker for all, open", "open: true\nbroker: {listen: ':1883'}\n"},
 		{"report to the broker", "report: {to: broker}\n"},
 		{"bridges without names", "bridges: [{url: a, presets: [raw]}, {url: 'a:1884', presets: [raw]}, {url: 'wss://b/mqtt', presets: [raw]}]\n"},
-		{"rules of an anchor", "bridges: [{url: a, rules: &r [{topic: a/+}]}, {url: b, rules: *r}]\n"},
+		{"rules of an anchor", "bridges: [{url: a, rules: &r [{topic: 'a/{device}'}]}, {url: b, rules: *r}]\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,9 +13,7 @@ func format() strictyaml.Format {
 		MaxSize:     1 << 20,
 		MaxKeys:     60_000,
 		Empty:       "write some settings, or {} for none",
-		Anchors:     true,
 		NullIsEmpty: true,
-		SortKeys:    true,
 	}
 }
 

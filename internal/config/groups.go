@@ -11,12 +11,12 @@ import (
 )
 
 // groups stores the list of groups and checks them against each other.
-func groups(d *strictyaml.Reader, all *[]liveness.GroupConfig, note func(time.Duration, place)) strictyaml.Setter {
+func groups(d *strictyaml.Reader, all *[]liveness.GroupConfig) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		earlier := taken{names: map[string]string{}, patterns: map[string]string{}}
 		for i, item := range d.Items(path, n) {
 			at := strictyaml.Element(path, i)
-			g, seen := group(d, at, item, note)
+			g, seen := group(d, at, item)
 			earlier.check(d, at, seen, g)
 			*all = append(*all, g)
 		}
@@ -53,23 +53,14 @@ func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Nod
 	}
 }
 
-func group(d *strictyaml.Reader, path string, n ast.Node, note func(time.Duration, place)) (liveness.GroupConfig, map[string]ast.Node) {
-	var g liveness.GroupConfig
-	before := d.Mistakes()
-	seen := d.Mapping(path, n, []strictyaml.Field{
-		{Key: "name", Set: strictyaml.Value(d, &g.Name, parseName)},
-		{Key: "match", Set: strictyaml.Value(d, &g.Match, parsePattern)},
-		{Key: "policy", Set: policy(d, &g.Policy, 0, note)},
+func group(d *strictyaml.Reader, path string, n ast.Node) (g liveness.GroupConfig, seen map[string]ast.Node) {
+	const need = "a group needs name and match"
+	seen = d.Mapping(path, n, []strictyaml.Field{
+		{Key: "name", Need: need, Set: strictyaml.Value(d, &g.Name, parseName)},
+		{Key: "match", Need: need, Set: strictyaml.Value(d, &g.Match, parsePattern)},
+		{Key: "policy", Set: policy(d, &g.Policy, 0)},
 		{Key: "outage", Set: outage(d, &g.Outage)},
 	})
-	if len(seen) == 0 && d.Mistakes() > before {
-		return g, seen // not even a mapping
-	}
-	for _, key := range []string{"name", "match"} {
-		if seen[key] == nil {
-			d.Fail(path, n, "%s is missing; a group needs name and match", key)
-		}
-	}
 	return g, seen
 }
 

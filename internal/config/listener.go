@@ -45,16 +45,9 @@ type Listener struct {
 	Packets   bool           // UDP instead of TCP
 	TLS       *cert.Files    // nil: none; those of the API if the file names none
 	Proxies   []netip.Prefix // from where connections begin with a PROXY header; never with Packets
-	DTU       *DTU           // not nil if ProtocolDTU is among Protocols
+	DTU       *dtu.Options   // not nil if ProtocolDTU is among Protocols
 
 	at spot
-}
-
-// DTU holds the settings of DTUs, and where they were written. Package dtu checks them.
-type DTU struct {
-	dtu.Options
-
-	at spots
 }
 
 // String returns [tls+|udp+]PROTOCOL[+PROTOCOL…]://HOST:PORT.
@@ -88,9 +81,6 @@ func (l Listener) reach() string {
 
 // Mistake returns the error for a mistake in a device port, with the place where it was written.
 func (l Listener) Mistake(message string) error { return l.at.Mistake(message) }
-
-// Mistake returns the error for a mistake in a field, named as in the file, with the place where it was written.
-func (d *DTU) Mistake(field, message string) error { return d.at.of(field).Mistake(message) }
 
 // parseListener reads [PROTOCOL[+PROTOCOL…]://]HOST:PORT.
 func parseListener(text string) (Listener, error) {
@@ -173,10 +163,8 @@ func parseProtocol(text string) (string, error) {
 
 // parseClientNames reports whether devices may come in without a certificate.
 func parseClientNames(text string) (optional bool, err error) {
-	if text == "required" || text == "optional" {
-		return text == "optional", nil
-	}
-	return false, fmt.Errorf("%s is not one of: required (every device shows a certificate), optional", strictyaml.Quote(text))
+	word, err := oneOf(text, "one of: required (every device shows a certificate), optional", "required", "optional")
+	return word == "optional", err
 }
 
 // parseNetwork reads ADDRESS/BITS, or one address.
@@ -196,8 +184,5 @@ func parseNetwork(text string) (netip.Prefix, error) {
 }
 
 func parseDTUMode(text string) (dtu.Mode, error) {
-	if m := dtu.Mode(text); m == dtu.Once || m == dtu.Prefix {
-		return m, nil
-	}
-	return "", fmt.Errorf("%s is not one of: once (when the connection begins), prefix (before each packet)", strictyaml.Quote(text))
+	return oneOf(text, "one of: once (when the connection begins), prefix (before each packet)", dtu.Once, dtu.Prefix)
 }

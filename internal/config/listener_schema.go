@@ -10,11 +10,12 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/gateway/codec/dtu"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // listenList stores the file's list of device ports.
-func (r *resolver) listenList(d *strictyaml.Reader) strictyaml.Setter {
+func listenList(d *strictyaml.Reader, all *[]Listener) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		items := d.Items(path, n)
 		if len(items) == 0 {
@@ -23,16 +24,15 @@ func (r *resolver) listenList(d *strictyaml.Reader) strictyaml.Setter {
 			}
 		}
 		for i, item := range items {
-			at := strictyaml.Element(path, i)
-			if l, ok := listener(d, at, item); ok {
-				r.cfg.Listen = append(r.cfg.Listen, l)
+			if l := listener(d, strictyaml.Element(path, i), item); l.Address != "" {
+				*all = append(*all, l)
 			}
 		}
 	}
 }
 
-// listener reads an address, or a mapping with more to say; ok is false if it has no address.
-func listener(d *strictyaml.Reader, path string, n ast.Node) (l Listener, ok bool) {
+// listener reads an address, or a mapping with more to say. It has no address if that is wrong.
+func listener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
 	switch d.Resolve(path, n).(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		l = longListener(d, path, n)
@@ -40,7 +40,7 @@ func listener(d *strictyaml.Reader, path string, n ast.Node) (l Listener, ok boo
 		strictyaml.Value(d, &l, parseListener)(path, n)
 	}
 	l.at = d.Place(path, n)
-	return l, l.Address != ""
+	return l
 }
 
 // longListener reads the mapping.
@@ -58,13 +58,7 @@ func longListener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
 		{Key: "proxies", Set: networkList(d, &l.Proxies)},
 		{Key: "dtu", Set: dtuSection(d, &l.DTU)},
 	})
-	fail := func(key, message string) {
-		at := seen[key]
-		if at == nil {
-			at = n
-		}
-		d.Fail(strictyaml.Join(path, key), at, "%s", message)
-	}
+	fail := func(key, message string) { d.FailAt(strictyaml.Join(path, key), message) }
 	switch {
 	case seen["address"] == nil:
 		d.Fail(path, n, "address is missing; a device port needs one, as in 0.0.0.0:7700")
@@ -130,12 +124,9 @@ func protocolList(d *strictyaml.Reader, all *[]string) strictyaml.Setter {
 func listenerTLS(d *strictyaml.Reader, files **cert.Files) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		var t cert.Files
-		seen := d.Mapping(path, n, []strictyaml.Field{
-			{Key: "cert", Set: strictyaml.Value(d, &t.Cert, parseFile)},
-			{Key: "key", Set: strictyaml.Value(d, &t.Key, parseFile)},
-			{Key: "client_ca", Set: strictyaml.Value(d, &t.Clients, parseFile)},
-			{Key: "client_names", Set: strictyaml.Value(d, &t.Optional, parseClientNames)},
-		})
+		seen := d.Mapping(path, n, append(certificate(d, &t),
+			strictyaml.Field{Key: "client_ca", Set: strictyaml.Value(d, &t.Clients, parseFile)},
+			strictyaml.Field{Key: "client_names", Set: strictyaml.Value(d, &t.Optional, parseClientNames)}))
 		switch {
 		case (seen["cert"] == nil) != (seen["key"] == nil):
 			d.Fail(path, n, "a certificate needs its key: give both cert and key, or neither for those of the API")
@@ -157,27 +148,32 @@ func networkList(d *strictyaml.Reader, all *[]netip.Prefix) strictyaml.Setter {
 	}
 }
 
-// dtuSection stores the settings of DTUs.
-func dtuSection(d *strictyaml.Reader, out **DTU) strictyaml.Setter {
+// dtuSection stores the settings of DTUs, which package dtu checks.
+func dtuSection(d *strictyaml.Reader, out **dtu.Options) strictyaml.Setter {
 	return func(path string, n ast.Node) {
-		var o DTU
+		var o dtu.Options
 		before := d.Mistakes()
-		seen := d.Mapping(path, n, []strictyaml.Field{
-			{Key: "registration", Set: strictyaml.Value(d, &o.Registration, parseExpression)},
-			{Key: "hex", Set: strictyaml.Plain(d, &o.Hex, strictyaml.Bool)},
+		d.Mapping(path, n, []strictyaml.Field{
+			{
+				Key: "registration", Need: `write what a registration packet looks like, as in '\d{15}' for an IMEI`,
+				Set: strictyaml.Value(d, &o.Registration, text("regular expression", 1024)),
+			},
+			{Key: "hex", Set: strictyaml.Flag(d, &o.Hex)},
 			{Key: "mode", Set: strictyaml.Value(d, &o.Mode, parseDTUMode)},
 			{Key: "heartbeat", Set: strictyaml.Value(d, &o.Heartbeat, parseBytes)},
 			{Key: "poll", Set: strictyaml.Value(d, &o.Poll, parseBytes)},
 		})
-		if seen["registration"] == nil && d.Mistakes() == before {
-			d.Fail(path, n, `registration is missing; write what a registration packet looks like, as in '\d{15}' for an IMEI`)
-		}
-		o.at = spotsOf(d, path, n, seen)
 		*out = &o
+		if d.Mistakes() > before {
+			return
+		}
+		_, err := dtu.New(o)
+		for _, err := range joined(err) {
+			field, message, _ := strings.Cut(strings.TrimPrefix(err.Error(), "dtu: "), " ")
+			d.FailAt(strictyaml.Join(path, strings.ToLower(strings.TrimSuffix(field, ":"))), message)
+		}
 	}
 }
-
-func parseExpression(text string) (string, error) { return label("regular expression", text, 1024) }
 
 // parseBytes reads a text, or the digits behind hex:, in which spaces do not count.
 func parseBytes(text string) ([]byte, error) {

@@ -34,16 +34,16 @@ func fullListeners() []config.Listener {
 				Cert: "/etc/holter/devices.pem", Key: "/etc/holter/devices.key", Clients: ca, Optional: true,
 			},
 			Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
-			DTU: &config.DTU{Options: dtu.Options{
+			DTU: &dtu.Options{
 				Registration: "([0-9a-f]{8})00", Hex: true, Mode: "prefix", Heartbeat: []byte("\x00ping"),
 				Poll: []byte{1, 3, 0, 0, 0, 1, 0x84, 0xa},
-			}},
+			},
 		},
 		config.Listener{
 			Address: "127.0.0.1:7706", Protocols: []string{"frame"},
 			TLS: &cert.Files{Cert: pem, Key: key, Clients: ca},
 		},
-		config.Listener{Address: "127.0.0.1:7707", Protocols: []string{"dtu"}, DTU: &config.DTU{Options: dtu.Options{Registration: `\d{15}`}}},
+		config.Listener{Address: "127.0.0.1:7707", Protocols: []string{"dtu"}, DTU: &dtu.Options{Registration: `\d{15}`}},
 	)
 }
 
@@ -59,26 +59,6 @@ func TestListenerString(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// What only others can judge is told with the place where it was written.
-func TestDTUMistake(t *testing.T) {
-	cfg, err := config.ParseText("fleet.yaml", "listen:\n- address: 127.0.0.1:1\n  dtu:\n    registration: '('\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct{ field, want string }{
-		{"registration", "fleet.yaml:4:19: listen[0].dtu.registration: no\n   4 |     registration: '('\n     |                   ^"},
-		{"poll", "fleet.yaml:4:5: listen[0].dtu.poll: no\n   4 |     registration: '('\n     |     ^"},
-	}
-	for _, tt := range tests {
-		if got := cfg.Listen[0].DTU.Mistake(tt.field, "no").Error(); got != tt.want {
-			t.Errorf("%s:\n%s\nwant\n%s", tt.field, got, tt.want)
-		}
-	}
-	if got, want := cfg.Listen[0].Mistake("no").Error(), "fleet.yaml:2:3: listen[0]: no\n   2 | - address: 127.0.0.1:1\n     |   ^"; got != want {
-		t.Errorf("\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -1,13 +1,8 @@
 package config
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-	"time"
-
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
@@ -33,73 +28,28 @@ const (
 
 // Bridge is the connection to an MQTT broker elsewhere, and what its messages mean.
 type Bridge struct {
-	Name         string    // unique; never empty after Resolve
-	URL          string    // SCHEME://HOST:PORT, for ws and wss with a path; no name or password
-	Username     string    // unset means none
-	PasswordFile string    // unset means Password
-	Password     Secret    // from the environment
-	ClientID     string    // unset is chosen
-	TLS          BridgeTLS // only with the schemes that are encrypted
-	Presets      []Preset  // these and Rules are not both empty
-	Rules        []Rule
-	Share        string        // group of a shared subscription; unset means none
-	QoS          byte          // the least to subscribe with, 0 or 1
-	Watermark    string        // topic of the message to itself, or WatermarkOff
-	Queue        int           // messages that may wait
-	MaxPayload   int           // bytes of one message
-	ReconnectMax time.Duration // longest pause between two attempts to connect
+	// Config is without TLS, Password, Conventions, Ignore and what no file can set. Its URL is
+	// SCHEME://HOST:PORT, for ws and wss with a path; its Name is unique, and never empty after Resolve.
+	mqttbridge.Config
+
+	PasswordFile string   // unset means Secret
+	Secret       Secret   // the password, from the environment
+	Files        TLSFiles // only with the schemes that are encrypted
+	Presets      []string // these and Rules are not both empty
+	Rules        []convention.Rule
 
 	at spot
 }
-
-// WatermarkOff instead of a topic says that nothing is published to oneself.
-const WatermarkOff = "off"
 
 // Mistake returns the error for a mistake in a bridge, with the place where it was written.
 func (b *Bridge) Mistake(message string) error { return b.at.Mistake(message) }
 
-// BridgeTLS says whom to trust, and who one is.
-type BridgeTLS struct {
+// TLSFiles say whom to trust, and who one is.
+type TLSFiles struct {
 	CA         string // file in PEM; unset means those of the machine
 	Cert       string // file in PEM: the certificate that the broker is shown
 	Key        string // file in PEM
 	ServerName string // expected in the broker's certificate; unset means the host of the URL
-}
-
-// Preset is the name of a set of rules; whether there is one, the caller knows.
-type Preset struct {
-	Name string
-
-	at spot
-}
-
-// NewPreset returns the preset that an option or a variable names.
-func NewPreset(name, origin string) Preset { return Preset{Name: name, at: strictyaml.Outside(origin)} }
-
-// Unknown returns the error for a preset that is not among the known ones.
-func (p *Preset) Unknown(known []string) error {
-	return p.at.Mistake(fmt.Sprintf("there is no preset %s%s (there are: %s)",
-		strictyaml.Quote(p.Name), strictyaml.DidYouMean(p.Name, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")))
-}
-
-// Rule says what the messages of some topics mean, and where it was written. Package convention checks
-// its patterns and templates.
-type Rule struct {
-	convention.Rule
-
-	at    spots
-	cases []spots // of Cases
-}
-
-// Mistake returns the error for a mistake in a field of a rule, named as in the file, or in one of its
-// cases with that index, which is negative for none. It names the place where the field was written,
-// or where it is missing.
-func (r *Rule) Mistake(field string, index int, message string) error {
-	at := r.at
-	if index >= 0 && index < len(r.cases) {
-		at = r.cases[index]
-	}
-	return at.of(field).Mistake(message)
 }
 
 // Report says where verdicts are published.

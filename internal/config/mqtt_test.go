@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/mqttbridge"
 )
 
 // typed returns settings as --broker URL --preset NAME … make them: keys without mqtt., and values, in turn.
@@ -17,7 +18,7 @@ func typed(pairs ...string) (all []config.Setting) {
 }
 
 func TestResolveMonitor(t *testing.T) {
-	raw := []config.Preset{{Name: "raw"}}
+	raw := []string{"raw"}
 	tests := []struct {
 		name, file string
 		settings   []config.Setting
@@ -26,35 +27,35 @@ func TestResolveMonitor(t *testing.T) {
 	}{
 		{
 			name: "all options", settings: typed("url", "MQTTS://a", "preset", "raw", "preset", "shelly", "username", "u",
-				"password_file", "p", "ca", "ca.pem", "cert", "c.pem", "key", "k.pem", "share", "g"),
+				"password_file", "p", "tls.ca", "ca.pem", "tls.cert", "c.pem", "tls.key", "k.pem", "share", "g"),
 			file: "{}\n",
 			bridges: []config.Bridge{{
-				Name: "mqtt:a", URL: "mqtts://a:8883", Username: "u", PasswordFile: "p", Share: "g",
-				TLS: config.BridgeTLS{CA: "ca.pem", Cert: "c.pem", Key: "k.pem"}, Presets: []config.Preset{{Name: "raw"}, {Name: "shelly"}},
+				Config: mqttbridge.Config{Name: "mqtt:a", URL: "mqtts://a:8883", Username: "u", Share: "g"}, PasswordFile: "p",
+				Files: config.TLSFiles{CA: "ca.pem", Cert: "c.pem", Key: "k.pem"}, Presets: []string{"raw", "shelly"},
 			}},
 		},
 		{
 			name: "instead of those of the file", file: "bridges: [{url: z, presets: [emqx]}]\n",
 			settings: typed("url", "tcp://a:1", "url", "a:2", "preset", "raw"),
-			bridges:  []config.Bridge{{Name: "mqtt:a", URL: "tcp://a:1", Presets: raw}, {Name: "mqtt:a:2", URL: "mqtt://a:2", Presets: raw}},
+			bridges:  []config.Bridge{{Config: mqttbridge.Config{Name: "mqtt:a", URL: "tcp://a:1"}, Presets: raw}, {Config: mqttbridge.Config{Name: "mqtt:a:2", URL: "mqtt://a:2"}, Presets: raw}},
 		},
 		{
 			name: "password for those who need one", settings: typed("password", "hunter2"),
 			file: "bridges: [{url: a, presets: [raw]}, {url: b, presets: [raw], username: u}, {url: c, presets: [raw], username: u, password_file: p}]\n",
 			bridges: []config.Bridge{
-				{Name: "mqtt:a", URL: "mqtt://a:1883", Presets: raw},
-				{Name: "mqtt:b", URL: "mqtt://b:1883", Presets: raw, Username: "u", Password: config.NewSecret("hunter2")},
-				{Name: "mqtt:c", URL: "mqtt://c:1883", Presets: raw, Username: "u", PasswordFile: "p"},
+				{Config: mqttbridge.Config{Name: "mqtt:a", URL: "mqtt://a:1883"}, Presets: raw},
+				{Config: mqttbridge.Config{Name: "mqtt:b", URL: "mqtt://b:1883", Username: "u"}, Presets: raw, Secret: config.NewSecret("hunter2")},
+				{Config: mqttbridge.Config{Name: "mqtt:c", URL: "mqtt://c:1883", Username: "u"}, Presets: raw, PasswordFile: "p"},
 			},
 		},
 		{
 			name: "report", file: "{}\n", settings: typed("url", "a", "preset", "raw", "home_assistant", "1"),
-			bridges: []config.Bridge{{Name: "mqtt:a", URL: "mqtt://a:1883", Presets: raw}},
+			bridges: []config.Bridge{{Config: mqttbridge.Config{Name: "mqtt:a", URL: "mqtt://a:1883"}, Presets: raw}},
 			report:  config.Report{To: "mqtt:a", HomeAssistant: true},
 		},
 		{
 			name: "what holds for serve does not matter", file: "listen: [':7700']\nbroker: {listen: ':1883'}\nbridges: [{url: a, presets: [raw]}]\n",
-			bridges: []config.Bridge{{Name: "mqtt:a", URL: "mqtt://a:1883", Presets: raw}},
+			bridges: []config.Bridge{{Config: mqttbridge.Config{Name: "mqtt:a", URL: "mqtt://a:1883"}, Presets: raw}},
 		},
 	}
 	for _, tt := range tests {
@@ -84,11 +85,12 @@ func TestResolveMonitorMistakes(t *testing.T) {
 	}{
 		{"nothing", "{}\n", nil, "there is no broker to watch: add --broker URL and --preset NAME, or --config FILE with bridges in it"},
 		{"no preset", "{}\n", typed("url", "a"), "--url: nothing says what the messages mean: add --preset NAME"},
+		{"unknown preset", "{}\n", typed("url", "a", "preset", "shely"), `--preset: there is no preset "shely"; did you mean "shelly"? (there are: aws, `},
 		{"no broker", "{}\n", typed("preset", "raw"), "--preset: goes with --broker URL; for a bridge of the file, write it there, below bridges"},
 		{"bad url", "{}\n", typed("url", "a:b:c", "preset", "raw"), `--url: "a:b:c": "a:b:c" is not an address`},
 		{"password in the url", "{}\n", typed("url", "mqtt://a:hunter2@b", "preset", "raw"), "--url: name and password are not written into the url"},
-		{"encrypted nothing", "{}\n", typed("url", "a", "preset", "raw", "ca", "x"), "--url: mqtt://a:1883 is not encrypted; write mqtts:// or wss://"},
-		{"half a certificate", "{}\n", typed("url", "mqtts://a", "preset", "raw", "cert", "x"), "--url: a certificate needs its key"},
+		{"encrypted nothing", "{}\n", typed("url", "a", "preset", "raw", "tls.ca", "x"), "--url: mqtt://a:1883 is not encrypted; write mqtts:// or wss://"},
+		{"half a certificate", "{}\n", typed("url", "mqtts://a", "preset", "raw", "tls.cert", "x"), "--url: a certificate needs its key"},
 		{"password of nobody", "{}\n", typed("url", "a", "preset", "raw", "password_file", "x"), "--url: --password-file goes with --username"},
 		{"report to several", "{}\n", typed("url", "a", "url", "b", "preset", "raw", "report", "true"), "--report: there are 2 brokers; write in a file to which"},
 		{"report to no broker", "bridges: [{url: a, presets: [raw]}]\nreport: {to: broker}\n", nil, "fleet.yaml:2:14: report.to: there is no broker inside the program here"},
@@ -101,43 +103,6 @@ func TestResolveMonitorMistakes(t *testing.T) {
 			cfg, err := config.ResolveMonitor("fleet.yaml", tt.settings)
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("ResolveMonitor() = %+v, %v, want %s…", cfg, err, tt.want)
-			}
-		})
-	}
-}
-
-// Whoever understands rules and presets can say where a mistake in them is.
-func TestMistakesOfOthers(t *testing.T) {
-	const text = "bridges:\n- url: a\n  presets:\n  - tasmta\n  rules:\n  - topic: x\n    cases:\n    - regex: '('\n      means: beat\n"
-	cfg, err := config.ParseText("fleet.yaml", text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &cfg.Bridges[0]
-	r := &b.Rules[0]
-	tests := []struct {
-		name string
-		err  error
-		want string
-	}{
-		{
-			"preset", b.Presets[0].Unknown([]string{"tasmota", "raw"}),
-			"fleet.yaml:4:5: bridges[0].presets[0]: there is no preset \"tasmta\"; did you mean \"tasmota\"? (there are: raw, tasmota)\n" +
-				"   4 |   - tasmta\n     |     ^",
-		},
-		{"field", r.Mistake("topic", -1, "bad"), "fleet.yaml:6:12: bridges[0].rules[0].topic: bad\n   6 |   - topic: x\n     |            ^"},
-		{"missing field", r.Mistake("device", -1, "bad"), "fleet.yaml:6:5: bridges[0].rules[0].device: bad\n   6 |   - topic: x\n     |     ^"},
-		{
-			"case", r.Mistake("regex", 0, "bad"),
-			"fleet.yaml:8:14: bridges[0].rules[0].cases[0].regex: bad\n   8 |     - regex: '('\n     |              ^",
-		},
-		{"no such case", r.Mistake("", 5, "bad"), "fleet.yaml:6:5: bridges[0].rules[0]: bad\n   6 |   - topic: x\n     |     ^"},
-		{"bridge", b.Mistake("bad"), "fleet.yaml:2:3: bridges[0]: bad\n   2 | - url: a\n     |   ^"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.err.Error(); got != tt.want {
-				t.Errorf("mistake\n%s\nwant\n%s", got, tt.want)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/convention"
+	"github.com/holter-iot/holter/mqttbridge/presets"
 )
 
 // orNever is parse, but for the word never.
@@ -52,24 +53,15 @@ func parseAddressOrOff(text string) (string, error) {
 const brokerOff = "off"
 
 func parseAnonymous(text string) (Anonymous, error) {
-	switch a := Anonymous(text); a {
-	case AnonymousLoopback, AnonymousNever, AnonymousAnyone:
-		return a, nil
-	}
-	return "", fmt.Errorf("%s is not one of: loopback (clients on this machine), never, anyone", strictyaml.Quote(text))
+	return oneOf(text, "one of: loopback (clients on this machine), never, anyone", AnonymousLoopback, AnonymousNever, AnonymousAnyone)
 }
 
-func parseMeaning(text string) (convention.Meaning, error) {
-	m, err := convention.ParseMeaning(text)
-	if err == nil {
-		return m, nil
+// ParsePreset checks the name of a preset.
+func ParsePreset(text string) (string, error) {
+	if known := presets.Names(); !slices.Contains(known, text) {
+		return "", fmt.Errorf("there is no preset %s%s (there are: %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, known), strings.Join(known, ", "))
 	}
-	var all []string
-	for m := convention.Beat; m <= convention.Heard; m++ {
-		all = append(all, m.String())
-	}
-	all = append(all, convention.Ignore.String())
-	return m, fmt.Errorf("%s is not a meaning%s (there are: %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, all), strings.Join(all, ", "))
+	return text, nil
 }
 
 // brokerPorts returns the schemes of a broker's URL and their usual ports.
@@ -154,10 +146,6 @@ func takenNames() []string {
 	return []string{ReportToBroker, "mqtt", "line", "http", "gateway", "gateway-udp", "gateway-tls"}
 }
 
-func parseUsername(text string) (string, error) { return label("username", text, 1024) }
-
-func parseClientID(text string) (string, error) { return label("client id", text, 128) }
-
 func parseShareName(text string) (string, error) {
 	if strings.ContainsAny(text, "/+#") {
 		return "", fmt.Errorf("%s is not the name of a share group: it holds /, + or #", strictyaml.Quote(text))
@@ -175,7 +163,7 @@ func parseQoS(text string) (byte, error) {
 
 // parseWatermark checks a topic to publish to.
 func parseWatermark(text string) (string, error) {
-	if text == WatermarkOff {
+	if text == "off" {
 		return text, nil
 	}
 	return parseTopic("topic", text)
@@ -196,10 +184,6 @@ func parseTopic(what, text string) (string, error) {
 	return label(what, text, 1024)
 }
 
-func parseTopicPattern(text string) (string, error) { return label("topic", text, 1024) }
-
-func parseTemplate(text string) (string, error) { return label("text", text, 1024) }
-
 func parseFactor(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f > 1 && f <= 1000) {
@@ -213,12 +197,4 @@ func parseRegex(text string) (string, error) {
 		return "", errors.New("the regular expression is empty, or longer than 4096 bytes")
 	}
 	return text, nil
-}
-
-// parsePointer checks no more than the beginning of a JSON pointer.
-func parsePointer(text string) (string, error) {
-	if !strings.HasPrefix(text, "/") {
-		return "", fmt.Errorf("%s is not a JSON pointer; write /NAME, or /NAME/NAME for what is deeper", strictyaml.Quote(text))
-	}
-	return label("JSON pointer", text, 1024)
 }

@@ -13,67 +13,88 @@ import (
 	"github.com/holter-iot/holter/playbook"
 )
 
-// Playbook is a playbook with the places of its settings. Only the form is checked here, not whether the steps make sense.
-type Playbook struct {
-	playbook.Playbook
-
-	at                   spots
-	stepsAt, recoveredAt []spots // of Steps and of Recovered
-}
-
-// Mistake returns the error for a mistake of a playbook with its place: a setting of one of its steps, or of its own where step is empty.
-func (p *Playbook) Mistake(step, key, message string) error {
-	at := p.at
-	all := slices.Concat(p.Steps, p.Recovered)
-	if i := slices.IndexFunc(all, func(s playbook.Step) bool { return s.Name == step }); i >= 0 && step != "" {
-		at = slices.Concat(p.stepsAt, p.recoveredAt)[i]
-	}
-	return at.of(key).Mistake(message)
-}
-
 // playbookList stores the playbooks.
-func (r *resolver) playbookList(d *strictyaml.Reader) strictyaml.Setter {
+func playbookList(d *strictyaml.Reader, all *[]playbook.Playbook) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		for i, item := range d.Items(path, n) {
-			r.cfg.Playbooks = append(r.cfg.Playbooks, book(d, strictyaml.Element(path, i), item))
+			*all = append(*all, book(d, strictyaml.Element(path, i), item))
 		}
 	}
 }
 
-func book(d *strictyaml.Reader, path string, n ast.Node) Playbook {
-	var p Playbook
-	before := d.Mistakes()
-	seen := d.Mapping(path, n, []strictyaml.Field{
-		{Key: "name", Set: strictyaml.Value(d, &p.Name, parseName)},
+// CheckPlaybooks checks whether the steps of the playbooks make sense and their programs are there. Its
+// error joins the mistakes, each with its place.
+func (c *Config) CheckPlaybooks() error {
+	var errs []error
+	for _, err := range joined(playbook.Check(c.Playbooks)) {
+		if e, ok := errors.AsType[*playbook.Error](err); ok && c.file != nil {
+			at, _ := c.file.At(placeOf(c.Playbooks, e))
+			err = at.Mistake(e.Err.Error())
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// placeOf returns the path of a mistake in one of the playbooks, or in one of their steps.
+func placeOf(all []playbook.Playbook, e *playbook.Error) (path string) {
+	for i, p := range slices.Backward(all) {
+		if p.Name != e.Playbook {
+			continue
+		}
+		path = strictyaml.Element("playbooks", i)
+		named := func(s playbook.Step) bool { return s.Name == e.Step }
+		if i := slices.IndexFunc(p.Steps, named); i >= 0 && e.Step != "" {
+			path = strictyaml.Element(path+".steps", i)
+		} else if i := slices.IndexFunc(p.Recovered, named); i >= 0 && e.Step != "" {
+			path = strictyaml.Element(path+".on_recover", i)
+		}
+		break
+	}
+	if e.Key != "" {
+		path = strictyaml.Join(path, e.Key)
+	}
+	return path
+}
+
+// joined returns the errors that one joins.
+func joined(err error) (all []error) {
+	list, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return []error{err}
+	}
+	for _, e := range list.Unwrap() {
+		all = append(all, joined(e)...)
+	}
+	return all
+}
+
+func book(d *strictyaml.Reader, path string, n ast.Node) (p playbook.Playbook) {
+	const need = "a playbook needs a name and steps"
+	d.Mapping(path, n, []strictyaml.Field{
+		{Key: "name", Need: need, Set: strictyaml.Value(d, &p.Name, parseName)},
 		{Key: "when", Set: func(path string, n ast.Node) {
 			p.On = &playbook.Trigger{}
-			strictyaml.Section(d, []strictyaml.Field{
+			d.Mapping(path, n, []strictyaml.Field{
 				{Key: "types", Set: texts(d, &p.On.Types, "type")},
 				{Key: "reasons", Set: texts(d, &p.On.Reasons, "reason")},
 				{Key: "group", Set: strictyaml.Value(d, &p.On.Group, parsePattern)},
 				{Key: "device", Set: strictyaml.Value(d, &p.On.Device, parsePattern)},
-				{Key: "all", Set: strictyaml.Plain(d, &p.On.All, strictyaml.Bool)},
-			})(path, n)
+				{Key: "all", Set: strictyaml.Flag(d, &p.On.All)},
+			})
 		}},
 		{Key: "on_recover", Set: func(path string, n ast.Node) {
 			if _, list := d.Resolve(path, n).(*ast.SequenceNode); list {
-				p.Recovery = playbook.Divert
-				p.Recovered, p.recoveredAt = steps(d, path, n)
+				p.Recovery, p.Recovered = playbook.Divert, steps(d, path, n)
 				return
 			}
 			strictyaml.Value(d, &p.Recovery, parseRecovery)(path, n)
 		}},
-		{Key: "steps", Set: func(path string, n ast.Node) { p.Steps, p.stepsAt = steps(d, path, n) }},
+		{Key: "steps", Need: need, Set: func(path string, n ast.Node) { p.Steps = steps(d, path, n) }},
 	})
-	p.at = spotsOf(d, path, n, seen)
-	if len(seen) == 0 && d.Mistakes() > before {
-		return p // not even a mapping
-	}
-	for _, key := range []string{"name", "steps"} {
-		if seen[key] == nil {
-			d.Fail(path, n, "%s is missing; a playbook needs a name and steps", key)
-		}
-	}
 	return p
 }
 
@@ -88,12 +109,11 @@ func parseRecovery(text string) (playbook.Recovery, error) {
 		strictyaml.Quote(text), strictyaml.DidYouMean(text, []string{"cancel", "ignore"}))
 }
 
-func steps(d *strictyaml.Reader, path string, n ast.Node) (all []playbook.Step, at []spots) {
+func steps(d *strictyaml.Reader, path string, n ast.Node) (all []playbook.Step) {
 	for i, item := range d.SomeItems(path, n, "write a step") {
-		s, places := step(d, strictyaml.Element(path, i), item)
-		all, at = append(all, s), append(at, places)
+		all = append(all, step(d, strictyaml.Element(path, i), item))
 	}
-	return all, at
+	return all
 }
 
 // actions are the keys of a step of which it has one.
@@ -101,12 +121,10 @@ func actions() []string {
 	return []string{"probe", "webhook", "mqtt", "deliver", "wait", "condition", "command", "note"}
 }
 
-func step(d *strictyaml.Reader, path string, n ast.Node) (playbook.Step, spots) {
-	var s playbook.Step
+func step(d *strictyaml.Reader, path string, n ast.Node) (s playbook.Step) {
 	some := span{min: time.Millisecond, max: 5 * time.Minute}
-	before := d.Mistakes()
 	seen := d.Mapping(path, n, []strictyaml.Field{
-		{Key: "name", Set: strictyaml.Value(d, &s.Name, parseName)},
+		{Key: "name", Need: "a step needs one, by which it is known again after a restart", Set: strictyaml.Value(d, &s.Name, parseName)},
 		{Key: "after", Set: func(path string, n ast.Node) {
 			s.After = []string{}
 			texts(d, &s.After, "step")(path, n)
@@ -129,27 +147,15 @@ func step(d *strictyaml.Reader, path string, n ast.Node) (playbook.Step, spots) 
 		{Key: "command", Set: command(d, &s)},
 		{Key: "note", Set: strictyaml.Value(d, &s.Do, parseNote)},
 	})
-	at := spotsOf(d, path, n, seen)
-	if len(seen) == 0 && d.Mistakes() > before {
-		return s, at // not even a mapping
-	}
-	if seen["name"] == nil {
-		d.Fail(path, n, "name is missing; a step needs one, by which it is known again after a restart")
-	}
-	var found []string
-	for _, key := range actions() {
-		if seen[key] != nil {
-			found = append(found, key)
-		}
-	}
-	switch len(found) {
-	case 0:
+	found := slices.DeleteFunc(actions(), func(key string) bool { return seen[key] == nil })
+	switch {
+	case seen == nil:
+	case len(found) == 0:
 		d.Fail(path, n, "the step does nothing; it needs one of %s", strings.Join(actions(), ", "))
-	case 1:
-	default:
+	case len(found) > 1:
 		d.Fail(strictyaml.Join(path, found[1]), seen[found[1]], "a step does one thing, and there is %s already; write another step", found[0])
 	}
-	return s, at
+	return s
 }
 
 func parseWait(text string) (playbook.Action, error) {
@@ -172,10 +178,10 @@ func parseText(text string) (string, error) {
 func probe(d *strictyaml.Reader, s *playbook.Step) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		var p playbook.Probe
-		strictyaml.Section(d, []strictyaml.Field{
+		d.Mapping(path, n, []strictyaml.Field{
 			{Key: "times", Set: strictyaml.Plain(d, &p.Times, count{min: 1, max: 100}.parse)},
 			{Key: "wait", Set: strictyaml.Value(d, &p.Wait, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
-		})(path, n)
+		})
 		s.Do = p
 	}
 }
@@ -183,17 +189,15 @@ func probe(d *strictyaml.Reader, s *playbook.Step) strictyaml.Setter {
 func deliver(d *strictyaml.Reader, s *playbook.Step, as string) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		to := playbook.Deliver{As: as}
-		strictyaml.Section(d, []strictyaml.Field{
+		d.Mapping(path, n, []strictyaml.Field{
 			{Key: "endpoint", Set: strictyaml.Value(d, &to.Endpoint, parseName)},
-			{Key: "url", Set: strictyaml.Value(d, &to.URL, parseURL)},
+			{Key: "url", Set: strictyaml.Value(d, &to.URL, text("URL", 2048))},
 			{Key: "queue", Set: strictyaml.Value(d, &to.Queue, parseName)},
 			{Key: "body", Set: strictyaml.JSON(d, &to.Body)},
-		})(path, n)
+		})
 		s.Do = to
 	}
 }
-
-func parseURL(text string) (string, error) { return label("URL", text, 2048) }
 
 func condition(d *strictyaml.Reader, s *playbook.Step) strictyaml.Setter {
 	return func(path string, n ast.Node) {
@@ -206,23 +210,22 @@ func condition(d *strictyaml.Reader, s *playbook.Step) strictyaml.Setter {
 func command(d *strictyaml.Reader, s *playbook.Step) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		var c playbook.Command
-		strictyaml.Section(d, []strictyaml.Field{
+		d.Mapping(path, n, []strictyaml.Field{
 			{Key: "argv", Set: texts(d, &c.Argv, "argument")},
 			{Key: "shell", Set: strictyaml.Value(d, &c.Shell, parseText)},
 			{Key: "dir", Set: strictyaml.Value(d, &c.Dir, parseFile)},
-		})(path, n)
+		})
 		s.Do = c
 	}
 }
 
 // texts stores a text, or a list of them.
 func texts(d *strictyaml.Reader, all *[]string, what string) strictyaml.Setter {
-	parse := func(text string) (string, error) { return label(what, text, 4096) }
 	return func(path string, n ast.Node) {
 		one := func(path string, n ast.Node) {
-			var text string
-			if strictyaml.Value(d, &text, parse)(path, n); text != "" {
-				*all = append(*all, text)
+			var value string
+			if strictyaml.Value(d, &value, text(what, 4096))(path, n); value != "" {
+				*all = append(*all, value)
 			}
 		}
 		if _, list := d.Resolve(path, n).(*ast.SequenceNode); !list {

@@ -1,17 +1,20 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // Setting is one value from the command line or the environment.
@@ -19,7 +22,7 @@ type Setting struct {
 	// Key is as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
 	// log.level, log.format, broker.listen. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
 	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
-	// mqtt.ca, mqtt.cert, mqtt.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
+	// mqtt.tls.ca, mqtt.tls.cert, mqtt.tls.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
 	// and mqtt.home_assistant are booleans.
 	Key    string
 	Value  string // as it was written; booleans are true, 1, false and 0
@@ -53,10 +56,9 @@ func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 			r.load(file, text)
 		}
 	}
+	r.given = make(map[string]spot, len(settings))
 	for _, s := range settings {
-		if err := r.apply(s); err != nil {
-			r.errs = append(r.errs, fmt.Errorf("%s: %w", s.Origin, err))
-		}
+		r.apply(s)
 	}
 	return r.finish()
 }
@@ -65,25 +67,12 @@ func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 type resolver struct {
 	cfg        Config
 	errs       []error
-	httpAt     place
-	tlsAt      place // of one half of a certificate
-	broken     bool  // the file could not be read, so that all its settings are missing
-	unsure     bool  // token, devices_file or open was given, but not understood
-	overridden bool  // cfg.Listen holds settings, no longer the file's list
-
-	monitor     bool  // for holter monitor
-	brokerAt    place // nil: not given
-	anonymousAt place
-	reportAt    place
-	devicesAt   place // of cfg.DevicesFile
-	typed       typedBridges
-	timeouts    []timeoutAt // of the policies
-}
-
-// timeoutAt is a timeout of a policy, and where it was written.
-type timeoutAt struct {
-	timeout time.Duration
-	at      place
+	given      map[string]spot // the settings by key, and the latest of each section
+	typed      typedBridges
+	monitor    bool // for holter monitor
+	broken     bool // the file could not be read, so that all its settings are missing
+	unsure     bool // token, devices_file or open was given, but not understood
+	overridden bool // cfg.Listen holds settings, no longer the file's list
 }
 
 // finish fills the defaults and returns what was collected.
@@ -99,21 +88,51 @@ func (r *resolver) finish() (Config, error) {
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}
+	if len(r.cfg.Playbooks) == 0 {
+		r.cfg.file = nil // nobody asks it any more
+	}
 	return r.cfg, nil
 }
 
-// noteTimeout records the timeout of a policy and its place.
-func (r *resolver) noteTimeout(timeout time.Duration, at place) {
-	r.timeouts = append(r.timeouts, timeoutAt{timeout, at})
+// at returns where the first of some keys that was given stands.
+func (r *resolver) at(keys ...string) (place spot) {
+	for _, key := range keys {
+		if at, ok := r.given[key]; ok {
+			return at
+		}
+		place = strictyaml.Outside(key + " (default)")
+		if r.cfg.file == nil {
+			continue
+		}
+		if at, found := r.cfg.file.At(key); found {
+			return at
+		}
+	}
+	return place
+}
+
+// fail adds a mistake in a setting, unless it may be due to a file that could not be read.
+func (r *resolver) fail(message string, keys ...string) {
+	if !r.broken {
+		r.errs = append(r.errs, r.at(keys...).Mistake(message))
+	}
 }
 
 // checkTimeouts rejects policies with a timeout below min_timeout.
 func (r *resolver) checkTimeouts() {
-	for _, t := range r.timeouts {
-		if t.timeout < r.cfg.Fleet.MinTimeout {
-			r.errs = append(r.errs, t.at(fmt.Sprintf("%s is less than min_timeout (%s), which holds for all; set that lower if this is meant",
-				duration.String(t.timeout), duration.String(r.cfg.Fleet.MinTimeout))))
+	f := &r.cfg.Fleet
+	check := func(p liveness.Policy, path string) {
+		if p.Timeout != 0 && p.Timeout < f.MinTimeout {
+			r.fail(fmt.Sprintf("%s is less than min_timeout (%s), which holds for all; set that lower if this is meant",
+				duration.String(p.Timeout), duration.String(f.MinTimeout)), path+".timeout")
 		}
+	}
+	check(f.Policy, "policy")
+	for i, g := range f.Groups {
+		check(g.Policy, strictyaml.Element("groups", i)+".policy")
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.Devices)) {
+		check(f.Devices[id], devicePath("devices", id))
 	}
 }
 
@@ -125,112 +144,42 @@ func (r *resolver) load(name, text string) {
 		r.errs = append(r.errs, err)
 		return
 	}
+	r.cfg.file = d
 	seen := d.Mapping("", root, r.root(d))
 	r.unsure = seen["token"] != nil && !r.cfg.Token.IsSet() || seen["devices_file"] != nil && r.cfg.DevicesFile == ""
 	r.errs = append(r.errs, d.Errs()...)
 }
 
-func (r *resolver) httpAddress(d *strictyaml.Reader) strictyaml.Setter {
-	set := strictyaml.Value(d, &r.cfg.HTTP, parseAddress)
-	return func(path string, n ast.Node) {
-		set(path, n)
-		r.httpAt = d.Place(path, n).Mistake
-	}
-}
-
-// tls stores the section of that name.
-func (r *resolver) tls(d *strictyaml.Reader) strictyaml.Setter {
-	set := strictyaml.Section(d, []strictyaml.Field{
-		{Key: "cert", Set: strictyaml.Value(d, &r.cfg.TLS.Cert, parseFile)},
-		{Key: "key", Set: strictyaml.Value(d, &r.cfg.TLS.Key, parseFile)},
-	})
-	return func(path string, n ast.Node) {
-		set(path, n)
-		r.tlsAt = d.Place(path, n).Mistake
-	}
-}
-
 // apply stores a setting.
-func (r *resolver) apply(s Setting) error {
-	c := &r.cfg
-	switch s.Key {
-	case "listen":
-		return r.addListener(s)
-	case "http":
-		r.httpAt = s.at
-		return assign(&c.HTTP, s.Value, parseAddress)
-	case "tls.cert":
-		r.tlsAt = s.at
-		return assign(&c.TLS.Cert, s.Value, parseFile)
-	case "tls.key":
-		r.tlsAt = s.at
-		return assign(&c.TLS.Key, s.Value, parseFile)
-	case "data":
-		return assign(&c.Data, s.Value, parseData)
-	case "database":
-		return assign(&c.Database, s.Value, parseDatabase)
-	case "accept_loss":
-		return assign(&c.AcceptLoss, s.Value, parseSwitch)
-	case "open":
-		err := assign(&c.Open, s.Value, parseSwitch)
-		r.unsure = r.unsure || err != nil
-		return err
-	case "token":
-		err := assign(&c.Token, s.Value, parseToken)
-		r.unsure = r.unsure || err != nil
-		return err
-	case "devices_file":
-		r.devicesAt = s.at
-		err := assign(&c.DevicesFile, s.Value, parseFile)
-		r.unsure = r.unsure || err != nil
-		return err
-	case "reuse_port":
-		return assign(&c.Gateway.ReusePort, s.Value, parseSwitch)
-	case "broker.listen":
-		r.brokerAt = s.at
-		return assign(&c.Broker.Listen, s.Value, parseAddressOrOff)
-	case "log.level":
-		return assign(&c.Log.Level, s.Value, parseLevel)
-	case "log.format":
-		return assign(&c.Log.Format, s.Value, parseFormat)
+func (r *resolver) apply(s Setting) {
+	d, n := strictyaml.Given(s.Origin, s.Value)
+	section, _, _ := strings.Cut(s.Key, ".")
+	r.given[s.Key], r.given[section] = d.Place(s.Key, n), d.Place(s.Key, n)
+	if set := r.setter(d, s.Key); set != nil {
+		set(s.Key, n)
+	} else {
+		d.Fail(s.Key, n, "there is no setting %q", s.Key)
 	}
-	if strings.HasPrefix(s.Key, "mqtt.") {
-		return r.typed.apply(s)
-	}
-	return fmt.Errorf("there is no setting %q", s.Key)
+	r.unsure = r.unsure || d.Mistakes() > 0 && slices.Contains([]string{"token", "devices_file", "open"}, s.Key)
+	r.errs = append(r.errs, d.Errs()...)
 }
 
-// devicesFile stores the name of the file of devices.
-func (r *resolver) devicesFile(d *strictyaml.Reader) strictyaml.Setter {
-	set := strictyaml.Value(d, &r.cfg.DevicesFile, parseFile)
-	return func(path string, n ast.Node) {
-		set(path, n)
-		r.devicesAt = d.Place(path, n).Mistake
+// setter returns what stores a setting; nil if there is no such key.
+func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
+	if key, ok := strings.CutPrefix(key, "mqtt."); ok {
+		return r.typed.setter(d, key)
 	}
-}
-
-func (r *resolver) addListener(s Setting) error {
+	if key != "listen" {
+		return strictyaml.Find(r.root(d), key)
+	}
 	if !r.overridden {
-		r.overridden = true
-		r.cfg.Listen = nil
+		r.overridden, r.cfg.Listen = true, nil
 	}
-	l, err := parseListener(s.Value)
-	if err != nil {
-		return err
+	return func(path string, n ast.Node) {
+		if l := listener(d, path, n); l.Address != "" {
+			r.cfg.Listen = append(r.cfg.Listen, l)
+		}
 	}
-	l.at = strictyaml.Outside(s.Origin)
-	r.cfg.Listen = append(r.cfg.Listen, l)
-	return nil
-}
-
-func (s Setting) at(message string) error { return fmt.Errorf("%s: %s", s.Origin, message) }
-
-func assign[T any](dst *T, text string, parse func(string) (T, error)) error {
-	v, err := parse(text)
-	if err == nil {
-		*dst = v
-	}
-	return err
 }
 
 func (r *resolver) fillDefaults() {
@@ -240,21 +189,13 @@ func (r *resolver) fillDefaults() {
 	} else if len(c.Listen) == 0 {
 		c.Listen = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
 	}
-	if c.Fleet.MinTimeout == 0 {
-		c.Fleet.MinTimeout = DefaultMinTimeout
-	}
-	if c.HTTP == "" {
-		c.HTTP, r.httpAt = DefaultHTTP, Setting{Origin: "http (default)"}.at
-	}
+	c.Fleet.MinTimeout = cmp.Or(c.Fleet.MinTimeout, DefaultMinTimeout)
+	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
 	if c.Broker.Listen == "" && !r.monitor {
-		c.Broker.Listen, r.brokerAt = DefaultBroker, Setting{Origin: "broker.listen (default)"}.at
+		c.Broker.Listen = DefaultBroker
 	}
-	if c.Data == "" {
-		c.Data = DefaultData
-	}
-	if c.Log.Format == "" {
-		c.Log.Format = LogAuto
-	}
+	c.Data = cmp.Or(c.Data, DefaultData)
+	c.Log.Format = cmp.Or(c.Log.Format, LogAuto)
 }
 
 // checkAddresses rejects an address that is used twice, a device port that
@@ -266,29 +207,29 @@ func (r *resolver) checkAddresses() {
 		return
 	}
 	used := map[string]bool{}
-	once := func(address string, at place) {
+	once := func(address string, at spot) {
 		_, port, _ := net.SplitHostPort(address)
 		if used[address] && port != "0" {
-			r.errs = append(r.errs, at(strings.TrimPrefix(address, udpPrefix)+" is used twice"))
+			r.errs = append(r.errs, at.Mistake(strings.TrimPrefix(address, udpPrefix)+" is used twice"))
 		}
 		used[address] = true
 	}
 	for i := range r.cfg.Listen {
 		r.checkListener(&r.cfg.Listen[i], once)
 	}
-	once(r.cfg.HTTP, r.httpAt)
+	once(r.cfg.HTTP, r.at("http"))
 	if b := r.cfg.Broker.Listen; b != "" && b != brokerOff {
-		once(b, r.brokerAt)
+		once(b, r.at("broker.listen"))
 	}
 	if (r.cfg.TLS.Cert == "") != (r.cfg.TLS.Key == "") {
-		r.errs = append(r.errs, r.tlsAt("a certificate needs its key: give both --tls-cert and --tls-key, or neither"))
+		r.fail("a certificate needs its key: give both --tls-cert and --tls-key, or neither", "tls")
 	}
 }
 
 // checkDevices rejects a shared token beside a file of devices.
 func (r *resolver) checkDevices() {
-	if r.cfg.DevicesFile != "" && r.cfg.Token.IsSet() && !r.broken && !r.monitor {
-		r.errs = append(r.errs, r.devicesAt("there is a token for all devices, too; remove one of both: in the file of devices each has its own"))
+	if r.cfg.DevicesFile != "" && r.cfg.Token.IsSet() && !r.monitor {
+		r.fail("there is a token for all devices, too; remove one of both: in the file of devices each has its own", "devices_file")
 	}
 }
 
@@ -297,12 +238,12 @@ const udpPrefix = "udp/"
 
 // checkListener checks a device port against the other ports and settings, and fills in its
 // certificate.
-func (r *resolver) checkListener(l *Listener, once func(address string, at place)) {
+func (r *resolver) checkListener(l *Listener, once func(address string, at spot)) {
 	c := &r.cfg
 	if l.Packets {
-		once(udpPrefix+l.Address, l.Mistake)
+		once(udpPrefix+l.Address, l.at)
 	} else {
-		once(l.Address, l.Mistake)
+		once(l.Address, l.at)
 	}
 	if l.TLS != nil && l.TLS.Cert == "" {
 		l.TLS.Cert, l.TLS.Key = c.TLS.Cert, c.TLS.Key

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
@@ -25,53 +26,53 @@ const aYear = 365 * 24 * time.Hour
 func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 	c := &r.cfg
 	return []strictyaml.Field{
-		{Key: "listen", Set: r.listenList(d)},
-		{Key: "http", Set: r.httpAddress(d)},
+		{Key: "listen", Set: listenList(d, &c.Listen)},
+		{Key: "http", Set: strictyaml.Value(d, &c.HTTP, parseAddress)},
 		{Key: "http_rate", Set: strictyaml.Plain(d, &c.HTTPRate, count{min: 1, max: 1_000_000, off: true}.parse)},
-		{Key: "tls", Set: r.tls(d)},
+		{Key: "tls", Fields: certificate(d, &c.TLS)},
 		{Key: "data", Set: strictyaml.Value(d, &c.Data, parseData)},
 		{Key: "database", Set: strictyaml.Value(d, &c.Database, parseDatabase)},
 		{Key: "checkpoint", Set: strictyaml.Value(d, &c.Store.Checkpoint, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
-		{Key: "accept_loss", Set: strictyaml.Plain(d, &c.AcceptLoss, strictyaml.Bool)},
-		{Key: "open", Set: strictyaml.Plain(d, &c.Open, strictyaml.Bool)},
+		{Key: "accept_loss", Set: strictyaml.Flag(d, &c.AcceptLoss)},
+		{Key: "open", Set: strictyaml.Flag(d, &c.Open)},
 		{Key: "token", Set: strictyaml.Value(d, &c.Token, parseToken)},
-		{Key: "devices_file", Set: r.devicesFile(d)},
-		{Key: "reuse_port", Set: strictyaml.Plain(d, &c.Gateway.ReusePort, strictyaml.Bool)},
-		{Key: "log", Set: strictyaml.Section(d, []strictyaml.Field{
+		{Key: "devices_file", Set: strictyaml.Value(d, &c.DevicesFile, parseFile)},
+		{Key: "reuse_port", Set: strictyaml.Flag(d, &c.Gateway.ReusePort)},
+		{Key: "log", Fields: []strictyaml.Field{
 			{Key: "level", Set: strictyaml.Value(d, &c.Log.Level, parseLevel)},
 			{Key: "format", Set: strictyaml.Value(d, &c.Log.Format, parseFormat)},
-		})},
-		{Key: "policy", Set: policy(d, &c.Fleet.Policy, defaultTimeout, r.noteTimeout)},
+		}},
+		{Key: "policy", Set: policy(d, &c.Fleet.Policy, defaultTimeout)},
 		{Key: "min_timeout", Set: strictyaml.Value(d, &c.Fleet.MinTimeout, span{min: time.Millisecond, max: defaultTimeout}.parse)},
-		{Key: "groups", Set: groups(d, &c.Fleet.Groups, r.noteTimeout)},
-		{Key: "devices", Set: devices(d, &c.Fleet.Devices, r.noteTimeout)},
-		{Key: "flapping", Set: strictyaml.Section(d, []strictyaml.Field{
+		{Key: "groups", Set: groups(d, &c.Fleet.Groups)},
+		{Key: "devices", Set: devices(d, &c.Fleet.Devices)},
+		{Key: "flapping", Fields: []strictyaml.Field{
 			{Key: "threshold", Set: strictyaml.Plain(d, &c.Fleet.Flapping.Threshold, count{min: 2, max: 64}.parse)},
 			{Key: "window", Set: strictyaml.Value(d, &c.Fleet.Flapping.Window, span{min: time.Second, max: aYear}.parse)},
-		})},
-		{Key: "source", Set: strictyaml.Section(d, []strictyaml.Field{
+		}},
+		{Key: "source", Fields: []strictyaml.Field{
 			{Key: "max_gap", Set: strictyaml.Value(d, &c.Source.MaxGap, span{min: time.Millisecond, max: time.Hour}.parse)},
 			{Key: "reconnect_grace", Set: strictyaml.Value(d, &c.Source.ReconnectGrace, span{min: time.Millisecond, max: aYear}.parse)},
 			{Key: "reconnect_grace_max", Set: strictyaml.Value(d, &c.Source.ReconnectGraceMax, span{min: time.Millisecond, max: aYear}.parse)},
 			{Key: "retire_after", Set: strictyaml.Value(d, &c.Fleet.RetireAfter, span{min: time.Second, max: aYear}.parse)},
-		})},
-		{Key: "gateway", Set: gatewaySection(d, c)},
-		{Key: "broker", Set: r.brokerSection(d)},
-		{Key: "bridges", Set: r.bridgeList(d)},
-		{Key: "report", Set: r.reportSection(d)},
-		{Key: "events", Set: strictyaml.Section(d, []strictyaml.Field{
+		}},
+		{Key: "gateway", Fields: gatewayFields(d, c)},
+		{Key: "broker", Fields: brokerFields(d, &c.Broker)},
+		{Key: "bridges", Set: bridgeList(d, &c.Bridges)},
+		{Key: "report", Set: reportSection(d, &c.Report)},
+		{Key: "events", Fields: []strictyaml.Field{
 			{Key: "keep", Set: strictyaml.Plain(d, &c.Store.Keep, count{min: 1, max: 1_000_000_000}.parse)},
 			{Key: "max_age", Set: strictyaml.Value(d, &c.Store.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
 			{Key: "cache", Set: strictyaml.Plain(d, &c.Store.Cache, count{min: 1000, max: 100_000_000}.parse)},
-		})},
-		{Key: "playbooks", Set: r.playbookList(d)},
+		}},
+		{Key: "playbooks", Set: playbookList(d, &c.Playbooks)},
 	}
 }
 
-func gatewaySection(d *strictyaml.Reader, c *Config) strictyaml.Setter {
+func gatewayFields(d *strictyaml.Reader, c *Config) []strictyaml.Field {
 	g := &c.Gateway
 	const million, mebibyte = 1_000_000, 1 << 20
-	return strictyaml.Section(d, []strictyaml.Field{
+	return []strictyaml.Field{
 		{Key: "max_connections", Set: strictyaml.Plain(d, &g.MaxConnections, count{min: 1, max: 100 * million}.parse)},
 		{Key: "max_connections_per_address", Set: strictyaml.Plain(d, &g.MaxPerAddress, count{min: 1, max: 100 * million, off: true}.parse)},
 		{Key: "accept_rate", Set: strictyaml.Plain(d, &g.AcceptRate, count{min: 1, max: 10 * million}.parse)},
@@ -84,13 +85,20 @@ func gatewaySection(d *strictyaml.Reader, c *Config) strictyaml.Setter {
 		{Key: "close_rate", Set: strictyaml.Plain(d, &g.CloseRate, count{min: 1, max: 10 * million}.parse)},
 		{Key: "keepalive", Set: strictyaml.Value(d, &g.KeepAlive, span{min: time.Second, max: 9 * time.Hour, off: true}.parse)},
 		{Key: "user_timeout", Set: strictyaml.Value(d, &g.UserTimeout, span{min: time.Millisecond, max: 24 * time.Hour}.parse)},
-	})
+	}
 }
 
-// policy stores the fields of a policy and checks them against each other.
-// timeout is the default if the mapping has none; 0 if it is unknown. note is
-// called with the timeout of the mapping.
-func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration, note func(time.Duration, place)) strictyaml.Setter {
+// certificate lists the files of a certificate.
+func certificate(d *strictyaml.Reader, files *cert.Files) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Key: "cert", Set: strictyaml.Value(d, &files.Cert, parseFile)},
+		{Key: "key", Set: strictyaml.Value(d, &files.Key, parseFile)},
+	}
+}
+
+// policy stores the fields of a policy and checks them against each other. timeout is the default if
+// the mapping has none; 0 if it is unknown.
+func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration) strictyaml.Setter {
 	some := span{min: time.Millisecond, max: aYear}
 	late := some
 	late.off = true
@@ -105,18 +113,11 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration, not
 	}
 	return func(path string, n ast.Node) {
 		seen := d.Mapping(path, n, fields)
-		if p.Timeout != 0 {
-			note(p.Timeout, d.Place(strictyaml.Join(path, "timeout"), seen["timeout"]).Mistake)
+		checked, limit := *p, duration.String(p.Timeout)
+		if seen["timeout"] == nil {
+			checked.Timeout, limit = timeout, duration.String(timeout)+", the default"
 		}
-		limit := duration.String(p.Timeout)
-		if p.Timeout == 0 && seen["timeout"] == nil {
-			p := *p
-			p.Timeout = timeout
-			limit = duration.String(timeout) + ", the default"
-			checkPolicy(d, path, seen, p, limit)
-			return
-		}
-		checkPolicy(d, path, seen, *p, limit)
+		checkPolicy(d, path, seen, checked, limit)
 	}
 }
 
@@ -140,7 +141,7 @@ func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p 
 	}
 }
 
-func devices(d *strictyaml.Reader, all *map[string]liveness.Policy, note func(time.Duration, place)) strictyaml.Setter {
+func devices(d *strictyaml.Reader, all *map[string]liveness.Policy) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		pairs := d.Pairs(path, n)
 		if len(pairs) == 0 {
@@ -154,8 +155,10 @@ func devices(d *strictyaml.Reader, all *map[string]liveness.Policy, note func(ti
 				continue
 			}
 			var p liveness.Policy
-			policy(d, &p, 0, note)(fmt.Sprintf("%s[%q]", path, id), pair.Value)
+			policy(d, &p, 0)(devicePath(path, id), pair.Value)
 			(*all)[id] = p
 		}
 	}
 }
+
+func devicePath(path, id string) string { return fmt.Sprintf("%s[%q]", path, id) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -69,37 +70,23 @@ func parseShare(text string) (float64, error) {
 	return f, nil
 }
 
-// parseSwitch is strictyaml.Bool for the environment, where 1 and 0 are customary.
-func parseSwitch(text string) (bool, error) {
-	switch text {
-	case "1":
-		return true, nil
-	case "0":
-		return false, nil
+// oneOf returns the text if it is one of some words; what names them in the message about any other.
+func oneOf[T ~string](text, what string, words ...T) (T, error) {
+	if slices.Contains(words, T(text)) {
+		return T(text), nil
 	}
-	return strictyaml.Bool(text)
+	return "", fmt.Errorf("%s is not %s", strictyaml.Quote(text), what)
 }
 
-func parseLevel(text string) (slog.Level, error) {
-	switch text {
-	case "debug":
-		return slog.LevelDebug, nil
-	case "info":
-		return slog.LevelInfo, nil
-	case "warn":
-		return slog.LevelWarn, nil
-	case "error":
-		return slog.LevelError, nil
+func parseLevel(text string) (level slog.Level, err error) {
+	if _, err = oneOf(text, "a log level; allowed are: debug, info, warn, error", "debug", "info", "warn", "error"); err == nil {
+		err = level.UnmarshalText([]byte(text))
 	}
-	return 0, fmt.Errorf("%s is not a log level; allowed are: debug, info, warn, error", strictyaml.Quote(text))
+	return level, err
 }
 
 func parseFormat(text string) (LogFormat, error) {
-	switch f := LogFormat(text); f {
-	case LogAuto, LogText, LogJSON:
-		return f, nil
-	}
-	return "", fmt.Errorf("%s is not a log format; allowed are: auto, text, json", strictyaml.Quote(text))
+	return oneOf(text, "a log format; allowed are: auto, text, json", LogAuto, LogText, LogJSON)
 }
 
 func parseData(text string) (string, error) {
@@ -160,6 +147,11 @@ func parsePattern(text string) (string, error) {
 			"* stands for any run of characters (/ included), ? for one, and all else for itself", strictyaml.Quote(text), text[i])
 	}
 	return label("pattern", text, 256)
+}
+
+// text returns a parser of texts with a label's form.
+func text(what string, most int) func(string) (string, error) {
+	return func(text string) (string, error) { return label(what, text, most) }
 }
 
 // label checks a text that is shown and stored: most is in bytes.

@@ -72,40 +72,36 @@ func (d *doctor) checkStats(ctx context.Context, api *apiclient.Client) {
 }
 
 func (d *doctor) checkOutbox(st *httpapi.Stats) {
-	const check = "outbox"
 	help := "The database is too slow, or does not take them: see \"ready\" and \"database\"."
-	switch {
-	case st.Lost > 0:
-		d.fail(check, fmt.Sprintf("%s events were lost", terminal.Grouped(st.Lost)), help)
-	case st.Stalled > 0:
-		d.fail(check, apiclient.OutboxText(st), help)
-	case st.Queued > manyQueued:
-		d.warn(check, fmt.Sprintf("%s events wait to be kept; until then nobody is told of them", terminal.Grouped(st.Queued)), help)
-	default:
-		d.ok(check, apiclient.OutboxText(st))
-	}
+	d.judge("outbox", apiclient.OutboxText(st),
+		problem{st.Lost > 0, LevelFail, terminal.Grouped(st.Lost) + " events were lost", help},
+		problem{st.Stalled > 0, LevelFail, apiclient.OutboxText(st), help},
+		problem{st.Queued > manyQueued, LevelWarn, terminal.Grouped(st.Queued) + " events wait to be kept; until then nobody is told of them", help})
 }
 
 func (d *doctor) checkSources(sources []httpapi.Source) {
 	for i := range sources {
 		s := &sources[i]
-		check := "source " + s.Name
-		switch {
-		case s.Held:
-			d.fail(check, "its clock stands still: events cannot be kept, so nobody is judged", "See \"outbox\" and \"database\".")
-		case s.Retired:
-			d.ok(check, "retired: it is configured no more, and its devices are judged by the clocks of the other sources")
-		case s.Absent:
-			d.warn(check, "it was there before a restart and is no more: its devices are not judged until they are heard elsewhere, or it is retired",
-				fmt.Sprintf("Configure it again, or say that it will not come back: holter sources retire %s", s.Name))
-		case s.DeafSince != nil:
-			d.warn(check, fmt.Sprintf("it has heard nothing since %s: nobody behind it is judged", terminal.Stamp(*s.DeafSince)), "Look for the reason in the server's log.")
-		case s.Behind > longBehind:
-			d.warn(check, fmt.Sprintf("its clock is %s behind: input waits to be read", terminal.Rounded(s.Behind)),
-				"The machine is overloaded; verdicts come later by as much, and are right.")
-		default:
-			d.ok(check, fmt.Sprintf("listened for %s, deaf for %s in all", terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal))))
+		well := fmt.Sprintf("listened for %s, deaf for %s in all", terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal)))
+		since := ""
+		if s.DeafSince != nil {
+			since = terminal.Stamp(*s.DeafSince)
 		}
+		d.judge("source "+s.Name, well,
+			problem{s.Held, LevelFail, "its clock stands still: events cannot be kept, so nobody is judged", "See \"outbox\" and \"database\"."},
+			problem{s.Retired, LevelOK, "retired: it is configured no more, and its devices are judged by the clocks of the other sources", ""},
+			problem{
+				s.Absent, LevelWarn, "it was there before a restart and is no more: its devices are not judged until they are heard elsewhere, or it is retired",
+				"Configure it again, or say that it will not come back: holter sources retire " + s.Name,
+			},
+			problem{
+				since != "", LevelWarn, "it has heard nothing since " + since + ": nobody behind it is judged",
+				"Look for the reason in the server's log.",
+			},
+			problem{
+				s.Behind > longBehind, LevelWarn, fmt.Sprintf("its clock is %s behind: input waits to be read", terminal.Rounded(s.Behind)),
+				"The machine is overloaded; verdicts come later by as much, and are right.",
+			})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/guard"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -24,13 +23,11 @@ const (
 
 // checkDevices checks the device ports, their certificates, and the file of devices.
 func (d *doctor) checkDevices(c config.Config) {
-	if protocols, err := server.DeviceProtocols(&c); err != nil {
-		d.fail("device ports", err.Error(), "Fix it: the server does not start.")
-	} else if len(protocols) > 0 {
-		var lines []string
-		for _, l := range c.Listen {
-			lines = append(lines, l.String())
-		}
+	var lines []string
+	for _, l := range c.Listen {
+		lines = append(lines, l.String())
+	}
+	if len(lines) > 0 {
 		d.ok("device ports", strings.Join(lines, "\n"))
 	}
 	d.checkDevicesFile(c.DevicesFile)
@@ -59,11 +56,11 @@ func (d *doctor) checkDevicesFile(name string) {
 		return
 	}
 	text := fmt.Sprintf("%s holds %s", name, terminal.Plural(devices.Devices(), "device", "devices"))
-	if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o004 != 0 {
-		d.warn(check, text+", and everybody on this machine may read it", "If there are secrets in it: chmod o-r "+name)
-		return
-	}
-	d.ok(check, text)
+	info, err := os.Stat(name)
+	d.judge(check, text, problem{
+		err == nil && info.Mode().Perm()&0o004 != 0, LevelWarn, text + ", and everybody on this machine may read it",
+		"If there are secrets in it: chmod o-r " + name,
+	})
 }
 
 func (d *doctor) checkCertificate(l config.Listener, now time.Time) {
@@ -74,28 +71,24 @@ func (d *doctor) checkCertificate(l config.Listener, now time.Time) {
 		return
 	}
 	leaf := loaded.Certificates[0].Leaf
-	text := fmt.Sprintf("%s: the certificate of %s is good until %s", l, leaf.Subject, leaf.NotAfter.UTC().Format(time.DateOnly))
-	switch left := leaf.NotAfter.Sub(now); {
-	case left <= 0:
-		d.fail(check, fmt.Sprintf("%s: the certificate of %s was good until %s", l, leaf.Subject, leaf.NotAfter.UTC().Format(time.DateOnly)),
-			"Renew it; the server reads the file again when it changes.")
-	case left < expiresSoon:
-		d.warn(check, text, "Renew it; the server reads the file again when it changes.")
-	default:
-		d.ok(check, text)
+	text := func(is string) string {
+		return fmt.Sprintf("%s: the certificate of %s %s good until %s", l, leaf.Subject, is, leaf.NotAfter.UTC().Format(time.DateOnly))
 	}
+	help := "Renew it; the server reads the file again when it changes."
+	left := leaf.NotAfter.Sub(now)
+	d.judge(check, text("is"),
+		problem{left <= 0, LevelFail, text("was"), help},
+		problem{left < expiresSoon, LevelWarn, text("is"), help})
 }
 
 func (d *doctor) checkDatagrams() {
-	const check = "datagrams"
 	most, ok := d.machine.number("proc/sys/net/core/rmem_max")
-	switch {
-	case !ok:
-	case most < datagramBuffer:
-		d.warn(check, fmt.Sprintf("%s of datagrams may wait to be read: when all devices send at once, some are lost, and the gateway counts as deaf for them", bytesText(most)),
-			fmt.Sprintf("Raise it: sysctl -w net.core.rmem_max=%d, and start the server again.", datagramBuffer))
-	default:
-		d.ok(check, bytesText(most)+" of datagrams may wait to be read")
+	text := bytesText(most) + " of datagrams may wait to be read"
+	if ok {
+		d.judge("datagrams", text, problem{
+			most < datagramBuffer, LevelWarn, text + ": when all devices send at once, some are lost, and the gateway counts as deaf for them",
+			fmt.Sprintf("Raise it: sysctl -w net.core.rmem_max=%d, and start the server again.", datagramBuffer),
+		})
 	}
 }
 

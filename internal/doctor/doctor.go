@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/holter-iot/holter/internal/apiclient"
@@ -78,16 +78,32 @@ func Examine(ctx context.Context, o Options) []Finding {
 	return d.findings
 }
 
-func (d *doctor) ok(check, text string) {
-	d.findings = append(d.findings, Finding{Check: check, Level: LevelOK, Text: text})
-}
+func (d *doctor) ok(check, text string) { d.judge(check, text) }
 
 func (d *doctor) warn(check, text, help string) {
-	d.findings = append(d.findings, Finding{Check: check, Level: LevelWarn, Text: text, Help: help})
+	d.judge(check, "", problem{true, LevelWarn, text, help})
 }
 
 func (d *doctor) fail(check, text, help string) {
-	d.findings = append(d.findings, Finding{Check: check, Level: LevelFail, Text: text, Help: help})
+	d.judge(check, "", problem{true, LevelFail, text, help})
+}
+
+// problem is something that may be wrong, and what to do about it.
+type problem struct {
+	is         bool
+	level      Level
+	text, help string
+}
+
+// judge reports the first of the problems that there is, or else that all is well.
+func (d *doctor) judge(check, well string, problems ...problem) {
+	f := Finding{Check: check, Level: LevelOK, Text: well}
+	for _, p := range slices.Backward(problems) {
+		if p.is {
+			f.Level, f.Text, f.Help = p.level, p.text, p.help
+		}
+	}
+	d.findings = append(d.findings, f)
 }
 
 // Print writes findings, as text or as JSON lines. It returns an error if some failed.
@@ -136,13 +152,4 @@ func (f Finding) write(out io.Writer, s terminal.Screen) error {
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
-}
-
-// readText returns the text of a small file of the kernel; "" if it cannot be read.
-func readText(name string) string {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
 }

@@ -8,14 +8,27 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// judgeLoad compares the limits of a machine with the needs of a load.
+// judgeLoad compares those limits of a machine that are known with the needs of a load.
 func judgeLoad(f loadFacts, l load) []Finding {
 	var all []Finding
-	for _, judge := range []func(loadFacts, load) (limit, Level){
-		judgeProcesses, judgeAllFiles, judgeSources, judgePorts, judgeBacklog, judgeSYNBacklog, judgeInputQueue,
-		judgeTCPMemory, judgeTimeWait, judgeTracking, judgeLoadMemory,
+	for _, check := range []struct {
+		known bool
+		judge func(loadFacts, load) (limit, Level)
+	}{
+		{f.files > 0, judgeProcesses},
+		{f.allFiles > 0, judgeAllFiles},
+		{len(f.noSuch) > 0, judgeSources},
+		{f.ports > 0, judgePorts},
+		{f.backlog > 0 && l.accepted, judgeBacklog},
+		{f.synBacklog > 0 && l.accepted, judgeSYNBacklog},
+		{f.inputQueue > 0, judgeInputQueue},
+		{f.tcpHigh > 0, judgeTCPMemory},
+		{f.reuseKnown, judgeTimeWait},
+		{f.tracking, judgeTracking},
+		{f.memory > 0, judgeLoadMemory},
 	} {
-		if limit, level := judge(f, l); level != "" {
+		if check.known {
+			limit, level := check.judge(f, l)
 			all = append(all, limit.finding(level))
 		}
 	}
@@ -24,9 +37,6 @@ func judgeLoad(f loadFacts, l load) []Finding {
 
 // judgeProcesses returns how many processes the limit on open files requires.
 func judgeProcesses(f loadFacts, l load) (limit, Level) {
-	if f.files == 0 {
-		return limit{}, ""
-	}
 	out := limit{
 		check: "processes", value: fmt.Sprintf("a process may open %s files", amount(f.files)),
 		otherwise: "the fleet is spread over so many processes that their own memory and their switching count",
@@ -58,9 +68,6 @@ func raiseFiles(f loadFacts, files uint64) string {
 }
 
 func judgeAllFiles(f loadFacts, l load) (limit, Level) {
-	if f.allFiles == 0 {
-		return limit{}, ""
-	}
 	left, need := f.allFiles-min(f.openNow, f.allFiles), l.sockets()+l.connections/25
 	out := limit{
 		check: "files of all", value: fmt.Sprintf("all processes together may open %s more files", amount(left)), needed: terminal.Grouped(need),
@@ -79,9 +86,6 @@ func (l load) sockets() uint64 {
 }
 
 func judgeSources(f loadFacts, _ load) (limit, Level) {
-	if len(f.noSuch) == 0 {
-		return limit{}, ""
-	}
 	var texts []string
 	for _, a := range f.noSuch {
 		if len(texts) == 3 {
@@ -104,9 +108,6 @@ const widest = 65536 - 1024
 // judgePorts compares source addresses × targets × ports with the connections. In the second half of
 // the range the kernel searches so long for a free port that connects become some 50 times slower.
 func judgePorts(f loadFacts, l load) (limit, Level) {
-	if f.ports == 0 {
-		return limit{}, ""
-	}
 	half := max(f.ports/2, 1)
 	if l.sources == 0 && l.loopback {
 		each := min(half, portsPerSource)
@@ -140,9 +141,6 @@ func judgePorts(f loadFacts, l load) (limit, Level) {
 }
 
 func judgeBacklog(f loadFacts, l load) (limit, Level) {
-	if f.backlog == 0 || !l.accepted {
-		return limit{}, ""
-	}
 	need := min(max(l.connections/10, 128), fastRamp)
 	return limit{
 		check: "backlog", value: terminal.Grouped(f.backlog) + " connections may wait to be accepted", needed: terminal.Grouped(need),
@@ -152,9 +150,6 @@ func judgeBacklog(f loadFacts, l load) (limit, Level) {
 }
 
 func judgeSYNBacklog(f loadFacts, l load) (limit, Level) {
-	if f.synBacklog == 0 || !l.accepted {
-		return limit{}, ""
-	}
 	need := min(max(l.connections/10, 128), leastBacklog)
 	out := limit{
 		check: "SYN backlog", value: terminal.Grouped(f.synBacklog) + " handshakes may be under way", needed: terminal.Grouped(need),
@@ -167,9 +162,6 @@ func judgeSYNBacklog(f loadFacts, l load) (limit, Level) {
 }
 
 func judgeInputQueue(f loadFacts, l load) (limit, Level) {
-	if f.inputQueue == 0 {
-		return limit{}, ""
-	}
 	need := min(max(l.connections/50, 1000), 10_000)
 	return limit{
 		check: "input queue", value: terminal.Grouped(f.inputQueue) + " packets may wait for each core", needed: terminal.Grouped(need),
@@ -182,9 +174,6 @@ func judgeInputQueue(f loadFacts, l load) (limit, Level) {
 // judgeTCPMemory checks the memory for data in flight. Idle connections take none of it; a short
 // message that waits to be read takes about half a page.
 func judgeTCPMemory(f loadFacts, l load) (limit, Level) {
-	if f.tcpHigh == 0 {
-		return limit{}, ""
-	}
 	need := f.tcpNow + divideUp(l.connections, 2)
 	return limit{
 		check: "TCP memory", value: fmt.Sprintf("%s pages for data under way, and TCP saves from %s on", terminal.Grouped(f.tcpHigh), terminal.Grouped(f.tcpLow)),
@@ -195,9 +184,6 @@ func judgeTCPMemory(f loadFacts, l load) (limit, Level) {
 }
 
 func judgeTimeWait(f loadFacts, l load) (limit, Level) {
-	if !f.reuseKnown {
-		return limit{}, ""
-	}
 	need, text := uint64(1), "ports in TIME_WAIT may be used again"
 	if l.loopback {
 		need = 2
@@ -217,9 +203,6 @@ func judgeTimeWait(f loadFacts, l load) (limit, Level) {
 }
 
 func judgeTracking(f loadFacts, l load) (limit, Level) {
-	if !f.tracking {
-		return limit{}, ""
-	}
 	out := limit{check: "tracking", value: fmt.Sprintf("the firewall may follow %s connections, and follows %s", terminal.Grouped(f.trackMost), terminal.Grouped(f.tracked))}
 	left := f.trackMost - min(f.tracked, f.trackMost)
 	if f.tracked == 0 { // this is a connection, so it follows none
@@ -233,9 +216,6 @@ func judgeTracking(f loadFacts, l load) (limit, Level) {
 }
 
 func judgeLoadMemory(f loadFacts, l load) (limit, Level) {
-	if f.memory == 0 {
-		return limit{}, ""
-	}
 	each, ends := uint64(kernelPerEnd+playedInUser), "the devices' ends"
 	if l.accepted {
 		each, ends = each+kernelPerEnd+acceptedInUser, "both ends, in kernel and programs"

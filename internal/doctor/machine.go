@@ -16,7 +16,10 @@ import (
 type machine struct{ root string }
 
 // file returns the text of a file of the kernel; "" if there is none.
-func (m machine) file(name string) string { return readText(path.Join(m.root, name)) }
+func (m machine) file(name string) string {
+	text, _ := os.ReadFile(path.Join(m.root, name)) // no more is known
+	return strings.TrimSpace(string(text))
+}
 
 // numbers returns the numbers of a file of the kernel; nil if there are none.
 func (m machine) numbers(name string) []uint64 {

@@ -122,16 +122,11 @@ func cause(err error) error {
 func (d *doctor) judgeSpace(check, dir string, space disk) {
 	text := fmt.Sprintf("%s can be written, %s free of %s", dir, bytesText(space.free), bytesText(space.total))
 	help := "Free some, or keep fewer events: events.keep and events.max_age in the configuration."
-	switch {
-	case space.free < noBytes:
-		d.fail(check, text, help)
-	case space.free < fewBytes:
-		d.warn(check, text, help)
-	case space.allFiles > 0 && space.freeFiles < fewFiles:
-		d.warn(check, fmt.Sprintf("%s can be written, but its file system takes only %s more files", dir, terminal.Grouped(space.freeFiles)), "Remove some.")
-	default:
-		d.ok(check, text)
-	}
+	few := fmt.Sprintf("%s can be written, but its file system takes only %s more files", dir, terminal.Grouped(space.freeFiles))
+	d.judge(check, text,
+		problem{space.free < noBytes, LevelFail, text, help},
+		problem{space.free < fewBytes, LevelWarn, text, help},
+		problem{space.allFiles > 0 && space.freeFiles < fewFiles, LevelWarn, few, "Remove some."})
 }
 
 // checkLock reports which process uses the data directory.

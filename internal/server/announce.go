@@ -77,9 +77,7 @@ func encryptedS(files cert.Files) string {
 
 // meaningsOf names the presets of a bridge, and counts its rules.
 func meaningsOf(b *config.Bridge) (all []string) {
-	for i := range b.Presets {
-		all = append(all, b.Presets[i].Name)
-	}
+	all = slices.Clone(b.Presets)
 	if len(b.Rules) > 0 {
 		all = append(all, terminal.Plural(len(b.Rules), "rule", "rules"))
 	}

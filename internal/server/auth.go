@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/sqldb"
@@ -14,16 +13,17 @@ import (
 
 // tokenAuth tells the API which tokens there are.
 type tokenAuth struct {
-	tokens *auth.Tokens
-	open   bool                 // no token is needed
-	local  bool                 // only this machine reaches the API, so no token is needed while none exists
-	some   atomic.Pointer[bool] // whether tokens exist; nil until it is known
+	*auth.Tokens
+
+	open  bool                 // no token is needed
+	local bool                 // only this machine reaches the API, so no token is needed while none exists
+	some  atomic.Pointer[bool] // whether tokens exist; nil until it is known
 }
 
 var errTokensUnknown = errors.New("the tokens have not been read yet")
 
 func newTokenAuth(db *sqldb.DB, c config.Config) *tokenAuth {
-	return &tokenAuth{tokens: auth.NewTokens(db), open: c.Open, local: config.Loopback(c.HTTP)}
+	return &tokenAuth{Tokens: auth.NewTokens(db), open: c.Open, local: config.Loopback(c.HTTP)}
 }
 
 // Required implements httpapi.Auth.
@@ -36,12 +36,6 @@ func (a *tokenAuth) Required() (bool, error) {
 		return false, errTokensUnknown
 	}
 	return *some, nil
-}
-
-// Lookup implements httpapi.Auth.
-func (a *tokenAuth) Lookup(ctx context.Context, secret string) (role httpapi.Role, name string, ok bool, err error) {
-	t, ok, err := a.tokens.Lookup(ctx, secret)
-	return httpapi.Role(t.Role), t.Name, ok, err
 }
 
 // run checks every two seconds whether tokens exist, until ctx is done. While the database does not
@@ -60,7 +54,7 @@ func (a *tokenAuth) run(ctx context.Context) error {
 }
 
 func (a *tokenAuth) look(ctx context.Context) {
-	if some, err := a.tokens.Any(ctx); err == nil {
+	if some, err := a.Any(ctx); err == nil {
 		a.some.Store(&some)
 	}
 }

@@ -81,12 +81,12 @@ func networks(text string) ([]netip.Prefix, error) {
 }
 
 // buildDelivery creates the engines of delivery and playbooks.
-func (s *server) buildDelivery(playbooks []playbook.Playbook) error {
+func (s *server) buildDelivery() error {
 	cfg, err := s.deliveryConfig()
 	if err != nil {
 		return BadConfig(err)
 	}
-	if s.books, err = playbook.New(playbook.Config{Database: s.database, Store: s.store, Fleet: s.registry, Playbooks: playbooks, Logger: s.log}); err != nil {
+	if s.books, err = playbook.New(playbook.Config{Database: s.database, Store: s.store, Fleet: s.registry, Playbooks: s.config.Playbooks, Logger: s.log}); err != nil {
 		return err
 	}
 	cfg.Kinds[playbook.EndpointKind] = s.books.Kind

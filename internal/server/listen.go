@@ -2,10 +2,8 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
@@ -19,62 +17,33 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 )
 
-// DeviceProtocols returns the protocols of each device port. Its error joins the mistakes, each with
-// its place in the configuration.
-func DeviceProtocols(c *config.Config) (all [][]codec.Protocol, err error) {
-	var errs []error
-	for i := range c.Listen {
-		protocols, err := protocolsOf(&c.Listen[i], c.MaxLine)
-		all, errs = append(all, protocols), append(errs, err)
-	}
-	return all, errors.Join(errs...)
-}
-
 // protocolsOf returns the protocols of a device port.
-func protocolsOf(l *config.Listener, maxLine int) (all []codec.Protocol, err error) {
-	for _, name := range l.Protocols {
-		switch name {
-		case config.ProtocolJT808:
-			all = append(all, jt808.Protocol{})
-		case config.ProtocolGT06:
-			all = append(all, gt06.Protocol{})
-		case config.ProtocolTeltonika:
-			all = append(all, teltonika.Protocol{})
-		case config.ProtocolFrame:
-			all = append(all, frame.Protocol{})
-		case config.ProtocolLine:
-			all = append(all, line.Protocol{MaxLine: maxLine})
-		case config.ProtocolDTU:
-			p, err := dtuOf(l.DTU)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, p)
-		default:
-			return nil, l.Mistake("this program does not know the protocol " + name)
+func protocolsOf(l *config.Listener, maxLine int) ([]codec.Protocol, error) {
+	known := map[string]codec.Protocol{
+		config.ProtocolJT808: jt808.Protocol{}, config.ProtocolGT06: gt06.Protocol{}, config.ProtocolTeltonika: teltonika.Protocol{},
+		config.ProtocolFrame: frame.Protocol{}, config.ProtocolLine: line.Protocol{MaxLine: maxLine},
+	}
+	if l.DTU != nil {
+		p, err := dtu.New(*l.DTU)
+		if err != nil {
+			return nil, err
 		}
+		known[config.ProtocolDTU] = p
+	}
+	all := make([]codec.Protocol, len(l.Protocols))
+	for i, name := range l.Protocols {
+		all[i] = known[name]
 	}
 	return all, nil
 }
 
-// dtuOf returns the protocol of DTUs. Its errors name the places of the settings.
-func dtuOf(d *config.DTU) (*dtu.Protocol, error) {
-	p, err := dtu.New(d.Options)
-	if err == nil {
-		return p, nil
-	}
-	var errs []error
-	for text := range strings.SplitSeq(err.Error(), "\n") {
-		field, rest, _ := strings.Cut(strings.TrimPrefix(text, "dtu: "), " ")
-		errs = append(errs, d.Mistake(strings.ToLower(strings.TrimSuffix(field, ":")), rest))
-	}
-	return nil, errors.Join(errs...)
-}
-
 // listeners returns the device ports.
-func (s *server) listeners(protocols [][]codec.Protocol) (all []gateway.Listener, err error) {
-	for i, l := range s.config.Listen {
-		out := gateway.Listener{Address: l.Address, Protocols: protocols[i], Packets: l.Packets, Proxies: l.Proxies}
+func (s *server) listeners() (all []gateway.Listener, err error) {
+	for _, l := range s.config.Listen {
+		out := gateway.Listener{Address: l.Address, Packets: l.Packets, Proxies: l.Proxies}
+		if out.Protocols, err = protocolsOf(&l, s.config.MaxLine); err != nil {
+			return nil, l.Mistake(err.Error())
+		}
 		if l.TLS != nil {
 			r, err := s.reloader(*l.TLS)
 			if err != nil {
@@ -105,7 +74,7 @@ func (s *server) guard() (gateway.Guard, error) {
 }
 
 // buildGateway creates the gateway, if there are device ports.
-func (s *server) buildGateway(ctx context.Context, protocols [][]codec.Protocol) (err error) {
+func (s *server) buildGateway(ctx context.Context) (err error) {
 	if len(s.config.Listen) == 0 {
 		return nil
 	}
@@ -115,7 +84,7 @@ func (s *server) buildGateway(ctx context.Context, protocols [][]codec.Protocol)
 	if cfg.Guard, err = s.guard(); err != nil {
 		return err
 	}
-	if cfg.Listen, err = s.listeners(protocols); err != nil {
+	if cfg.Listen, err = s.listeners(); err != nil {
 		return err
 	}
 	if s.gateway, err = gateway.New(ctx, s.registry, cfg); err != nil {

@@ -3,29 +3,25 @@ package server
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/store"
 )
 
-// collectors returns the metrics of all parts that the server has.
-func (s *server) collectors() []prometheus.Collector {
-	all := []prometheus.Collector{
-		metrics.Collector(s.storeMetrics), metrics.Collector(s.deliveryMetrics), metrics.Collector(s.scheduleMetrics), metrics.Collector(s.playbookMetrics),
-	}
+// collect reports the metrics of all parts that the server has.
+func (s *server) collect(m metrics.Sample) {
+	s.storeMetrics(m)
+	s.deliveryMetrics(m)
+	s.scheduleMetrics(m)
+	s.playbookMetrics(m)
 	if s.gateway != nil {
-		all = append(all, metrics.Collector(s.gatewayMetrics))
+		s.gatewayMetrics(m)
 	}
-	if s.broker != nil || len(s.bridges) > 0 {
-		all = append(all, metrics.Collector(s.mqttMetrics))
-	}
+	s.mqttMetrics(m)
 	if s.reporter != nil {
-		all = append(all, metrics.Collector(s.reportMetrics))
+		s.reportMetrics(m)
 	}
-	return all
 }
 
 func (s *server) storeMetrics(m metrics.Sample) {

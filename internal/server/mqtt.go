@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -30,18 +30,15 @@ func bridgeConfigs(c *config.Config, log *slog.Logger) ([]mqttbridge.Config, err
 	return all, errors.Join(errs...)
 }
 
-func bridgeConfig(c *config.Config, b *config.Bridge) (mqttbridge.Config, error) {
-	conventions, err := conventionsOf(b)
-	files, filesErr := bridgeTLS(b.TLS)
-	if filesErr != nil {
-		filesErr = b.Mistake("tls: " + filesErr.Error())
+func bridgeConfig(c *config.Config, b *config.Bridge) (out mqttbridge.Config, err error) {
+	out = b.Config
+	out.Password, out.Ignore = passwordOf(b), ownTopics(c)
+	out.MaxGap, out.ReconnectGrace, out.ReconnectGraceMax = c.Source.MaxGap, c.Source.ReconnectGrace, c.Source.ReconnectGraceMax
+	if out.TLS, err = bridgeTLS(b.Files); err != nil {
+		return out, b.Mistake("tls: " + err.Error())
 	}
-	out := mqttbridge.Config{
-		Name: b.Name, URL: b.URL, ClientID: b.ClientID, Username: b.Username, Password: passwordOf(b), TLS: files, Conventions: conventions,
-		Share: b.Share, QoS: b.QoS, Watermark: b.Watermark, Queue: b.Queue, MaxPayload: b.MaxPayload, ReconnectMax: b.ReconnectMax,
-		MaxGap: c.Source.MaxGap, ReconnectGrace: c.Source.ReconnectGrace, ReconnectGraceMax: c.Source.ReconnectGraceMax, Ignore: ownTopics(c),
-	}
-	return out, errors.Join(err, filesErr)
+	out.Conventions, err = conventionsOf(b)
+	return out, err
 }
 
 // passwordOf returns the function that returns the password of a bridge; nil if it has none.
@@ -53,16 +50,16 @@ func passwordOf(b *config.Bridge) func() (string, error) {
 			line, _, _ := strings.Cut(string(text), "\n")
 			return strings.TrimSuffix(line, "\r"), err
 		}
-	case b.Password.IsSet():
-		return func() (string, error) { return b.Password.Reveal(), nil }
+	case b.Secret.IsSet():
+		return func() (string, error) { return b.Secret.Reveal(), nil }
 	}
 	return nil
 }
 
 // bridgeTLS returns the TLS configuration of a bridge; nil if it has no files. The certificate is read
 // again for each connection.
-func bridgeTLS(files config.BridgeTLS) (*tls.Config, error) {
-	if files == (config.BridgeTLS{}) {
+func bridgeTLS(files config.TLSFiles) (*tls.Config, error) {
+	if files == (config.TLSFiles{}) {
 		return nil, nil
 	}
 	out := &tls.Config{ServerName: files.ServerName, MinVersion: tls.VersionTLS12}
@@ -78,11 +75,8 @@ func bridgeTLS(files config.BridgeTLS) (*tls.Config, error) {
 	}
 	if files.Cert != "" {
 		load := func() (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
-			if err != nil {
-				return nil, fmt.Errorf("certificate %s with key %s: %w", files.Cert, files.Key, err)
-			}
-			return &pair, nil
+			pair, err := cert.Pair(files.Cert, files.Key)
+			return &pair, err
 		}
 		if _, err := load(); err != nil {
 			return nil, err
@@ -96,50 +90,20 @@ func bridgeTLS(files config.BridgeTLS) (*tls.Config, error) {
 const rulesName = "rules"
 
 // conventionsOf returns the conventions of a bridge: its presets and its own rules.
-func conventionsOf(b *config.Bridge) ([]convention.Convention, error) {
-	var all []convention.Convention
-	var errs []error
-	for i := range b.Presets {
-		name := b.Presets[i].Name
-		if !slices.Contains(presets.Names(), name) {
-			errs = append(errs, b.Presets[i].Unknown(presets.Names()))
-			continue
-		}
+func conventionsOf(b *config.Bridge) (all []convention.Convention, err error) {
+	for _, name := range b.Presets {
 		made, err := presets.New(name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("preset %s: %w", name, err))
-			continue
+			return nil, b.Mistake(err.Error())
 		}
 		all = append(all, made)
 	}
-	if len(b.Rules) > 0 {
-		made, err := convention.New(specOf(b.Rules))
-		if err != nil {
-			return nil, errors.Join(append(errs, ruleMistakes(b, err)...)...)
-		}
-		all = append(all, made)
+	if len(b.Rules) == 0 {
+		return all, nil
 	}
-	return all, errors.Join(errs...)
-}
-
-// specOf returns rules in the form of package convention.
-func specOf(rules []config.Rule) convention.Spec {
-	spec := convention.Spec{Name: rulesName}
-	for i := range rules {
-		spec.Rules = append(spec.Rules, rules[i].Rule)
+	made, err := convention.New(convention.Spec{Name: rulesName, Rules: b.Rules})
+	if err != nil {
+		return nil, b.Mistake(err.Error())
 	}
-	return spec
-}
-
-// ruleMistakes returns the mistakes in rules, each with its place in the file.
-func ruleMistakes(b *config.Bridge, err error) []error {
-	list := joined(err)
-	for i, err := range list {
-		if e, ok := errors.AsType[*convention.FieldError](err); ok && e.Rule >= 0 && e.Rule < len(b.Rules) {
-			list[i] = b.Rules[e.Rule].Mistake(e.Field, e.Case, e.Err.Error())
-		} else {
-			list[i] = b.Mistake(err.Error())
-		}
-	}
-	return list
+	return append(all, made), nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
 
@@ -30,7 +31,7 @@ func TestShownPresets(t *testing.T) {
 			if _, err := conventionsOf(&cfg.Bridges[0]); err != nil {
 				t.Error(err)
 			}
-			again := specOf(cfg.Bridges[0].Rules)
+			again := convention.Spec{Name: rulesName, Rules: cfg.Bridges[0].Rules}
 			if spec.About = ""; again.YAML() != spec.YAML() {
 				t.Errorf("it became\n%swant\n%s", again.YAML(), spec.YAML())
 			}

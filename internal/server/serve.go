@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/delivery"
@@ -24,6 +25,7 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
@@ -77,13 +79,10 @@ func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 	return nil
 }
 
-// Check reports the mistakes that package config cannot find: those in rules, presets, protocols and
-// playbooks.
+// Check reports the mistakes that Resolve does not look for: those in other files, and in playbooks.
 func Check(c *config.Config) error {
-	_, bridges := bridgeConfigs(c, nil)
-	_, protocols := DeviceProtocols(c)
-	_, playbooks := playbooksOf(c)
-	return errors.Join(bridges, protocols, playbooks)
+	_, err := bridgeConfigs(c, nil)
+	return errors.Join(err, c.CheckPlaybooks())
 }
 
 // build creates the parts and binds the addresses; nothing runs yet.
@@ -93,12 +92,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return BadConfig(err)
 	}
-	protocols, err := DeviceProtocols(&s.config)
-	if err != nil {
-		return BadConfig(err)
-	}
-	playbooks, err := playbooksOf(&s.config)
-	if err != nil {
+	if err := s.config.CheckPlaybooks(); err != nil {
 		return BadConfig(err)
 	}
 	if err := s.buildStore(); err != nil {
@@ -107,7 +101,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
 		return err
 	}
-	if err := s.buildDelivery(playbooks); err != nil {
+	if err := s.buildDelivery(); err != nil {
 		return err
 	}
 	if err := s.buildSchedules(); err != nil {
@@ -121,7 +115,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
 		return explainBind(err, "--http")
 	}
-	if err := errors.Join(s.buildGateway(ctx, protocols), s.buildMQTT(ctx, bridges)); err != nil {
+	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(ctx, bridges)); err != nil {
 		return errors.Join(err, s.http.Close())
 	}
 	s.auth = newTokenAuth(s.database, s.config)
@@ -139,7 +133,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Delivery:   s.delivery,
 		Playbooks:  s.books,
 		Schedules:  s.cron,
-		Collectors: s.collectors(),
+		Collectors: []prometheus.Collector{metrics.Collector(s.collect)},
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())

@@ -26,12 +26,12 @@ func TestEveryProtocol(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := DeviceProtocols(&cfg)
+		all, err := protocolsOf(&cfg.Listen[0], 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, p := range all[0] {
+		for _, p := range all {
 			names = append(names, p.Name())
 		}
 		if want := cfg.Listen[0].Protocols; !reflect.DeepEqual(names, want) {

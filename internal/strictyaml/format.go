@@ -27,17 +27,9 @@ type Format struct {
 	// Empty says what to write into a file that holds nothing: "write some settings, or {} for none".
 	Empty string
 
-	// Anchors says that a value may be named with & and referred to with *.
-	// Otherwise that is a mistake. Merge keys (<<) always are.
-	Anchors bool
-
 	// NullIsEmpty says that a mapping or a list for which nothing is written
 	// is an empty one. Otherwise that is a mistake.
 	NullIsEmpty bool
-
-	// SortKeys lists the allowed keys in messages in alphabetical order,
-	// otherwise in that of the Fields.
-	SortKeys bool
 }
 
 // maxDepth is how many brackets, and how many entries of one line, may be
@@ -84,16 +76,14 @@ func (f Format) Parse(name, text string) (*Reader, ast.Node, error) {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // repeated keys: see Reader.Pairs
 	if err != nil {
-		return nil, nil, f.syntaxError(src, err)
+		return nil, nil, syntaxError(src, err)
 	}
 	root, err := f.onlyDocument(src, file)
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &Reader{format: f, src: src, anchors: map[string]ast.Node{}}
-	if f.Anchors {
-		ast.Walk(collector{r}, root)
-	}
+	r := &Reader{format: f, src: src, anchors: map[string]ast.Node{}, places: map[string]Place{}}
+	ast.Walk(collector{r}, root)
 	return r, root, nil
 }
 
@@ -146,27 +136,27 @@ func (f Format) bounded(src *source, tokens token.Tokens) error {
 
 // syntaxError gives an error of the parser our form. Its message may hold a
 // single character of the file, never more.
-func (f Format) syntaxError(src *source, err error) error {
+func syntaxError(src *source, err error) error {
 	syntax, ok := errors.AsType[*yaml.SyntaxError](err)
 	if !ok || syntax.Token == nil || syntax.Token.Position == nil {
 		return fmt.Errorf("%s: is not valid YAML", src.name)
 	}
 	at := syntax.Token.Position
 	message := strings.ReplaceAll(syntax.Message, "\t", `\t`)
-	return src.mistake(at.Line, at.Column, "is not valid YAML: "+message+f.hint(syntax.Message, src.starBefore(at)))
+	return src.mistake(at.Line, at.Column, "is not valid YAML: "+message+hint(syntax.Message, src.starBefore(at)))
 }
 
 // hint says what to do about a message of the parser. A star before the place
 // was taken for an alias.
-func (f Format) hint(message string, star bool) string {
+func hint(message string, star bool) string {
 	has := func(word string) bool { return strings.Contains(message, word) }
 	switch {
-	case f.Anchors && (star || has("alias")):
+	case star || has("alias"):
 		return `; a text that begins with * goes in quotes, as in "*"`
 	case has("tab"), has("\t"):
 		return "; indent with spaces"
-	case !f.Anchors && (has("alias") || has("directive") || has("reserved")):
-		return "; put a text that begins with *, % or @ in quotes"
+	case has("directive"), has("reserved"):
+		return "; put a text that begins with % or @ in quotes"
 	}
 	return ""
 }

@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	noAnchors = "anchors (&), aliases (*) and merge keys (<<) are not supported; repeat the value, and put a text that begins so in quotes"
-	noTags    = "tags (!) are not supported; write the plain value"
-	noMerge   = "merge keys (<<) are not supported; repeat the keys, or refer to the whole mapping with *name"
+	noTags  = "tags (!) are not supported; write the plain value"
+	noMerge = "merge keys (<<) are not supported; repeat the keys, or refer to the whole mapping with *name"
 )
 
 // collector notes the anchors of a document.
@@ -30,12 +29,11 @@ func (c collector) Visit(n ast.Node) ast.Visitor {
 // nil where there is none, which it reports, or where n is nil.
 func (r *Reader) Resolve(path string, n ast.Node) ast.Node {
 	for range maxDepth {
-		if message := r.unsupported(n); message != "" {
-			r.Fail(path, n, "%s", message)
-			return nil
-		}
 		switch v := n.(type) {
 		case nil:
+			return nil
+		case *ast.TagNode:
+			r.Fail(path, n, noTags)
 			return nil
 		case *ast.AnchorNode:
 			n = v.Value
@@ -53,20 +51,6 @@ func (r *Reader) Resolve(path string, n ast.Node) ast.Node {
 	return nil
 }
 
-// unsupported returns what is wrong with a node whatever it should be, or
-// nothing.
-func (r *Reader) unsupported(n ast.Node) string {
-	switch n.(type) {
-	case *ast.TagNode:
-		return noTags
-	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		if !r.format.Anchors {
-			return noAnchors
-		}
-	}
-	return ""
-}
-
 // key returns the text of a key. Numbers stay as they are written: 0123.
 func (r *Reader) key(path string, at ast.Node) (string, bool) {
 	n := at
@@ -77,9 +61,10 @@ func (r *Reader) key(path string, at ast.Node) (string, bool) {
 		return text, true
 	}
 	message := "a key must be a plain text"
-	if other := r.unsupported(n); other != "" {
-		message = other
-	} else if _, ok := n.(*ast.MergeKeyNode); ok {
+	switch n.(type) {
+	case *ast.TagNode:
+		message = noTags
+	case *ast.MergeKeyNode:
 		message = noMerge
 	}
 	r.Fail(path, at, "%s", message)

@@ -16,10 +16,13 @@ import (
 // groups[2].policy.timeout; messages begin with it.
 type Reader struct {
 	format  Format
-	src     *source
+	src     *source // nil: an option or a variable
+	origin  string  // its name
 	anchors map[string]ast.Node
+	places  map[string]Place // of mappings and their values, by path
 	found   []mistake
 	dropped int // mistakes beyond maxMistakes
+	items   int // of all lists so far
 }
 
 type mistake struct {
@@ -30,13 +33,33 @@ type mistake struct {
 // maxMistakes is how many mistakes of a file are shown.
 const maxMistakes = 20
 
+// maxItems is how many entries of lists are read. A short file can mean more, by its aliases.
+const maxItems = 1_000_000
+
 // Setter stores one value of a file, or reports why it cannot.
 type Setter func(path string, n ast.Node)
 
 // Field is a key of a mapping and what becomes of its value.
 type Field struct {
-	Key string
-	Set Setter
+	Key    string
+	Set    Setter
+	Fields []Field // instead of Set: those of the mapping that the value is
+	Need   string  // ends the message about a mapping without the key, as in "a group needs one"; "": it may be missing
+}
+
+// Find returns the setter of a key, with dots where it is in mappings inside; nil if there is none.
+func Find(fields []Field, key string) Setter {
+	first, rest, deeper := strings.Cut(key, ".")
+	for _, f := range fields {
+		switch {
+		case f.Key != first:
+		case deeper:
+			return Find(f.Fields, rest)
+		default:
+			return f.Set
+		}
+	}
+	return nil
 }
 
 // Pair is one entry of a mapping.
@@ -55,13 +78,10 @@ type Place struct {
 // Outside returns a place that is in no file: an option or a variable.
 func Outside(name string) Place { return Place{path: name} }
 
-// Below returns the place for a key that a mapping lacks: the mapping's. No
-// key is the mapping itself.
-func (p Place) Below(key string) Place {
-	if key != "" {
-		p.path = Join(p.path, key)
-	}
-	return p
+// Given returns a Reader for the value of an option or a variable, and the value.
+func Given(origin, text string) (*Reader, ast.Node) {
+	plain := &token.Token{Type: token.StringType, Value: text, Position: &token.Position{Line: 1, Column: 1}}
+	return &Reader{origin: origin, places: map[string]Place{}}, ast.String(plain)
 }
 
 // Mistake returns the error for a mistake at a place, and shows the line.
@@ -77,18 +97,48 @@ func (p Place) Mistake(message string) error {
 
 // Place returns where a node was written. No node is the beginning of the file.
 func (r *Reader) Place(path string, n ast.Node) Place {
+	if r.src == nil {
+		return Outside(r.origin)
+	}
 	at := start(n)
 	return Place{src: r.src, line: at.Line, column: at.Column, path: path}
 }
 
+// Note makes At find a node. Mapping notes itself and its values.
+func (r *Reader) Note(path string, n ast.Node) { r.places[path] = r.Place(path, n) }
+
+// At returns where a node was written, and whether it was noted; otherwise the place is that of what
+// is around it.
+func (r *Reader) At(path string) (at Place, found bool) {
+	at, found = r.places[path]
+	for above := path; at.src == nil && above != ""; {
+		above = above[:max(0, strings.LastIndexAny(above, ".["))]
+		at = r.places[above]
+	}
+	if r.src == nil {
+		return Outside(r.origin), false
+	}
+	at.path = path
+	return at, found
+}
+
 // Fail reports a mistake at a node. No node is the beginning of the file.
 func (r *Reader) Fail(path string, n ast.Node, format string, args ...any) {
+	r.fail(r.Place(path, n), fmt.Sprintf(format, args...))
+}
+
+// FailAt reports a mistake at the place that At returns.
+func (r *Reader) FailAt(path, message string) {
+	at, _ := r.At(path)
+	r.fail(at, message)
+}
+
+func (r *Reader) fail(at Place, message string) {
 	if len(r.found) >= maxMistakes {
 		r.dropped++
 		return
 	}
-	at := r.Place(path, n)
-	r.found = append(r.found, mistake{at.line, at.column, at.Mistake(fmt.Sprintf(format, args...))})
+	r.found = append(r.found, mistake{at.line, at.column, at.Mistake(message)})
 }
 
 // Mistakes returns how many there are so far.
@@ -110,9 +160,12 @@ func (r *Reader) Errs() []error {
 	return errs
 }
 
-// Mapping stores each value of a mapping, and returns the values by key.
+// Mapping stores each value of a mapping, and returns the values by key; nil if it found nothing but
+// mistakes.
 func (r *Reader) Mapping(path string, n ast.Node, fields []Field) map[string]ast.Node {
+	before := r.Mistakes()
 	seen := map[string]ast.Node{}
+	r.Note(path, n)
 	for _, p := range r.Pairs(path, n) {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == p.Key })
 		if i < 0 {
@@ -120,7 +173,21 @@ func (r *Reader) Mapping(path string, n ast.Node, fields []Field) map[string]ast
 			continue
 		}
 		seen[p.Key] = p.Value
-		fields[i].Set(Join(path, p.Key), p.Value)
+		below := Join(path, p.Key)
+		r.Note(below, p.Value)
+		if set := fields[i].Set; set != nil {
+			set(below, p.Value)
+		} else {
+			r.Mapping(below, p.Value, fields[i].Fields)
+		}
+	}
+	if len(seen) == 0 && r.Mistakes() > before {
+		return nil
+	}
+	for _, f := range fields {
+		if f.Need != "" && seen[f.Key] == nil {
+			r.Fail(path, n, "%s is missing; %s", f.Key, f.Need)
+		}
 	}
 	return seen
 }
@@ -131,9 +198,7 @@ func (r *Reader) unknown(path string, p Pair, fields []Field) {
 		allowed[i] = f.Key
 	}
 	near := DidYouMean(p.Key, allowed)
-	if r.format.SortKeys {
-		slices.Sort(allowed)
-	}
+	slices.Sort(allowed)
 	r.Fail(path, p.At, "unknown key %s%s (allowed here: %s)", quoteKey(p.Key), near, strings.Join(allowed, ", "))
 }
 
@@ -179,7 +244,10 @@ func (r *Reader) Items(path string, n ast.Node) []ast.Node {
 	case *ast.NullNode:
 		r.null(path, n)
 	case *ast.SequenceNode:
-		return v.Values
+		if r.items += len(v.Values); r.items <= maxItems {
+			return v.Values
+		}
+		r.Fail(path, n, "the lists have more than %d entries, counted again for each alias", maxItems)
 	default:
 		r.Fail(path, n, "must be a list ([a, b], or one entry a line after -)")
 	}
@@ -255,9 +323,14 @@ func Plain[T any](r *Reader, dst *T, parse func(string) (T, error)) Setter {
 	}
 }
 
-// Section stores a mapping whose keys are fields.
-func Section(r *Reader, fields []Field) Setter {
-	return func(path string, n ast.Node) { r.Mapping(path, n, fields) }
+// Flag stores a boolean. Outside a file, 1 and 0 are customary.
+func Flag(r *Reader, dst *bool) Setter {
+	return Plain(r, dst, func(text string) (bool, error) {
+		if r.src == nil && (text == "1" || text == "0") {
+			return text == "1", nil
+		}
+		return Bool(text)
+	})
 }
 
 // quoted reports whether a text is in quotes, and so cannot be a number.

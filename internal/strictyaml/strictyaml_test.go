@@ -30,7 +30,7 @@ func fields(r *strictyaml.Reader, s *settings) []strictyaml.Field {
 	return []strictyaml.Field{
 		{Key: "name", Set: strictyaml.Value(r, &s.name, func(text string) (string, error) { return text, nil })},
 		{Key: "on", Set: strictyaml.Plain(r, &s.on, strictyaml.Bool)},
-		{Key: "limits", Set: strictyaml.Section(r, []strictyaml.Field{{Key: "timeout", Set: strictyaml.Value(r, &s.timeout, duration)}})},
+		{Key: "limits", Fields: []strictyaml.Field{{Key: "timeout", Set: strictyaml.Value(r, &s.timeout, duration)}}},
 		{Key: "ports", Set: func(path string, n ast.Node) {
 			for i, item := range r.SomeItems(path, n, "write a port") {
 				var port int
@@ -47,7 +47,7 @@ func plain() strictyaml.Format {
 
 func rich() strictyaml.Format {
 	f := plain()
-	f.Anchors, f.NullIsEmpty, f.SortKeys = true, true, true
+	f.NullIsEmpty = true
 	return f
 }
 
@@ -69,23 +69,22 @@ func TestRead(t *testing.T) {
 
 // What is the same text in both formats is a mistake in one of them, or another one.
 func TestFormats(t *testing.T) {
-	noAnchors := "anchors (&), aliases (*) and merge keys (<<) are not supported; repeat the value, and put a text that begins so in quotes"
 	tests := []struct{ name, text, plain, rich string }{ // the first line of the error, without the name of the file
 		{"empty", "", " is empty; write a name", " is empty; write a name"},
 		{"null for a mapping", "limits:\n", "1:9: limits: has no value; write one, or remove it", ""},
 		{"null for a list", "ports: ~\n", "1:8: ports: has no value; write one, or remove it", "1:8: ports: the list is empty; write a port, or remove it"},
 		{"empty list", "ports: []\n", "1:8: ports: the list is empty; write a port, or remove it", "1:8: ports: the list is empty; write a port, or remove it"},
-		{"anchor", "name: &n x\n", "1:7: name: " + noAnchors, ""},
-		{"alias of nothing", "name: *n\n", "1:7: name: " + noAnchors, "1:7: name: there is no anchor &n; a text that begins with * goes in quotes"},
-		{"anchor that holds itself", "limits: &a\n  *a\n", "1:9: limits: " + noAnchors, "2:3: limits: anchors refer to each other"},
+		{"anchor", "name: &n x\n", "", ""},
+		{"alias of nothing", "name: *n\n", "1:7: name: there is no anchor &n; a text that begins with * goes in quotes", "1:7: name: there is no anchor &n; a text that begins with * goes in quotes"},
+		{"anchor that holds itself", "limits: &a\n  *a\n", "2:3: limits: anchors refer to each other", "2:3: limits: anchors refer to each other"},
 		{
-			"merge key", "<<: {name: x}\n", "1:1: " + noAnchors,
+			"merge key", "<<: {name: x}\n", "1:1: merge keys (<<) are not supported; repeat the keys, or refer to the whole mapping with *name",
 			"1:1: merge keys (<<) are not supported; repeat the keys, or refer to the whole mapping with *name",
 		},
 		{"tag", "on: !!bool true\n", "1:5: on: tags (!) are not supported; write the plain value", "1:5: on: tags (!) are not supported; write the plain value"},
 		{"tag of a key", "!!str on: true\n", "1:1: tags (!) are not supported; write the plain value", "1:1: tags (!) are not supported; write the plain value"},
 		{
-			"unknown key", "port: [1]\n", `1:1: unknown key "port"; did you mean "ports"? (allowed here: name, on, limits, ports)`,
+			"unknown key", "port: [1]\n", `1:1: unknown key "port"; did you mean "ports"? (allowed here: limits, name, on, ports)`,
 			`1:1: unknown key "port"; did you mean "ports"? (allowed here: limits, name, on, ports)`,
 		},
 		{"number in quotes", "on: 'true'\n", "1:5: on: is a text; write the value without quotes", "1:5: on: is a text; write the value without quotes"},
@@ -119,6 +118,19 @@ func TestSecretKeys(t *testing.T) {
 	}
 }
 
+func TestItemsAreBounded(t *testing.T) {
+	r, root, err := plain().Parse("a.yaml", "[&a ["+strings.Repeat("1,", 2000)+"], "+strings.Repeat("*a,", 2000)+"]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, item := range r.Items("", root) {
+		r.Items(strictyaml.Element("", i), item)
+	}
+	if err := errors.Join(r.Errs()...); err == nil || !strings.HasPrefix(err.Error(), "a.yaml:1:") || !strings.Contains(err.Error(), "more than 1000000 entries") {
+		t.Errorf("4,000,000 entries: %.300v", err)
+	}
+}
+
 func TestMistakesAreBounded(t *testing.T) {
 	_, err := read(plain(), strings.Repeat("a: 1\n", 30))
 	if n := strings.Count(err.Error(), "a.yaml:"); n != 21 || !strings.HasSuffix(err.Error(), "\na.yaml: and 10 more mistakes") {
@@ -131,6 +143,19 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var s settings
+	r.Mapping("", root, fields(r, &s))
+	at := func(path string) strictyaml.Place {
+		place, found := r.At(path)
+		if found != (path == "name" || path == "") {
+			t.Errorf("At(%s): found is %v", path, found)
+		}
+		return place
+	}
+	given, value := strictyaml.Given("HOLTER_ON", "1")
+	if strictyaml.Flag(given, &s.on)("on", value); !s.on {
+		t.Errorf("1 in a variable is not true: %v", given.Errs())
+	}
 	tests := []struct {
 		name  string
 		place strictyaml.Place
@@ -138,8 +163,11 @@ func TestPlace(t *testing.T) {
 	}{
 		{"nowhere", strictyaml.Place{}, "wrong"},
 		{"option", strictyaml.Outside("--name"), "--name: wrong"},
-		{"in a file", r.Place("top", root).Below("size"), "a.yaml:2:1: top.size: wrong\n   2 | name: x\n     | ^"},
-		{"file", r.Place("", nil).Below(""), "a.yaml:1:1: wrong\n   1 | # settings\n     | ^"},
+		{"variable", given.Place("on", value), "HOLTER_ON: wrong"},
+		{"in a file", at("name"), "a.yaml:2:7: name: wrong\n   2 | name: x\n     |       ^"},
+		{"missing", at("limits.timeout"), "a.yaml:2:1: limits.timeout: wrong\n   2 | name: x\n     | ^"},
+		{"whole", at(""), "a.yaml:2:1: wrong\n   2 | name: x\n     | ^"},
+		{"file", r.Place("", nil), "a.yaml:1:1: wrong\n   1 | # settings\n     | ^"},
 	}
 	for _, tt := range tests {
 		if got := tt.place.Mistake("wrong").Error(); got != tt.want {

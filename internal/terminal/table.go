@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +16,13 @@ type Cell struct {
 	Paint Paint
 }
 
-// Table writes rows under a head, piece by piece. A row is a struct, and each of its fields a column:
-// a Cell, a string, a number or a time, of which the zero is left empty. The tag of a field is the name of the column, followed by options:
+// Table writes rows under a head, piece by piece. A cell is a [Cell], a string, a number or a time, of
+// which the zero is left empty. A column is a name, followed by options:
 //
-//	table:"NOTE,least=8"  shrinks to 8 columns where the screen is narrow; others do not shrink
-//	table:"ID,inner"      loses its middle instead of its end when it shrinks
-//	table:"LAG,right"     is aligned to the right, as numbers always are
-//	table:"ERROR,spare"   is left out until a row has a value for it
+//	NOTE,least=8  shrinks to 8 columns where the screen is narrow; others do not shrink
+//	ID,inner      loses its middle instead of its end when it shrinks
+//	LAG,right     is aligned to the right, as numbers always are
+//	ERROR,spare   is left out until a row has a value for it
 //
 // A column is as wide as the longest cell so far, so that later pieces keep the alignment if they can.
 // The head is repeated when a column appears. A Table is not safe for concurrent use.
@@ -40,47 +41,31 @@ type column struct {
 }
 
 // NewTable returns an empty table for a screen.
-func NewTable(s Screen) *Table { return &Table{screen: s} }
-
-// columnsOf reads the tags of a row.
-func columnsOf(row reflect.Type) []column {
-	all := make([]column, row.NumField())
-	for i := range all {
-		c := &all[i]
-		options := strings.Split(row.Field(i).Tag.Get("table"), ",")
-		c.name = options[0]
-		c.right = row.Field(i).Type.Kind() >= reflect.Int && row.Field(i).Type.Kind() <= reflect.Float64
-		for _, option := range options[1:] {
-			switch option {
-			case "inner":
-				c.inner = true
-			case "right":
-				c.right = true
-			case "spare":
-				c.spare = true
-			default:
-				c.least, _ = strconv.Atoi(strings.TrimPrefix(option, "least="))
-			}
+func NewTable(s Screen, columns ...string) *Table {
+	t := &Table{screen: s, columns: make([]column, len(columns)), widths: make([]int, len(columns))}
+	for i, text := range columns {
+		options := strings.Split(text, ",")
+		c := &t.columns[i]
+		*c = column{name: options[0], inner: slices.Contains(options, "inner"), right: slices.Contains(options, "right"), spare: slices.Contains(options, "spare")}
+		if _, least, ok := strings.Cut(text, ",least="); ok {
+			least, _, _ = strings.Cut(least, ",")
+			c.least, _ = strconv.Atoi(least)
+		}
+		if !c.spare {
+			t.widths[i] = width(c.name)
 		}
 	}
-	return all
+	return t
 }
 
-// Add adds a row. All rows of a table are of one type.
-func (t *Table) Add(row any) {
-	v := reflect.ValueOf(row)
-	if t.columns == nil {
-		t.columns = columnsOf(v.Type())
-		t.widths = make([]int, len(t.columns))
-		for i, c := range t.columns {
-			if !c.spare {
-				t.widths[i] = width(c.name)
-			}
-		}
-	}
+// Add adds a row, which has a cell for each column.
+func (t *Table) Add(row ...any) {
 	cells := make([]Cell, len(t.columns))
 	for i := range cells {
-		cells[i] = cellOf(v.Field(i).Interface())
+		cells[i] = cellOf(row[i])
+		if kind := reflect.TypeOf(row[i]).Kind(); kind >= reflect.Int && kind <= reflect.Float64 {
+			t.columns[i].right = true
+		}
 		if text := cells[i].Text; text != "" {
 			t.widths[i] = max(t.widths[i], width(text), width(t.columns[i].name))
 		}

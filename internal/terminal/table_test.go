@@ -64,12 +64,7 @@ func TestWriteJSON(t *testing.T) {
 
 // A table that is written in pieces keeps its alignment, and shows a column once it has something to say.
 func TestTableGrows(t *testing.T) {
-	type row struct {
-		ID   string `table:"ID"`
-		N    string `table:"N,right"`
-		Note string `table:"NOTE,spare"`
-	}
-	g := NewTable(Screen{})
+	g := NewTable(Screen{}, "ID", "N,right", "NOTE,spare")
 	var out strings.Builder
 	flush := func() {
 		t.Helper()
@@ -78,13 +73,13 @@ func TestTableGrows(t *testing.T) {
 		}
 	}
 	flush()
-	g.Add(row{"pump", "7", ""})
+	g.Add("pump", "7", "")
 	flush()
-	g.Add(row{"compressor", "1,000", ""})
-	g.Add(row{"pump", "8", ""})
+	g.Add("compressor", "1,000", "")
+	g.Add("pump", "8", "")
 	flush()
-	g.Add(row{"pump", "9", "flapping"})
-	g.Add(row{"pump", "10", ""})
+	g.Add("pump", "9", "flapping")
+	g.Add("pump", "10", "")
 	flush()
 	want := "ID    N\npump  7\n" +
 		"compressor  1,000\npump            8\n" +
@@ -95,11 +90,8 @@ func TestTableGrows(t *testing.T) {
 }
 
 func TestColours(t *testing.T) {
-	g := NewTable(Screen{Width: 80, Colour: true})
-	g.Add(struct {
-		ID    string `table:"ID"`
-		State Cell   `table:"STATE"`
-	}{"a", Cell{"online", Green}})
+	g := NewTable(Screen{Width: 80, Colour: true}, "ID", "STATE")
+	g.Add("a", Cell{"online", Green})
 	var out strings.Builder
 	if err := g.Flush(&out); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import (
@@ -87,10 +85,10 @@ func (d *Drive) leave(i int32, kind plan.Kind, mark int64) int64 {
 		v.fd = -1
 		return at
 	case plan.Bye:
-		return d.say(i, d.protocol.bye(d.out[:0], d.number(i)))
+		return d.say(i, d.protocol.AppendBye(d.out[:0], d.id(i)))
 	case plan.Sleep:
 		at := d.clock()
-		words := d.protocol.sleep(d.out[:0], d.number(i), time.Duration(max(mark-at, 0)))
+		words := d.protocol.AppendSleep(d.out[:0], d.id(i), time.Duration(max(mark-at, 0)))
 		if d.out = words; d.unsent[v.fd] != nil || d.send(v.fd, words) != nil {
 			d.failed(CauseGoodbye)
 		}

@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import (
@@ -41,7 +39,9 @@ func (d *Drive) beatDue(i int32) {
 	}
 	if planned := d.schedule.planned(d.number(i), v.beat); planned <= now {
 		v.beat++
-		d.beat(i, planned)
+		if !d.cfg.Closed {
+			d.beat(i, planned)
+		}
 	}
 	if v.state == open {
 		d.arm(i)
@@ -74,7 +74,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	many := uint32(d.cfg.Pipeline)
 	d.out = d.out[:0]
 	for k := range many {
-		d.out = d.protocol.beat(d.out, d.number(i), v.sent+k)
+		d.out = d.protocol.AppendBeat(d.out, d.id(i), v.sent+k)
 	}
 	now := d.clock()
 	switch err := d.send(v.fd, d.out); {
@@ -89,7 +89,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	d.counts.Sent += uint64(many)
 	v.sent += many
 	v.planned = planned
-	if !d.protocol.answered() {
+	if d.protocol.Window() == 0 {
 		v.acked = v.sent
 	}
 	if len(d.unsent) == 0 || d.unsent[v.fd] == nil {
@@ -135,33 +135,33 @@ func (d *Drive) flush(i int32) {
 }
 
 // answer handles one answer.
-func (d *Drive) answer(i int32, a answer) {
+func (d *Drive) answer(i int32, a codec.Answer) {
 	v := &d.devs[i]
-	if a.kind == garbage {
+	if a.Kind == codec.Garbage {
 		d.lose(i, CauseGarbage, resetSocket)
 		return
 	}
 	if v.state == greeting {
-		switch a.kind {
-		case welcome:
+		switch a.Kind {
+		case codec.Welcome:
 			d.welcome(i)
-		case rejected:
-			if d.journals != nil && a.code == string(codec.Busy) {
+		case codec.Refused:
+			if d.journals != nil && a.Code == codec.Busy {
 				d.journals[i].Busy = append(d.journals[i].Busy, d.instant(v.mark).UnixNano())
 			}
-			d.refused(i, coded(CauseRejected, a.code))
-		case goodbye: // the end of the connection follows
+			d.refused(i, coded(CauseRejected, a.Code))
+		case codec.Farewell: // the end of the connection follows
 		default:
 			d.refused(i, CauseGarbage)
 		}
 		return
 	}
-	switch a.kind {
-	case pong:
+	switch a.Kind {
+	case codec.Heard:
 		d.answered(i, a)
-	case rejected:
-		d.failed(coded(CauseComplaint, a.code))
-	case welcome:
+	case codec.Refused:
+		d.failed(coded(CauseComplaint, a.Code))
+	case codec.Welcome:
 		if v.state == open { // otherwise it answers the message of a device that sleeps
 			d.failed(CauseUnexpected)
 		}
@@ -170,13 +170,13 @@ func (d *Drive) answer(i int32, a answer) {
 }
 
 // answered notes the answer to a heartbeat.
-func (d *Drive) answered(i int32, a answer) {
+func (d *Drive) answered(i int32, a codec.Answer) {
 	v := &d.devs[i]
 	if v.sent == v.acked {
 		d.failed(CauseUnexpected)
 		return
 	}
-	if !d.protocol.matches(a, v.acked) {
+	if window := d.protocol.Window(); uint64(a.Seq)%window != uint64(v.acked)%window {
 		d.failed(CauseWrong)
 	}
 	d.counts.Answered++
@@ -195,6 +195,9 @@ func (d *Drive) answered(i int32, a answer) {
 	v.acked++
 	if v.sent == v.acked {
 		v.flags &^= unanswered
+		if d.cfg.Closed && v.state == open {
+			d.beat(i, d.heard)
+		}
 	}
 }
 
@@ -209,6 +212,9 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	d.drop(v.fd, closing)
 	v.fd = -1
 	if v.state == away { // the absence has begun already
+		if d.journals != nil {
+			d.journals[i].Ended = d.instant(at).UnixNano()
+		}
 		return
 	}
 	d.wheel.remove(d.devs, i)
@@ -234,9 +240,9 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	}
 }
 
-func coded(cause, code string) string {
+func coded(cause string, code codec.Code) string {
 	if code == "" {
 		return cause
 	}
-	return cause + ": " + code
+	return cause + ": " + string(code)
 }

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -25,6 +26,9 @@ type Config struct {
 	Start time.Time
 	// Pipeline is how many heartbeats are sent together, each time; default 1.
 	Pipeline int
+	// Closed makes a device send its next heartbeats as soon as the last ones are answered, instead
+	// of as planned. It shows how many a gateway can answer.
+	Closed bool
 	// Tick is the grid on which things are planned; default: a thousandth of the plan's interval,
 	// from 5 ms to 50 ms. What is due at once is sent at once, so that neither side wakes up for
 	// each heartbeat.
@@ -50,12 +54,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.From == 0 && c.To == 0 {
 		c.To = p.Devices
 	}
-	c.Rate = orElse(c.Rate, p.Ramp*float64(c.To-c.From)/float64(max(p.Devices, 1)))
-	c.Pipeline = orElse(c.Pipeline, 1)
-	c.Tick = orElse(c.Tick, min(max(p.Interval/1000, 5*time.Millisecond), 50*time.Millisecond).Truncate(time.Millisecond))
-	c.Connecting = orElse(c.Connecting, 512)
-	c.ConnectTimeout = orElse(c.ConnectTimeout, 10*time.Second)
-	c.AnswerTimeout = orElse(c.AnswerTimeout, 10*time.Second)
+	c.Rate = cmp.Or(c.Rate, p.Ramp*float64(c.To-c.From)/float64(max(p.Devices, 1)))
+	c.Pipeline = cmp.Or(c.Pipeline, 1)
+	c.Tick = cmp.Or(c.Tick, min(max(p.Interval/1000, 5*time.Millisecond), 50*time.Millisecond).Truncate(time.Millisecond))
+	c.Connecting = cmp.Or(c.Connecting, 512)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 10*time.Second)
+	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, 10*time.Second)
 	return c, c.reject()
 }
 
@@ -79,11 +83,4 @@ func (c Config) reject() error {
 	no(c.ConnectTimeout < 0 || c.AnswerTimeout < 0, "a timeout is negative")
 	no(c.Plan.Interval < c.Tick, "the plan's interval is %v, shorter than Tick, %v", c.Plan.Interval, c.Tick)
 	return errors.Join(list...)
-}
-
-func orElse[T int | float64 | time.Duration](v, otherwise T) T {
-	if v == 0 {
-		return otherwise
-	}
-	return v
 }

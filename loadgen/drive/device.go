@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import "time"

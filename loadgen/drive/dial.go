@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import (
@@ -63,9 +61,7 @@ func (d *Drive) drop(fd int32, closing func(int)) {
 // greet says hello once the handshake is over.
 func (d *Drive) greet(i int32) {
 	v := &d.devs[i]
-	d.out = d.protocol.hello(d.out[:0], d.number(i))
-	at := d.clock()
-	switch err := d.send(v.fd, d.out); {
+	switch at, err := d.sayHello(i, v.fd); {
 	case errors.Is(err, unix.EAGAIN): // the handshake is not over
 	case err != nil:
 		d.refused(i, causeOf(err))
@@ -113,9 +109,15 @@ func (d *Drive) begun(i int32, now int64) {
 	v.flags = v.flags&^(unanswered|blocked) | seen
 	v.sent, v.acked = 0, 0
 	v.beat = d.schedule.after(d.number(i), now)
-	if d.out = d.protocol.birth(d.out[:0], d.number(i)); len(d.out) > 0 {
+	if p, ok := d.protocol.(*mqttClient); ok && p.plan.WillTopic != "" && p.plan.BirthPayload != "" {
+		d.out = p.appendBirth(d.out[:0], d.id(i))
 		if err := d.send(fd, d.out); err != nil {
 			d.lose(i, causeOf(err), closeSocket)
+			return
+		}
+	}
+	if d.cfg.Closed {
+		if d.beat(i, now); v.state != open {
 			return
 		}
 	}

@@ -21,7 +21,8 @@
 // it. Histograms: Lateness is sent - planned, the generator's own fault; RTT counts from the
 // sending and RTTPlanned from the planned instant, so that a stall of generator or gateway shows in
 // all heartbeats that it held up. A heartbeat that was sent while an earlier one was unanswered
-// counts from the planned instant in both.
+// counts from the planned instant in both. With [Config].Closed there is no plan: a device sends when
+// it is answered, and RTTPlanned is RTT.
 //
 // # What the acts do
 //
@@ -36,6 +37,5 @@
 //
 // One goroutine, inside Run, serves all sockets through one edge-triggered epoll instance; all
 // other methods may be called from any goroutine. A device costs 56 bytes and a place in a table of
-// descriptors, 4 bytes; buffers exist only for what is incomplete. Linux only: elsewhere New
-// returns an error.
+// descriptors, 4 bytes; buffers exist only for what is incomplete. Linux only.
 package drive

@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import (
@@ -17,13 +15,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // Drive plays devices; see the package's comment.
 type Drive struct {
 	cfg      Config
-	protocol protocol
+	protocol codec.Client
 	schedule schedule
 
 	// mu guards the fields below. Run holds it except while it waits for the kernel.
@@ -62,6 +61,7 @@ type Drive struct {
 	chance *rand.Rand
 
 	in, out    []byte // for one read, and one write
+	room       []byte // for an id
 	heard      int64  // when the last read was
 	counts     Counters
 	histograms Histograms
@@ -86,6 +86,9 @@ func New(cfg Config) (*Drive, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Closed && c.Window() == 0 {
+		return nil, errors.New("drive: Closed needs heartbeats that are answered")
+	}
 	d := &Drive{
 		cfg: cfg, protocol: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
@@ -108,11 +111,9 @@ func New(cfg Config) (*Drive, error) {
 // fates returns the steps of all these devices, in order of time.
 func fates(cfg Config) []step {
 	var all []step
-	var one []plan.Step
-	fates := cfg.Plan.Fates()
+	fates := cfg.Plan.Fates(plan.Range{From: cfg.From, To: cfg.To})
 	for n := cfg.From; n < cfg.To; n++ {
-		one = fates.Append(one[:0], n)
-		for _, s := range one {
+		for _, s := range fates.Of(n) {
 			all = append(all, step{at: int64(s.At), back: int64(s.Back), device: int32(n - cfg.From), kind: s.Kind})
 		}
 	}
@@ -233,7 +234,7 @@ func (d *Drive) Truths() []plan.Truth {
 // Stats returns the current figures, and begins new histograms.
 func (d *Drive) Stats() Stats {
 	fresh := NewHistograms()
-	memory, cpu := usage()
+	memory, cpu := Usage()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Stats{

@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive_test
 
 import (
@@ -35,6 +33,23 @@ func fleetPlan(devices int, targets ...string) *plan.Plan {
 	}
 	p.Fill()
 	return p
+}
+
+// TestClosed checks that heartbeats follow the answers, and that none is sent as planned.
+func TestClosed(t *testing.T) {
+	s := newServer(t, "127.0.0.1:0", false)
+	const devices, pipeline = 3, 4
+	r := start(t, drive.Config{Plan: fleetPlan(devices, s.address()), Closed: true, Pipeline: pipeline})
+	r.welcomed(devices)
+	r.until("heartbeats", func() bool { return r.stats.Answered > 1000 })
+	if waiting := r.stats.Sent - r.stats.Answered; waiting > devices*pipeline || len(r.stats.Errors) > 0 {
+		t.Errorf("%d heartbeats are not answered, want at most %d; %v", waiting, devices*pipeline, r.stats.Errors)
+	}
+	p := fleetPlan(1, s.address())
+	p.Protocol, p.Publish = plan.MQTT, "s/{device}/beat"
+	if _, err := drive.New(drive.Config{Plan: p, Closed: true}); err == nil {
+		t.Error("heartbeats without an answer are taken")
+	}
 }
 
 // acting adds a phase in which all devices do the same.

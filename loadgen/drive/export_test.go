@@ -1,10 +1,9 @@
-//go:build linux
-
 package drive
 
 import (
 	"unsafe"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -17,18 +16,20 @@ func Parse(p *plan.Plan, data []byte) (kinds map[string]int, rest []byte, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	names := [...]string{"incomplete", "garbage", "welcome", "rejected", "pong", "goodbye", "noted"}
+	names := map[codec.AnswerKind]string{
+		codec.Garbage: "garbage", codec.Welcome: "welcome", codec.Refused: "rejected", codec.Heard: "pong", codec.Farewell: "goodbye", codec.Noted: "noted",
+	}
 	kinds = map[string]int{}
 	for len(data) > 0 {
-		a, after := c.next(data)
-		if a.kind == incomplete {
+		a, n := c.Next(data)
+		if n == 0 {
 			break
 		}
-		kinds[names[a.kind]]++
-		if a.kind == garbage {
+		kinds[names[a.Kind]]++
+		if a.Kind == codec.Garbage {
 			break
 		}
-		data = after
+		data = data[n:]
 	}
 	return kinds, data, nil
 }
@@ -39,7 +40,11 @@ func Words(p *plan.Plan, n int) (hello, birth, beat, bye string, err error) {
 	if err != nil {
 		return "", "", "", "", err
 	}
-	return string(c.hello(nil, n)), string(c.birth(nil, n)), string(c.beat(nil, n, 7)), string(c.bye(nil, n)), nil
+	id := p.DeviceID(n)
+	if m, ok := c.(*mqttClient); ok && p.BirthPayload != "" {
+		birth = string(m.appendBirth(nil, id))
+	}
+	return string(c.AppendHello(nil, id, p.Token, p.Timeout)), birth, string(c.AppendBeat(nil, id, 7)), string(c.AppendBye(nil, id)), nil
 }
 
 // Schedule is a schedule.

@@ -24,6 +24,8 @@ type Journal struct {
 	// Busy are the instants of greetings that the gateway rejected with the code busy: it heard
 	// them, and could not store them in time.
 	Busy []int64
+	// Ended is when the gateway ended a connection on which the device was silent; 0 if it did not.
+	Ended int64
 
 	awaited int // the first of Signs that this connection has no answer to
 }
@@ -58,5 +60,5 @@ func (j *Journal) answered(at time.Time) {
 
 // clone returns a copy that shares no memory with j.
 func (j *Journal) clone() Journal {
-	return Journal{Signs: slices.Clone(j.Signs), Busy: slices.Clone(j.Busy)}
+	return Journal{Signs: slices.Clone(j.Signs), Busy: slices.Clone(j.Busy), Ended: j.Ended}
 }

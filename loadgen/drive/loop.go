@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import (
@@ -231,12 +229,12 @@ func (d *Drive) input(i int32, data []byte) {
 	d.heard = d.clock()
 	data = d.joined(fd, data)
 	for len(data) > 0 {
-		a, rest := d.protocol.next(data)
-		if a.kind == incomplete {
+		a, n := d.protocol.Next(data)
+		if n == 0 {
 			d.partial[fd] = bytes.Clone(data)
 			return
 		}
-		data = rest
+		data = data[n:]
 		if d.answer(i, a); v.fd != fd {
 			return
 		}

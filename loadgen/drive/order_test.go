@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive_test
 
 import (
@@ -94,5 +92,27 @@ func TestNoJournal(t *testing.T) {
 	}
 	if _, err := drive.New(drive.Config{Plan: fleetPlan(1, s.address()), Journal: true, Pipeline: 2}); err == nil {
 		t.Error("a journal of heartbeats that are sent together is taken")
+	}
+}
+
+// A device that is silent notes when the gateway ends its connection.
+func TestSilentIsCutOff(t *testing.T) {
+	s := newServer(t, "127.0.0.1:0", false)
+	r := start(t, drive.Config{Plan: fleetPlan(1, s.address()), Journal: true})
+	r.welcomed(1)
+	r.Begin(time.Now())
+	if err := r.Order(drive.Order{Step: plan.Step{Kind: plan.Silent}}); err != nil {
+		t.Fatal(err)
+	}
+	r.until("it is silent", func() bool { return r.stats.Away == 1 })
+	began := time.Now()
+	s.set(func() {
+		for c := range s.conns {
+			_ = c.Close()
+		}
+	})
+	r.until("it is cut off", func() bool { return r.stats.Open == 0 })
+	if ended := time.Unix(0, r.Journals()[0].Ended); ended.Before(began) || ended.After(time.Now()) {
+		t.Errorf("the connection ended at %v, closed it was after %v", ended, began)
 	}
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive_test
 
 import (

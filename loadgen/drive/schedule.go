@@ -15,14 +15,14 @@ func newSchedule(p *plan.Plan, tick int64) schedule {
 
 // phase is when device n begins, in [0, interval).
 func (s schedule) phase(n int) int64 {
-	return int64(mix(s.seed^mix(uint64(n))) % uint64(s.interval))
+	return int64(plan.Mix(s.seed^plan.Mix(uint64(n))) % uint64(s.interval))
 }
 
 // planned is when heartbeat k of device n is planned, rounded up to the grid.
 func (s schedule) planned(n int, k uint32) int64 {
 	at := s.phase(n) + int64(k)*s.interval
 	if s.jitter > 0 {
-		at += int64(mix(s.seed+mix(uint64(n)<<32|uint64(k))) % uint64(s.jitter))
+		at += int64(plan.Mix(s.seed+plan.Mix(uint64(n)<<32|uint64(k))) % uint64(s.jitter))
 	}
 	return (at + s.tick - 1) / s.tick * s.tick
 }
@@ -33,13 +33,4 @@ func (s schedule) after(n int, now int64) uint32 {
 		return uint32(since/s.interval) + 1 // a process does not live for 2^32 intervals
 	}
 	return 0
-}
-
-// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-// Generators, OOPSLA 2014).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import (
@@ -9,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -137,34 +136,35 @@ func (d *Drive) duplicate(i int32) {
 
 // greetRival greets once the handshake is over, and reports whether it has.
 func (d *Drive) greetRival(fd int32, s *second) bool {
-	d.out = d.protocol.hello(d.out[:0], d.number(s.device))
-	at := d.clock()
-	switch err := d.send(fd, d.out); {
+	switch at, err := d.sayHello(s.device, fd); {
 	case errors.Is(err, unix.EAGAIN):
 		return false
 	case err != nil:
 		d.rivalFailed(fd, s, causeOf(err))
 		return false
+	default:
+		s.greeted = at
+		return true
 	}
-	s.greeted = at
-	return true
 }
 
 // rivalInput waits for the gateway to welcome a duplicate.
 func (d *Drive) rivalInput(fd int32, s *second, data []byte) {
 	data = d.joined(fd, data)
-	a, rest := d.protocol.next(data)
-	switch a.kind {
-	case incomplete:
+	a, n := d.protocol.Next(data)
+	if n == 0 {
 		d.partial[fd] = bytes.Clone(data)
-	case welcome:
+		return
+	}
+	switch a.Kind {
+	case codec.Welcome:
 		d.promote(fd, s)
-		if len(rest) > 0 && d.devs[s.device].fd == fd {
+		if rest := data[n:]; len(rest) > 0 && d.devs[s.device].fd == fd {
 			d.input(s.device, rest)
 		}
-	case rejected:
-		d.rivalFailed(fd, s, coded(CauseRejected, a.code))
-	case goodbye:
+	case codec.Refused:
+		d.rivalFailed(fd, s, coded(CauseRejected, a.Code))
+	case codec.Farewell:
 	default:
 		d.rivalFailed(fd, s, CauseGarbage)
 	}

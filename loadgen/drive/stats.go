@@ -1,6 +1,9 @@
 package drive
 
 import (
+	"encoding/json"
+	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -58,16 +61,18 @@ type Gauges struct {
 }
 
 // Add adds the gauges of other devices.
-func (g *Gauges) Add(o *Gauges) {
-	g.Devices += o.Devices
-	g.Seen += o.Seen
-	g.Welcomed += o.Welcomed
-	g.Connecting += o.Connecting
-	g.Queued += o.Queued
-	g.Pausing += o.Pausing
-	g.Away += o.Away
-	g.Open += o.Open
-	g.StepsLeft += o.StepsLeft
+func (g *Gauges) Add(o *Gauges) { addNumbers(reflect.ValueOf(g).Elem(), reflect.ValueOf(o).Elem()) }
+
+// addNumbers adds the numbers of a struct to those of another one.
+func addNumbers(to, from reflect.Value) {
+	for i := range to.NumField() {
+		switch field := to.Field(i); {
+		case field.CanInt():
+			field.SetInt(field.Int() + from.Field(i).Int())
+		case field.CanUint():
+			field.SetUint(field.Uint() + from.Field(i).Uint())
+		}
+	}
 }
 
 // Counters count from the beginning.
@@ -82,15 +87,7 @@ type Counters struct {
 
 // Add adds the counters of other devices. Errors must not be nil.
 func (c *Counters) Add(o *Counters) {
-	c.Connects += o.Connects
-	c.Welcomes += o.Welcomes
-	c.Failed += o.Failed
-	c.Lost += o.Lost
-	c.Sent += o.Sent
-	c.Answered += o.Answered
-	c.BytesOut += o.BytesOut
-	c.BytesIn += o.BytesIn
-	c.Steps += o.Steps
+	addNumbers(reflect.ValueOf(c).Elem(), reflect.ValueOf(o).Elem())
 	for cause, n := range o.Errors {
 		c.Errors[cause] += n
 	}
@@ -115,6 +112,38 @@ func NewHistograms() Histograms {
 		all[i] = hdrhistogram.New(1, (2 * time.Minute).Microseconds(), 2)
 	}
 	return all
+}
+
+// GobEncode implements [gob.GobEncoder].
+func (all Histograms) GobEncode() ([]byte, error) {
+	var texts [len(all)][]byte
+	for i, h := range all {
+		if h == nil || h.TotalCount() == 0 {
+			continue
+		}
+		var err error
+		if texts[i], err = h.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err != nil {
+			return nil, fmt.Errorf("drive: encode a histogram: %w", err)
+		}
+	}
+	return json.Marshal(texts)
+}
+
+// GobDecode implements [gob.GobDecoder]. Histograms that were empty are nil.
+func (all *Histograms) GobDecode(b []byte) error {
+	var texts [len(all)][]byte
+	if err := json.Unmarshal(b, &texts); err != nil {
+		return fmt.Errorf("drive: decode histograms: %w", err)
+	}
+	for i, text := range texts {
+		if len(text) > 0 {
+			var err error
+			if all[i], err = hdrhistogram.Decode(text); err != nil {
+				return fmt.Errorf("drive: decode a histogram: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // Merge adds the values of other histograms. The receiver's must not be nil.

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -14,7 +15,7 @@ type occasion struct {
 
 	phase, index int // which act of which phase
 	start, until time.Duration
-	key          uint64
+	chance       *rand.Rand
 }
 
 const forever = time.Duration(math.MaxInt64)
@@ -33,7 +34,7 @@ func (p *Plan) occasions() []occasion {
 			if a.forGood() {
 				o.until = forever
 			}
-			o.key = mix(mix(p.Seed) + uint64(i)<<32 + uint64(j))
+			o.chance = rand.New(rand.NewPCG(Mix(p.Seed), uint64(i)<<32+uint64(j)+1))
 			all = append(all, o)
 		}
 		began += ph.Length
@@ -81,14 +82,11 @@ func (o *occasion) meets(q *occasion) bool {
 	return o.start < q.until && q.start < o.until
 }
 
-// steps appends what happens to the device that is number slot of slots in the order of leaving,
-// and number rank of ranks among all that are taken.
-func (o *occasion) steps(dst []Step, slot, slots, rank, ranks int) []Step {
+// steps appends what happens to a device that is number slot of slots in the order of leaving, and
+// number back of backs in that of coming back.
+func (o *occasion) steps(dst []Step, slot, slots, back, backs int) []Step {
 	at := o.start + fraction(o.Within, slot, slots)
-	stay := o.Back
-	if o.BackWithin > 0 {
-		stay += fraction(o.BackWithin, permute(o.key+keyBack, ranks).of(rank), ranks)
-	}
+	stay := o.Back + fraction(o.BackWithin, back, backs)
 	for range o.times() {
 		s := Step{At: at, Kind: o.Kind}
 		if !o.forGood() {
@@ -103,118 +101,78 @@ func (o *occasion) steps(dst []Step, slot, slots, rank, ranks int) []Step {
 	return dst
 }
 
-// What an occasion draws lots for, beside whom.
-const (
-	keyLeave = 1 + iota
-	keyBack
-	keyGroups
-)
-
-// site is an occasion that takes whole groups: those whose ranks are from first on.
-type site struct {
-	occasion
-
-	first, groups int
+// backs draws the order in which n devices come back, if they do not do so together.
+func (o *occasion) backs(n int) func(i int) int {
+	if o.BackWithin == 0 {
+		return func(int) int { return 0 }
+	}
+	order := o.chance.Perm(n)
+	return func(i int) int { return order[i] }
 }
 
-// draw is an occasion that takes single devices.
-type draw struct {
-	occasion
-
-	taken int   // devices in all
-	free  int   // the first draw that may take them again
-	lots  []lot // by class
-}
-
-// lot is what a draw does to a class of devices. Those of the class that are there are numbered;
-// the draw takes the ones that order puts first, and numbers both the taken and the rest anew in
-// this order.
-type lot struct {
-	order  permutation
-	taken  int
-	before int // taken from classes before
-	base   int // where the taken are numbered from when they are there again, after the ones that were there
-}
-
-// planSites gives ranks to the occasions that take groups, and returns the rest.
-func (f *Fates) planSites(all []occasion) []occasion {
-	var rest []occasion
-	used := 0
-	for _, o := range all {
+// takeGroups gives whole groups to the occasions that want them.
+func (f *Fates) takeGroups(all []occasion) {
+	size := max(f.plan.Group, 1)
+	groups := len(f.taken)
+	order := rand.New(rand.NewPCG(Mix(f.plan.Seed), 0)).Perm(groups)
+	for i := range all {
+		o := &all[i]
 		if !o.wholeGroups() {
-			rest = append(rest, o)
 			continue
 		}
-		g := max(o.groups(f.groups), 0)
-		if free := f.groups - used; g > free {
-			f.fail(&o, "%d groups are too many: there are %d of %d devices, and a group is taken once; %d are left (take fewer, or let times and every repeat it)",
-				g, f.groups, f.group, free)
-			g = free
+		g := max(o.groups(groups), 0)
+		if g > len(order) {
+			f.fail(o, "%d groups are too many: there are %d of %d devices, and a group is taken once; %d are left (take fewer, or let times and every repeat it)",
+				g, groups, f.plan.Group, len(order))
+			g = len(order)
 		} else if g == 0 {
-			f.fail(&o, "takes nobody: there are %d groups of %d devices; take a greater share, smaller groups or more devices", f.groups, f.group)
+			f.fail(o, "takes nobody: there are %d groups of %d devices; take a greater share, smaller groups or more devices", groups, f.plan.Group)
 		}
-		f.sites = append(f.sites, site{o, used, g})
-		used += g
-	}
-	return rest
-}
-
-// planDraws counts the devices that are present at each draw, by class: class 0 are the devices
-// that are in no group which a site takes, and class i those of site i-1. A draw takes from each
-// class in proportion to its present devices.
-func (f *Fates) planDraws(rest []occasion) {
-	there := make([]int, len(f.sites)+1)
-	there[0] = f.devices
-	for i, s := range f.sites {
-		there[i+1] = s.groups * f.group
-		there[0] -= there[i+1]
-	}
-	for j, o := range rest {
-		f.release(j, &o, there)
-		d := draw{occasion: o, free: len(rest), lots: make([]lot, len(there))}
-		sum := 0
-		for c := range there {
-			if f.open(&o, c) {
-				sum += there[c]
+		back := o.backs(g * size)
+		for slot, group := range order[:g] {
+			f.taken[group] = o
+			for k := range size {
+				f.note(o, group*size+k, slot, g, back(slot*size+k), g*size)
 			}
 		}
-		d.taken = f.number(&o, sum)
-		passed := 0
-		for c := range there {
-			lots := &d.lots[c]
-			lots.before = share(d.taken, passed, sum)
-			if f.open(&o, c) {
-				passed += there[c]
-			}
-			lots.taken = share(d.taken, passed, sum) - lots.before
-			lots.order = permute(o.key^mix(uint64(c)), there[c])
-			there[c] -= lots.taken
-		}
-		f.draws = append(f.draws, d)
+		order = order[g:]
 	}
 }
 
-// release returns the devices of earlier draws that are back when draw j begins.
-func (f *Fates) release(j int, o *occasion, there []int) {
-	for i := range f.draws {
-		d := &f.draws[i]
-		if d.free <= j || d.meets(o) {
+// takeDevices draws the devices of an occasion from those that are there.
+func (f *Fates) takeDevices(o *occasion) {
+	there := f.there[:0]
+	for n, until := range f.away {
+		if until > o.start {
 			continue
 		}
-		d.free = j
-		for c := range there {
-			d.lots[c].base = there[c]
-			there[c] += d.lots[c].taken
+		if g := n / max(f.plan.Group, 1); g < len(f.taken) && f.taken[g] != nil && f.taken[g].meets(o) {
+			continue
 		}
+		there = append(there, int32(n))
+	}
+	f.there = there
+	number := f.number(o, len(there))
+	back := o.backs(number)
+	for slot := range number {
+		i := slot + o.chance.IntN(len(there)-slot)
+		there[slot], there[i] = there[i], there[slot]
+		n := int(there[slot])
+		f.away[n] = o.until
+		f.note(o, n, slot, number, back(slot), number)
 	}
 }
 
-// open reports whether a draw may take devices of a class.
-func (f *Fates) open(o *occasion, class int) bool { return class == 0 || !f.sites[class-1].meets(o) }
+// note adds the steps of a device, if it is one of those that are asked for.
+func (f *Fates) note(o *occasion, n, slot, slots, back, backs int) {
+	if i := n - f.asked.From; i >= 0 && i < len(f.steps) {
+		f.steps[i] = o.steps(f.steps[i], slot, slots, back, backs)
+	}
+}
 
 // number returns how many of the present devices a draw takes.
 func (f *Fates) number(o *occasion, there int) int {
-	n := o.devices(f.devices)
+	n := o.devices(f.plan.Devices)
 	if o.All {
 		n = there
 	}
@@ -222,13 +180,13 @@ func (f *Fates) number(o *occasion, there int) int {
 	first := len(f.errs) == 0 // what comes after one that takes too many finds nobody
 	switch {
 	case n <= 0 && !o.All:
-		f.fail(o, "takes nobody of %d devices; take a greater share or more devices", f.devices)
+		f.fail(o, "takes nobody of %d devices; take a greater share or more devices", f.plan.Devices)
 	case n <= 0 && first:
 		f.fail(o, "takes nobody: all devices are away or gone then; let it begin when they are back, or leave it out")
 	case n > there && first && o.Share != 0:
-		f.fail(o, "takes %.4g%% of the devices, but only %.4g%% are there all the time: %s", 100*o.Share, percent(there, f.devices), others)
+		f.fail(o, "takes %.4g%% of the devices, but only %.4g%% are there all the time: %s", 100*o.Share, percent(there, f.plan.Devices), others)
 	case n > there && first:
-		f.fail(o, "takes %d devices, but only %d of %d are there all the time: %s", n, there, f.devices, others)
+		f.fail(o, "takes %d devices, but only %d of %d are there all the time: %s", n, there, f.plan.Devices, others)
 	}
 	return min(max(n, 0), there)
 }
@@ -237,12 +195,4 @@ func percent(n, all int) float64 { return 100 * float64(n) / float64(max(all, 1)
 
 func (f *Fates) fail(o *occasion, format string, args ...any) {
 	f.errs = append(f.errs, &FieldError{Field: actField(o.phase, o.index), Text: fmt.Sprintf(format, args...)})
-}
-
-// share returns n times a portion of the whole, rounded down, so that consecutive portions add up.
-func share(n, portion, whole int) int {
-	if whole == 0 {
-		return 0
-	}
-	return int(fraction(time.Duration(n), portion, whole))
 }

@@ -7,14 +7,7 @@ import (
 	"time"
 )
 
-// Fate returns what happens to device n, in the order of time; nil if nothing does. It is the same
-// in every process. For many devices, call [Plan.Fates] once. The plan must be valid; where there
-// are not enough devices, an act takes those that there are.
-func (p *Plan) Fate(n int) []Step { return p.Fates().Of(n) }
-
-// Fates knows what happens to each device, without a table of them: its size, and the time to ask
-// for a device, grow with the number of acts alone. It is safe for concurrent use, and does not
-// look at the plan again.
+// Fates is what happens to some devices of a fleet. It does not look at the plan again.
 //
 // An act takes exactly as many devices as it says. An act that takes groups takes whole ones, which
 // no other act on groups has taken or will take. Other acts draw from the devices that are there
@@ -23,99 +16,50 @@ func (p *Plan) Fate(n int) []Step { return p.Fates().Of(n) }
 // of a device never overlap, and one that is gone for good is left alone. Acts that begin at the
 // same instant take different devices.
 type Fates struct {
-	devices, group, groups int // groups: whole ones
-	ranks                  permutation
-	sites                  []site
-	draws                  []draw
-	errs                   []error
+	plan  *Plan
+	asked Range
+	steps [][]Step // of the devices that are asked for
+	errs  []error
+
+	away  []time.Duration // by device: until when an act on devices holds it
+	taken []*occasion     // by group: the act on groups that takes it
+	there []int32         // room for the devices that an act may draw
 }
 
-// Fates computes which device is taken by which act.
-func (p *Plan) Fates() *Fates {
-	f := &Fates{devices: max(p.Devices, 0), group: max(p.Group, 0)}
-	if f.group > 0 {
-		f.groups = f.devices / f.group
+// Fates computes what happens to the devices of a range; it is the same in every process, but takes
+// time and memory for the whole fleet: some 10 ms for an act and a million devices. The plan must be
+// valid; where there are not enough devices, an act takes those that there are.
+func (p *Plan) Fates(r Range) *Fates {
+	r.From = max(r.From, 0)
+	r.To = max(min(r.To, p.Devices), r.From)
+	f := &Fates{plan: p, asked: r, steps: make([][]Step, r.Len())}
+	all := p.occasions()
+	if len(all) == 0 {
+		return f
 	}
-	f.ranks = permute(mix(p.Seed^keyGroups), f.groups)
-	f.planDraws(f.planSites(p.occasions()))
+	f.away = make([]time.Duration, max(p.Devices, 0))
+	if p.Group > 0 {
+		f.taken = make([]*occasion, len(f.away)/p.Group)
+	}
+	f.takeGroups(all)
+	for i := range all {
+		if !all[i].wholeGroups() {
+			f.takeDevices(&all[i])
+		}
+	}
+	for _, s := range f.steps {
+		slices.SortStableFunc(s, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
+	}
+	f.plan, f.away, f.taken, f.there = nil, nil, nil, nil
 	return f
 }
 
-// Of returns what happens to device n, in the order of time; nil if nothing does.
-func (f *Fates) Of(n int) []Step { return f.Append(nil, n) }
-
-// Append is like [Fates.Of], and appends to dst.
-func (f *Fates) Append(dst []Step, n int) []Step {
-	if n < 0 || n >= f.devices {
-		return dst
+// Of returns what happens to a device of the range, in the order of time; nil if nothing does.
+func (f *Fates) Of(n int) []Step {
+	if n < f.asked.From || n >= f.asked.To {
+		return nil
 	}
-	first := len(dst)
-	class, index := 0, n
-	if len(f.sites) > 0 {
-		class, index = f.class(n)
-	}
-	if class > 0 {
-		s := &f.sites[class-1]
-		group := index / f.group
-		dst = s.steps(dst, group, s.groups, index, s.groups*f.group)
-	}
-	dst = f.drawn(dst, class, index)
-	if class > 0 {
-		slices.SortStableFunc(dst[first:], func(a, b Step) int { return cmp.Compare(a.At, b.At) })
-	}
-	return dst
-}
-
-// class returns the class of a device and its number there.
-func (f *Fates) class(n int) (class, index int) {
-	last := f.sites[len(f.sites)-1]
-	taken := last.first + last.groups
-	if n >= f.groups*f.group { // left over
-		return 0, n - taken*f.group
-	}
-	rank, place := f.ranks.of(n/f.group), n%f.group
-	if rank >= taken {
-		return 0, (rank-taken)*f.group + place
-	}
-	for i, s := range f.sites {
-		if rank < s.first+s.groups {
-			class, index = i+1, (rank-s.first)*f.group+place
-			break
-		}
-	}
-	return class, index
-}
-
-// drawn follows a device of a class through the draws.
-func (f *Fates) drawn(dst []Step, class, index int) []Step {
-	var away *draw
-	for j := range f.draws {
-		if away != nil {
-			if j < away.free {
-				continue
-			}
-			index += away.lots[class].base
-			away = nil
-		}
-		d := &f.draws[j]
-		lots := &d.lots[class]
-		if lots.taken == 0 {
-			continue
-		}
-		index = lots.order.of(index)
-		if index >= lots.taken {
-			index -= lots.taken
-			continue
-		}
-		away = d
-		rank := lots.before + index
-		slot := rank
-		if d.Within > 0 {
-			slot = permute(d.key+keyLeave, d.taken).of(rank)
-		}
-		dst = d.steps(dst, slot, d.taken, rank, d.taken)
-	}
-	return dst
+	return f.steps[n-f.asked.From]
 }
 
 // Signals returns the steps that are done to no device, in the order of time.

@@ -58,15 +58,6 @@ func (p *Plan) Number(id string) (int, bool) {
 	return n, true
 }
 
-// GroupOf returns the number of the group that device n is in. Without [Plan.Group] all are in
-// group 0.
-func (p *Plan) GroupOf(n int) int {
-	if p.Group <= 0 {
-		return 0
-	}
-	return n / p.Group
-}
-
 // format is [Plan.ID] in pieces.
 type format struct {
 	prefix, suffix string

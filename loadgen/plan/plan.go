@@ -2,7 +2,7 @@
 // they speak, and what happens to which of them when.
 //
 // A [Plan] is data. What one device does follows from the plan's seed and the device's number alone
-// ([Plan.Fate]), so all processes that play parts of a fleet, and the one that scores the verdicts,
+// ([Plan.Fates]), so all processes that play parts of a fleet, and the one that scores the verdicts,
 // compute the same without communicating.
 package plan
 

@@ -108,18 +108,6 @@ func TestPhaseAt(t *testing.T) {
 	}
 }
 
-func TestGroupOf(t *testing.T) {
-	p := &plan.Plan{Group: 10}
-	for n, want := range map[int]int{0: 0, 9: 0, 10: 1, 95: 9} {
-		if got := p.GroupOf(n); got != want {
-			t.Errorf("GroupOf(%d) = %d, want %d", n, got, want)
-		}
-	}
-	if got := new(plan.Plan).GroupOf(5); got != 0 {
-		t.Errorf("GroupOf(5) without groups = %d", got)
-	}
-}
-
 // Another process gets the same plan.
 func TestPlanAsJSON(t *testing.T) {
 	p := steady(1000, plan.Act{Kind: plan.Move, Share: 0.1, Back: time.Second})
@@ -135,22 +123,16 @@ func TestPlanAsJSON(t *testing.T) {
 	if !reflect.DeepEqual(*p, q) {
 		t.Errorf("%+v became %+v", *p, q)
 	}
-	if !strings.Contains(string(text), `"Kind":"move"`) {
-		t.Errorf("the kind is not a word in %s", text)
-	}
 }
 
 func TestKinds(t *testing.T) {
-	if n := len(plan.Kinds()); n != int(plan.Signal) {
-		t.Errorf("Kinds() has %d", n)
-	}
-	for _, k := range plan.Kinds() {
-		if got, err := plan.ParseKind(strings.ToUpper(k.String())); got != k || err != nil {
-			t.Errorf("ParseKind(%q) = %v, %v", k, got, err)
+	for k := plan.Bye; k <= plan.Signal; k++ {
+		if got, ok := plan.ParseKind(strings.ToUpper(k.String())); got != k || !ok || k.String() == "" {
+			t.Errorf("ParseKind(%q) = %v, %t", k, got, ok)
 		}
 	}
-	if k, err := plan.ParseKind("Kind(0)"); err == nil || !strings.Contains(err.Error(), "reconnect") {
-		t.Errorf("ParseKind(Kind(0)) = %v, %v", k, err)
+	if k, ok := plan.ParseKind("Kind(0)"); ok {
+		t.Errorf("ParseKind(Kind(0)) = %v", k)
 	}
 	if got := plan.Kind(99).String(); got != "Kind(99)" {
 		t.Errorf("Kind(99) = %s", got)

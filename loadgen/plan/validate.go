@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +34,7 @@ func (p *Plan) Validate() error {
 	c.mqtt()
 	c.phases()
 	if len(c.errs) == 0 { // otherwise the draws would only repeat it
-		c.errs = p.Fates().errs
+		c.errs = p.Fates(Range{}).errs
 	}
 	return errors.Join(c.errs...)
 }
@@ -192,7 +191,7 @@ func (c *checker) phases() {
 
 func (c *checker) act(path string, ph Phase, a Act) {
 	before := len(c.errs)
-	if !slices.Contains(Kinds(), a.Kind) {
+	if a.Kind < Bye || a.Kind > Signal {
 		c.fail(path+".kind", "is missing or unknown; say what the devices do")
 		return
 	}

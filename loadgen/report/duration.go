@@ -44,7 +44,7 @@ func parse[D Seconds | Millis](b []byte, unit time.Duration) (D, error) {
 	return D(math.Round(number * float64(unit))), err
 }
 
-// List is a slice that is [] in JSON if it is empty, and nil if it is read from there.
+// List is a slice that is [] in JSON if it is empty.
 type List[T any] []T
 
 // MarshalJSON implements [json.Marshaler].
@@ -53,17 +53,4 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 		return []byte("[]"), nil
 	}
 	return json.Marshal([]T(l))
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (l *List[T]) UnmarshalJSON(b []byte) error {
-	var all []T
-	if err := json.Unmarshal(b, &all); err != nil {
-		return err
-	}
-	*l = nil
-	if len(all) > 0 {
-		*l = all
-	}
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // Names of the files that [WriteFiles] writes.
@@ -56,27 +55,4 @@ func writeFile(path string, f *Final, write func(io.Writer, *Final) error) error
 // WriteJSON writes all that is known of a run, for programs; [Schema] says in which form.
 func WriteJSON(out io.Writer, f *Final) error {
 	return json.NewEncoder(out).Encode(f)
-}
-
-// ReadJSON reads what [WriteJSON] wrote.
-func ReadJSON(in io.Reader) (*Final, error) {
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
-	}
-	var head struct{ Schema string }
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, fmt.Errorf("report: not a report of a run: %w", err)
-	}
-	if head.Schema != Schema {
-		if !strings.HasPrefix(head.Schema, schemaName) {
-			return nil, fmt.Errorf("report: not a report of a run: its schema is %q, not %q", head.Schema, Schema)
-		}
-		return nil, fmt.Errorf("report: schema %q is of another version than %q; read it with the program that wrote it", head.Schema, Schema)
-	}
-	f := new(Final)
-	if err := json.Unmarshal(text, f); err != nil {
-		return nil, fmt.Errorf("report: %w", err)
-	}
-	return f, nil
 }

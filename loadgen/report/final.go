@@ -8,9 +8,7 @@ import (
 
 // Schema names what report.json looks like. The number rises when a field changes its meaning or
 // goes; new fields may come without.
-const Schema = schemaName + "2"
-
-const schemaName = "holter.loadgen.report/"
+const Schema = "holter.loadgen.report/2"
 
 // Run is what is known of a run from its beginning.
 type Run struct {

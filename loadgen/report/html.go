@@ -27,21 +27,20 @@ var (
 )
 
 // shownSamples is how many points a chart of the page has at most.
-const shownSamples = 2000
+const shownSamples = 1000
 
 // page is what page.html shows.
 type page struct {
 	*Final
 
-	Result  string
-	Class   string
-	Trouble *Trouble
-	Tiles   []tile
-	Spans   []Span
-	Times   [][]cellText
-	Bars    []bars
-	Causes  []cause
-	Thinned int // how many seconds are one point of the charts
+	Result    string
+	Class     string
+	Trouble   *Trouble
+	Rows      []row
+	Spans     []Span
+	Latencies []named
+	Bars      []bars
+	Thinned   int // how many seconds are one point of the charts
 
 	Data     chartData
 	CSS      template.CSS
@@ -51,16 +50,10 @@ type page struct {
 	License  string
 }
 
-type tile struct{ Name, Value, Note, Class string }
+type named struct {
+	Latency
 
-type cellText struct {
-	Text string
-	Head bool
-}
-
-type cause struct {
-	Name  string
-	Count uint64
+	Name string
 }
 
 // bars is a histogram.
@@ -77,26 +70,24 @@ type histogramBar struct {
 
 // chartData is what the page's program draws.
 type chartData struct {
-	Times  values  `json:"times"`
-	Spans  []Span  `json:"spans"`
-	Charts []chart `json:"charts"`
+	Samples List[Sample] `json:"samples"`
+	Spans   []Span       `json:"spans"`
 }
 
 // WriteHTML writes a page that needs nothing beside it, and no network.
 func WriteHTML(out io.Writer, f *Final) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"count": count[uint64], "number": count[int], "clock": clock[Seconds], "took": clock[time.Duration], "size": size, "clean": clean,
-		"plural": plural[int], "join": strings.Join, "stopwatch": stopwatch,
+		"short": short[Millis], "plural": plural[int], "join": strings.Join, "stopwatch": stopwatch,
 	}).Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("report: page: %w", err)
 	}
 	samples := Thin(f.Samples, shownSamples)
-	last := f.last()
 	p := page{
-		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Tiles: tiles(f), Spans: Spans(f.Samples),
-		Times: latencyTable(f), Thinned: 1,
-		Data: chartData{Times: times(samples), Spans: Spans(f.Samples), Charts: charts(samples)},
+		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Rows: figureRows(f), Spans: Spans(f.Samples),
+		Latencies: latencies(f), Thinned: 1,
+		Data: chartData{samples, Spans(f.Samples)},
 		CSS:  template.CSS(pageCSS), JS: template.JS(pageJS), UplotCSS: template.CSS(uplotCSS), UplotJS: template.JS(uplotJS),
 		License: uplotLicense,
 	}
@@ -105,9 +96,6 @@ func WriteHTML(out io.Writer, f *Final) error {
 	}
 	if len(samples) > 0 {
 		p.Thinned = int(math.Ceil(float64(len(f.Samples)) / float64(len(samples))))
-	}
-	for _, name := range last.Causes() {
-		p.Causes = append(p.Causes, cause{clean(name), last.Errors[name]})
 	}
 	if v := f.Verdicts; v != nil {
 		p.addBars("Verdict after its deadline", "When a right verdict was here, counted from its deadline.", v.Detection, v.DetectionAllowed)
@@ -151,64 +139,12 @@ func cumulative(part, all uint64) string {
 	return strings.Replace(text, ".00%", "%", 1)
 }
 
-func tiles(f *Final) []tile {
-	last, most := f.last(), peaks(f.Samples)
-	worst := func(n uint64) string {
-		if n > 0 {
-			return "bad"
-		}
-		return ""
-	}
-	list := []tile{
-		{"connections", count(most.welcomed), "of " + plural(f.Fleet.Devices, "device") + ", at the most", ""},
-		{"connects", count(most.rate.Connects) + "/s", "at the most", ""},
-		{"heartbeats", count(most.rate.Sent) + "/s", "at the most; " + count(last.Sent) + " in all", ""},
-		{"answer, p99", short(f.RTT.P99), "p50 " + short(f.RTT.P50) + ", max " + short(f.RTT.Max), ""},
-		{"own lateness, p99", short(f.Lateness.P99), "max " + short(f.Lateness.Max), ""},
-		{"failed, lost", count(last.Failed) + ", " + count(last.Lost), "connections", worst(last.Failed + last.Lost)},
-	}
+// latencies are the rows of the page's table.
+func latencies(f *Final) []named {
+	var all []named
 	if v := f.Verdicts; v != nil {
-		var wrong uint64
-		for _, m := range v.Mistakes {
-			if m.Allowed >= 0 { // the others are parts of these, or none
-				wrong += m.Count
-			}
-		}
-		list = append(list,
-			tile{"verdicts", count(v.Right) + " right", plural(wrong, "mistake"), worst(wrong)},
-			tile{"detection, p99", short(v.Detection.P99), "beyond the deadline; max " + short(v.Detection.Max), ""})
+		all = []named{{v.Detection.Latency, "verdict after its deadline"}, {v.Decided.Latency, "the same, until it says that it was decided"}}
 	}
-	return list
-}
-
-// latencyTable has a row for each distribution.
-func latencyTable(f *Final) [][]cellText {
-	head := func(texts ...string) []cellText {
-		var row []cellText
-		for _, text := range texts {
-			row = append(row, cellText{text, true})
-		}
-		return row
-	}
-	table := [][]cellText{head("", "count", "p50", "p90", "p99", "p99.9", "p99.99", "max")}
-	add := func(name string, d Distribution) {
-		if d.Count == 0 {
-			return
-		}
-		row := head(name)
-		row = append(row, cellText{Text: count(d.Count)})
-		for _, value := range []Millis{d.P50, d.P90, d.P99, d.P999, d.P9999, d.Max} {
-			row = append(row, cellText{Text: short(value)})
-		}
-		table = append(table, row)
-	}
-	if f.Verdicts != nil {
-		add("verdict after its deadline", f.Verdicts.Detection)
-		add("the same, until it says that it was decided", f.Verdicts.Decided)
-	}
-	add("heartbeat to answer", f.RTT)
-	add("the same, from when it was planned", f.RTTPlanned)
-	add("the generator's own lateness", f.Lateness)
-	add("connect to welcome", f.Connect)
-	return table
+	return append(all, named{f.RTT.Latency, "heartbeat to answer"}, named{f.RTTPlanned.Latency, "the same, from when it was planned"},
+		named{f.Lateness.Latency, "the generator's own lateness"}, named{f.Connect.Latency, "connect to welcome"})
 }

@@ -7,8 +7,8 @@ import (
 
 // row is a heading with some words, which take as many lines as they need.
 type row struct {
-	head  string
-	words []string
+	Head  string
+	Words []string
 }
 
 const (
@@ -21,7 +21,7 @@ func (r row) lines(columns int) []string {
 	room := max(columns-headWidth-2, 16)
 	var lines []string
 	line, used := "", 0
-	for i, w := range r.words {
+	for i, w := range r.Words {
 		if w == "" {
 			continue
 		}
@@ -32,7 +32,7 @@ func (r row) lines(columns int) []string {
 		case used+3+n <= room:
 			line, used = line+"   "+w, used+3+n
 		case len(lines) == maxLines-1:
-			line += "   and " + plural(len(r.words)-i, "more kind")
+			line += "   and " + plural(len(r.Words)-i, "more kind")
 			return r.dress(append(lines, line))
 		default:
 			lines = append(lines, line)
@@ -46,7 +46,7 @@ func (r row) dress(lines []string) []string {
 	for i := range lines {
 		head := ""
 		if i == 0 {
-			head = r.head
+			head = r.Head
 		}
 		lines[i] = "  " + head + strings.Repeat(" ", headWidth-len(head)) + lines[i]
 	}

@@ -75,9 +75,6 @@ type Score struct {
 	Order        uint64 `json:"order_violations"`
 }
 
-// wrong is the number of mistakes.
-func (c *Score) wrong() uint64 { return c.FalseOffline + c.Missed + c.WrongReason + c.Gaps + c.Order }
-
 // Since fills in what follows from the sample before, which is nil for the first.
 func (s *Sample) Since(before *Sample) {
 	if before == nil {

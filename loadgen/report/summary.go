@@ -51,9 +51,22 @@ func result(f *Final) string {
 }
 
 func summaryRows(f *Final) []row {
+	rows := append(figureRows(f), verdictRows(f.Verdicts)...)
+	for i, h := range f.Hits {
+		words := []string{clean(h.Limit) + ": " + clean(h.Evidence)}
+		if h.Mend != "" {
+			words = append(words, "mend it with: "+clean(h.Mend))
+		}
+		rows = append(rows, row{first(i, "limits hit"), words})
+	}
+	return rows
+}
+
+// figureRows are the figures of the whole run, but for those of its verdicts.
+func figureRows(f *Final) []row {
 	last, most := f.last(), peaks(f.Samples)
 	seconds := max(f.Duration().Seconds(), 1e-9)
-	rows := []row{
+	return []row{
 		{"scenario", []string{headline(&f.Run)}},
 		{"ran", []string{
 			clock(f.Duration().Round(100 * time.Millisecond)), "from " + f.Began.UTC().Format("2006-01-02 15:04:05") + " UTC",
@@ -74,15 +87,6 @@ func summaryRows(f *Final) []row {
 		{"generator", []string{fmt.Sprintf("%.2f cores at the most", most.cpu), size(most.memory) + " at the most", perDevice(most)}},
 		{"errors", errorCounts(last)},
 	}
-	rows = append(rows, verdictRows(f.Verdicts)...)
-	for i, h := range f.Hits {
-		words := []string{clean(h.Limit) + ": " + clean(h.Evidence)}
-		if h.Mend != "" {
-			words = append(words, "mend it with: "+clean(h.Mend))
-		}
-		rows = append(rows, row{first(i, "limits hit"), words})
-	}
-	return rows
 }
 
 func verdictRows(v *Verdicts) []row {

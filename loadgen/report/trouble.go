@@ -1,9 +1,5 @@
 package report
 
-import (
-	"maps"
-)
-
 // Span is when a phase was.
 type Span struct {
 	Name string  `json:"name"`
@@ -58,14 +54,20 @@ func FirstTrouble(f *Final) *Trouble {
 	return nil
 }
 
-func troubles(before, s *Sample) []string {
-	var what []string
-	grown := maps.Clone(s.Errors)
-	for cause, n := range before.Errors {
-		if grown[cause] >= n {
-			grown[cause] -= n
+// Grown returns how much counts have grown since before, without those that have not.
+func Grown(now, before map[string]uint64) map[string]uint64 {
+	fresh := map[string]uint64{}
+	for cause, n := range now {
+		if n > before[cause] {
+			fresh[cause] = n - before[cause]
 		}
 	}
+	return fresh
+}
+
+func troubles(before, s *Sample) []string {
+	var what []string
+	grown := Grown(s.Errors, before.Errors)
 	for _, cause := range causes(grown) {
 		what = append(what, count(grown[cause])+" × "+clean(cause))
 	}

@@ -2,84 +2,44 @@ package scenario
 
 import (
 	"math/bits"
-	"net/netip"
+	"reflect"
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// Overrides are settings that override a scenario's, such as flags of a command. Zero fields change
-// nothing.
-type Overrides struct {
-	Connections int // the number of devices
-	Seed        uint64
-	ID          string
-	Group       int
-	Protocol    string
-	Targets     []string // see ParseTarget
-	Sources     []netip.Addr
-	Token, User string
-	Publish     string
-	// Interval keeps the ratio of the plan's timeout to its interval, unless Timeout is given, too.
-	Interval, Timeout time.Duration
-	// Grace is the plan's; if that is half of the timeout, but at most 10 s, it follows the new
-	// timeout.
-	Grace  time.Duration
-	Jitter float64
-	Ramp   float64
-	// Duration is the length of all phases together. Each phase, and when things happen in it, is
-	// stretched or shrunk in proportion. How long devices stay away remains, and what repeats does
-	// so as often a minute as before: more or fewer times.
-	Duration time.Duration
-}
-
-// Apply changes a plan. [plan.Plan.Validate] checks it afterwards.
-func (o Overrides) Apply(p *plan.Plan) {
-	o.pace(p)
-	replace(&p.Devices, o.Connections)
-	replace(&p.Seed, o.Seed)
-	replace(&p.ID, o.ID)
-	replace(&p.Group, o.Group)
-	replace(&p.Protocol, o.Protocol)
-	replace(&p.Token, o.Token)
-	replace(&p.User, o.User)
-	replace(&p.Publish, o.Publish)
-	replace(&p.Jitter, o.Jitter)
-	replace(&p.Ramp, o.Ramp)
-	if len(o.Targets) > 0 {
-		p.Targets = append([]string(nil), o.Targets...)
+// Override changes the fields of a plan to those of another that are not zero, such as flags of a
+// command. [plan.Plan.Validate] checks it afterwards.
+//
+// An interval keeps the ratio of the plan's timeout to its interval, unless a timeout is given, too.
+// A grace that is half of the timeout, but at most 10 s, follows the new timeout. If length is not 0,
+// all phases take that together: each of them, and when things happen in it, is stretched or shrunk
+// in proportion. How long devices stay away remains, and what repeats does so as often a minute as
+// before: more or fewer times.
+func Override(p *plan.Plan, by plan.Plan, length time.Duration) {
+	follows := p.Grace == graceOf(p.Timeout)
+	if by.Interval > 0 && p.Interval > 0 && by.Timeout == 0 {
+		by.Timeout = scale(p.Timeout, by.Interval, p.Interval)
 	}
-	if len(o.Sources) > 0 {
-		p.Sources = append([]netip.Addr(nil), o.Sources...)
+	if by.Timeout != 0 && follows && by.Grace == 0 {
+		by.Grace = graceOf(by.Timeout)
 	}
-	if total := p.Length(); o.Duration > 0 && total > 0 {
-		p.Phases = stretch(p.Phases, o.Duration, total)
+	to, from := reflect.ValueOf(p).Elem(), reflect.ValueOf(by)
+	for i := range to.NumField() {
+		if field := from.Field(i); !field.IsZero() {
+			to.Field(i).Set(field)
+		}
+	}
+	if total := p.Length(); length > 0 && total > 0 {
+		p.Phases = stretch(p.Phases, length, total)
 	}
 }
 
-// pace changes interval, timeout and grace.
-func (o Overrides) pace(p *plan.Plan) {
-	usual := plan.Plan{Timeout: p.Timeout}
+// graceOf is the usual grace for a timeout.
+func graceOf(timeout time.Duration) time.Duration {
+	usual := plan.Plan{Timeout: timeout}
 	usual.Fill()
-	follows := p.Grace == usual.Grace
-	if o.Interval > 0 && p.Interval > 0 {
-		p.Timeout = scale(p.Timeout, o.Interval, p.Interval)
-	}
-	replace(&p.Interval, o.Interval)
-	replace(&p.Timeout, o.Timeout)
-	if follows {
-		usual = plan.Plan{Timeout: p.Timeout}
-		usual.Fill()
-		p.Grace = usual.Grace
-	}
-	replace(&p.Grace, o.Grace)
-}
-
-func replace[T comparable](field *T, value T) {
-	var zero T
-	if value != zero {
-		*field = value
-	}
+	return usual.Grace
 }
 
 // stretch returns phases that take length together instead of total.

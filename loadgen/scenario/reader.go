@@ -1,8 +1,6 @@
 package scenario
 
 import (
-	"strings"
-
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
@@ -17,38 +15,13 @@ func format() strictyaml.Format {
 	}
 }
 
-// reader knows where each value stands, for what turns out wrong only later.
-type reader struct {
-	*strictyaml.Reader
+// reader reads the nodes of a scenario.
+type reader struct{ *strictyaml.Reader }
 
-	places map[string]ast.Node // the value of a path
-}
-
-func (r *reader) note(path string, n ast.Node) { r.places[path] = n }
-
-func (r *reader) said(path string) bool {
-	_, ok := r.places[path]
-	return ok
-}
-
-// place returns what stands at a path, or what that is in; nil is the file.
-func (r *reader) place(path string) ast.Node {
-	for path != "" {
-		if n, ok := r.places[path]; ok {
-			return n
-		}
-		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
-	}
-	return nil
-}
-
-// mapping stores each value of a mapping, notes where they stand and returns them by key.
-func (r *reader) mapping(path string, n ast.Node, fields []strictyaml.Field) map[string]ast.Node {
-	seen := r.Mapping(path, n, fields)
-	for key, value := range seen {
-		r.note(strictyaml.Join(path, key), value)
-	}
-	return seen
+// said reports whether the file has a key.
+func (r *reader) said(key string) bool {
+	_, found := r.At(key)
+	return found
 }
 
 // items returns the entries of a list that must not be empty.

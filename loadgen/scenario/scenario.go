@@ -10,7 +10,7 @@
 // acts that want more devices than there are, each is a mistake that is reported with file, line,
 // column, the line itself and what is allowed; all of them together. No message shows the value of
 // token, nor that of a key that looks like a misspelt one. How many devices there are, where they
-// connect to and from where may be left for [Overrides]; what depends on it is checked by
+// connect to and from where may be left for [Override]; what depends on it is checked by
 // [plan.Plan.Validate] afterwards, as must be done after any change.
 package scenario
 
@@ -21,8 +21,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/loadgen/plan"
@@ -123,9 +121,9 @@ func Parse(name, text string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Reader: yaml, places: map[string]ast.Node{}}
+	r := &reader{yaml}
 	p := &plan.Plan{}
-	r.mapping("", root, r.planFields(p))
+	r.Mapping("", root, r.planFields(p))
 	if p.Name == "" {
 		base := filepath.Base(name)
 		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -140,12 +138,28 @@ func Parse(name, text string) (*plan.Plan, error) {
 	return p, nil
 }
 
+// enough is a number of devices so great that no act wants more than there are, and each share of
+// them is somebody. It is round, so that shares make whole numbers.
+func enough(p *plan.Plan) int {
+	const round, most = 10_000, 10_000_000
+	n, group := 0.0, float64(max(p.Group, 1))
+	for _, ph := range p.Phases {
+		for _, a := range ph.Acts {
+			n += float64(a.Count) + group*float64(a.Groups)
+			if share := max(a.Share, a.GroupShare); share > 0 {
+				n += group / share
+			}
+		}
+	}
+	return (int(min(n, most-1)) + round) / round * round
+}
+
 // validate reports what is wrong with a plan at the places where the file says it. What the file
 // leaves to the command line is taken to be right.
 func (r *reader) validate(p *plan.Plan) {
 	check := *p
 	if !r.said("devices") {
-		check.Devices = 10_000_000 // so that no act wants more than there are
+		check.Devices = enough(p)
 	}
 	if !r.said("targets") {
 		check.Targets = []string{"127.0.0.1:7700"}
@@ -162,7 +176,7 @@ func (r *reader) validate(p *plan.Plan) {
 	}
 	for _, e := range joined.Unwrap() {
 		if f, ok := errors.AsType[*plan.FieldError](e); ok {
-			r.Fail(f.Field, r.place(f.Field), "%s", f.Text)
+			r.FailAt(f.Field, f.Text)
 		}
 	}
 }

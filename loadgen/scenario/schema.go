@@ -44,7 +44,7 @@ func (r *reader) targets(p *plan.Plan) strictyaml.Setter {
 		for i, item := range r.items(path, n) {
 			var target string
 			at := strictyaml.Element(path, i)
-			r.note(at, item)
+			r.Note(at, item)
 			strictyaml.Value(r.Reader, &target, ParseTarget)(at, item)
 			p.Targets = append(p.Targets, target)
 		}
@@ -68,7 +68,7 @@ func (r *reader) sources(p *plan.Plan) strictyaml.Setter {
 				continue
 			}
 			for j := range all { // the plan's mistakes name an address by its number there
-				r.note(strictyaml.Element(path, len(p.Sources)+j), item)
+				r.Note(strictyaml.Element(path, len(p.Sources)+j), item)
 			}
 			p.Sources = append(p.Sources, all...)
 		}
@@ -110,9 +110,9 @@ func entries[T any](r *reader, dst *[]T, required, help string, fields func(*T) 
 		for i, item := range r.items(path, n) {
 			var entry T
 			at := strictyaml.Element(path, i)
-			r.note(at, item)
+			r.Note(at, item)
 			before := r.Mistakes()
-			seen := r.mapping(at, item, fields(&entry))
+			seen := r.Mapping(at, item, fields(&entry))
 			if seen[required] == nil && r.Mistakes() == before { // rather than misspelt
 				r.Fail(at, item, "%s is missing; %s", required, help)
 			}

@@ -178,14 +178,10 @@ func parseProtocol(text string) (string, error) {
 }
 
 func parseKind(text string) (plan.Kind, error) {
-	k, err := plan.ParseKind(text)
-	if err == nil {
+	if k, ok := plan.ParseKind(text); ok {
 		return k, nil
 	}
-	words := make([]string, 0, len(plan.Kinds()))
-	for _, k := range plan.Kinds() {
-		words = append(words, k.String())
-	}
+	words := plan.KindNames()
 	return 0, fmt.Errorf("%s is not something that a device does%s (known are %s)",
 		strictyaml.Quote(text), strictyaml.DidYouMean(text, words), strings.Join(words, ", "))
 }

@@ -110,7 +110,7 @@ func TestParseSources(t *testing.T) {
 	}
 }
 
-func TestOverrides(t *testing.T) {
+func TestOverride(t *testing.T) {
 	base := func() *plan.Plan {
 		p := &plan.Plan{
 			Phases: []plan.Phase{
@@ -126,27 +126,29 @@ func TestOverrides(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		o      scenario.Overrides
+		by     plan.Plan
+		length time.Duration
 		change func(*plan.Plan)
 	}{
-		{"nothing", scenario.Overrides{}, func(*plan.Plan) {}},
+		{"nothing", plan.Plan{}, 0, func(*plan.Plan) {}},
 		{
 			"plain",
-			scenario.Overrides{
-				Connections: 5, Seed: 6, ID: "x%d", Group: 7, Protocol: "mqtt", Targets: []string{"a:1"}, Sources: addresses("::1"),
+			plan.Plan{
+				Devices: 5, Seed: 6, ID: "x%d", Group: 7, Protocol: "mqtt", Targets: []string{"a:1"}, Sources: addresses("::1"),
 				Token: "t", User: "u", Publish: "p", Jitter: 0.5, Ramp: 9, Grace: s, Timeout: 10 * m,
 			},
+			0,
 			func(p *plan.Plan) {
 				p.Devices, p.Seed, p.ID, p.Group, p.Protocol, p.Targets = 5, 6, "x%d", 7, "mqtt", []string{"a:1"}
 				p.Sources = []netip.Addr{netip.IPv6Loopback()}
 				p.Token, p.User, p.Publish, p.Jitter, p.Ramp, p.Grace, p.Timeout = "t", "u", "p", 0.5, 9, s, 10*m
 			},
 		},
-		{"interval", scenario.Overrides{Interval: m}, func(p *plan.Plan) { p.Interval, p.Timeout = m, 3*m }},
-		{"short interval", scenario.Overrides{Interval: 2 * s}, func(p *plan.Plan) { p.Interval, p.Timeout, p.Grace = 2*s, 6*s, 3*s }},
-		{"timeout", scenario.Overrides{Timeout: 35 * s}, func(p *plan.Plan) { p.Timeout = 35 * s }},
+		{"interval", plan.Plan{Interval: m}, 0, func(p *plan.Plan) { p.Interval, p.Timeout = m, 3*m }},
+		{"short interval", plan.Plan{Interval: 2 * s}, 0, func(p *plan.Plan) { p.Interval, p.Timeout, p.Grace = 2*s, 6*s, 3*s }},
+		{"timeout", plan.Plan{Timeout: 35 * s}, 0, func(p *plan.Plan) { p.Timeout = 35 * s }},
 		{
-			"half as long", scenario.Overrides{Duration: 2 * m}, func(p *plan.Plan) {
+			"half as long", plan.Plan{}, 2 * m, func(p *plan.Plan) {
 				p.Phases[0].Length, p.Phases[1].Length = 30*s, 90*s
 				a := p.Phases[1].Acts
 				a[0].After, a[0].Within = 15*s, 30*s
@@ -154,7 +156,7 @@ func TestOverrides(t *testing.T) {
 			},
 		},
 		{
-			"very short", scenario.Overrides{Duration: 4 * s}, func(p *plan.Plan) {
+			"very short", plan.Plan{}, 4 * s, func(p *plan.Plan) {
 				p.Phases[0].Length, p.Phases[1].Length = s, 3*s
 				a := p.Phases[1].Acts
 				a[0].After, a[0].Within = s/2, s
@@ -162,7 +164,7 @@ func TestOverrides(t *testing.T) {
 			},
 		},
 		{
-			"longer", scenario.Overrides{Duration: 40 * m}, func(p *plan.Plan) {
+			"longer", plan.Plan{}, 40 * m, func(p *plan.Plan) {
 				p.Phases[0].Length, p.Phases[1].Length = 10*m, 30*m
 				a := p.Phases[1].Acts
 				a[0].After, a[0].Within = 5*m, 10*m
@@ -173,7 +175,7 @@ func TestOverrides(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, want := base(), base()
-			tt.o.Apply(got)
+			scenario.Override(got, tt.by, tt.length)
 			tt.change(want)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("Apply: %+v\nwant %+v", got, want)
@@ -182,10 +184,10 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-func TestOverridesKeepAGraceThatWasChosen(t *testing.T) {
+func TestOverrideKeepsAGraceThatWasChosen(t *testing.T) {
 	p := &plan.Plan{Grace: 4 * s}
 	p.Fill()
-	scenario.Overrides{Interval: 2 * s}.Apply(p)
+	scenario.Override(p, plan.Plan{Interval: 2 * s}, 0)
 	if p.Grace != 4*s {
 		t.Errorf("Grace = %v", p.Grace)
 	}
@@ -199,7 +201,7 @@ func TestDuration(t *testing.T) {
 			t.Fatal(err)
 		}
 		long := time.Duration(rapid.Int64Range(int64(s), int64(300*24*time.Hour)).Draw(t, "duration"))
-		scenario.Overrides{Duration: long, Targets: []string{"a:1"}}.Apply(p)
+		scenario.Override(p, plan.Plan{Targets: []string{"a:1"}}, long)
 		if p.Length() != long {
 			t.Fatalf("Length() = %v, want %v", p.Length(), long)
 		}
@@ -209,13 +211,13 @@ func TestDuration(t *testing.T) {
 	})
 }
 
-func ExampleOverrides() {
+func ExampleOverride() {
 	p, err := scenario.Ready("silent-10pct")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	scenario.Overrides{Connections: 500_000, Interval: time.Minute, Targets: []string{"127.0.0.1:7700"}}.Apply(p)
+	scenario.Override(p, plan.Plan{Devices: 500_000, Interval: time.Minute, Targets: []string{"127.0.0.1:7700"}}, 0)
 	fmt.Println(p.Validate(), p.Devices, p.Interval, p.Timeout, p.Length())
 	// Output: <nil> 500000 1m0s 3m0s 5m0s
 }

@@ -2,7 +2,6 @@ package score
 
 import (
 	"math"
-	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -16,14 +15,11 @@ type absence struct {
 	at   int64 // when it was done
 	last int64 // the last sign of life before
 	back int64 // the first one afterwards
-	next uint32
-	wait uint16    // from back until the gateway had answered it, in hundredths of a second
-	kind plan.Kind // 0: the connection was lost
-	mark marks
+	// heard is when the gateway certainly knew that the device was back.
+	heard int64
+	kind  plan.Kind // 0: the connection was lost
+	mark  marks
 }
-
-// heard returns when the gateway certainly knew that the device was back.
-func (a *absence) heard() int64 { return a.back + int64(a.wait)*int64(10*time.Millisecond) }
 
 // marks are what is known of an absence besides.
 type marks uint8
@@ -64,31 +60,18 @@ const (
 )
 
 func reasonOf(text string) reason {
-	switch text {
-	case "":
-		return unsaid
-	case ReasonSilence:
-		return silence
-	case ReasonClosed:
-		return closed
-	case ReasonProtocol, ReasonAdmin:
-		return ended
-	case ReasonBye:
-		return bye
-	case ReasonWill:
-		return will
+	known := map[string]reason{
+		"": unsaid, ReasonSilence: silence, ReasonClosed: closed, ReasonProtocol: ended, ReasonAdmin: ended, ReasonBye: bye, ReasonWill: will,
+	}
+	if r, ok := known[text]; ok {
+		return r
 	}
 	return strange
 }
 
 // gone reports whether the device sends nothing in an absence of this kind.
 func (a *absence) gone() bool {
-	switch a.kind {
-	case plan.Lost, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect:
-		return true
-	case plan.Stall, plan.Duplicate, plan.Sleep, plan.Signal:
-	}
-	return false
+	return a.kind != plan.Stall && a.kind != plan.Duplicate && a.kind != plan.Sleep && a.kind != plan.Signal
 }
 
 // closes reports whether the device ends its connection without a goodbye.
@@ -168,27 +151,20 @@ const (
 	right
 )
 
-// claim is an offline verdict.
+// claim is an offline verdict, or that a device is online again.
 type claim struct {
-	time int64 // when it was decided
-	// ahead is how long the deadline was before that, or the device offline if it returned; lag how
-	// long after that it came; microseconds.
-	ahead, lag uint32
-	next       uint32
-	place      uint16
-	reason     reason
-	exact      bool // the deadline was told
+	time     int64 // when it was decided
+	came     int64 // when it arrived, by this machine's clock
+	deadline int64 // when it was due; of a device that is back, when it went offline
+	place    *place
+	reason   reason
+	exact    bool // the deadline was told
 }
-
-func (c *claim) deadline() int64 { return c.time - int64(c.ahead)*int64(time.Microsecond) }
-
-// came returns when it arrived, by this machine's clock.
-func (c *claim) came() int64 { return c.time + int64(c.lag)*int64(time.Microsecond) }
 
 // fit compares a claim with an absence; away reports whether the device is gone for the gateway
 // because it came back elsewhere.
 func (a *absence) fit(c *claim, away bool, t *terms) fit {
-	d, end := c.deadline(), a.back
+	d, end := c.deadline, a.back
 	if end == 0 || away {
 		end = never
 	} else if c.exact {
@@ -222,7 +198,7 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 
 // tolerated judges a claim on a device that may be alive.
 func (a *absence) tolerated(d int64, r reason, away bool, t *terms) fit {
-	switch a.kind {
+	switch a.kind { //nolint:exhaustive // in the others a device is gone
 	case plan.Stall:
 		return excused
 	case plan.Duplicate:
@@ -236,7 +212,6 @@ func (a *absence) tolerated(d int64, r reason, away bool, t *terms) fit {
 		if a.back == 0 {
 			return open
 		}
-	case plan.Lost, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect, plan.Signal:
 	}
 	return none
 }

@@ -11,12 +11,6 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
-func TestSizes(t *testing.T) {
-	if device, track, absence, claim := score.Sizes(); device != 16 || track != 32 || absence != 32 || claim != 24 {
-		t.Errorf("rows of %d, %d, %d and %d bytes; want 16, 32, 32 and 24", device, track, absence, claim)
-	}
-}
-
 // BenchmarkMemory is what a fleet costs: all are online, and of share all are silent and judged, or wait to be judged.
 func BenchmarkMemory(b *testing.B) {
 	for _, silent := range []string{"none", "judged", "waiting"} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // tooFar is how far an event's time may be from its arrival. A time beyond is wrong, and is cut so
@@ -27,9 +28,9 @@ func (s *Score) boundLocked(v *Verdict) {
 	}
 	if v.Time.After(v.Seen.Add(v.Error + ahead)) {
 		told := *v
-		s.report.Future.add(1, func() Example {
-			return Example{
-				Device: told.subject(), Number: -1, URL: told.URL, Done: "it came at " + clock(told.Seen.UnixNano()),
+		s.report.add(Future, func() report.Example {
+			return report.Example{
+				Device: told.subject(), Done: "it came at " + clock(told.Seen.UnixNano()),
 				Said: told.word() + " at " + far(told.Time), At: told.Seen.UTC(),
 			}
 		})
@@ -99,8 +100,8 @@ func (s *Score) wholeLocked(g *gateway, v *Verdict) {
 	}
 	if what := v.lacks(s.plan.Protocol != plan.MQTT); what != "" {
 		told := *v
-		s.report.Lacking.add(1, func() Example {
-			return Example{Device: told.Device, Number: -1, URL: told.URL, Done: "its event has " + what, Said: said(&told), At: told.when()}
+		s.report.add(Lacking, func() report.Example {
+			return report.Example{Device: told.Device, Done: "its event has " + what, Said: said(&told), At: told.when()}
 		})
 	}
 }
@@ -111,39 +112,39 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 	if v.Seq == 0 {
 		return
 	}
-	count := func(f *Figure, why string) {
-		f.add(1, func() Example {
+	count := func(m Mistake, why string) {
+		s.report.add(m, func() report.Example {
 			e := s.exampleLocked(n, nil, v)
 			e.Said += ", " + why
 			return e
 		})
 	}
-	at := s.moment(v.when())
+	at := v.when().UnixMilli()
 	if inTurn && at < t.at {
-		count(&s.report.Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
+		count(Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
 	}
 	t.at = max(t.at, at)
 	// Other verdicts follow at once from a message or an end; their deadline is that of a silence
 	// that was not waited for.
 	awaited := v.Kind == Offline && (v.Reason == ReasonSilence || v.Reason == ReasonClosed)
 	if awaited && !v.Deadline.IsZero() && v.Time.Before(v.Deadline) {
-		count(&s.report.Contradictions, "before its own deadline, "+clock(nanos(v.Deadline)))
+		count(Contradictions, "before its own deadline, "+clock(nanos(v.Deadline)))
 	}
 	if why := s.reckonLocked(t, v); why != "" {
-		count(&s.report.Contradictions, why)
+		count(Contradictions, why)
 	}
 	if !inTurn || t.state == unknown || t.state == removed {
 		return
 	}
 	switch {
 	case v.Kind == Online && t.state == present:
-		count(&s.report.Contradictions, "and it was online already")
+		count(Contradictions, "and it was online already")
 	case v.Kind == Offline && t.state.away():
-		count(&s.report.Contradictions, "and it was offline already")
+		count(Contradictions, "and it was offline already")
 	case v.Kind == Late && t.state != present:
-		count(&s.report.Contradictions, "and it was not online")
+		count(Contradictions, "and it was not online")
 	case v.Kind == Replaced && t.state != present && t.state != late:
-		count(&s.report.Contradictions, "and it had no session")
+		count(Contradictions, "and it had no session")
 	}
 }
 
@@ -163,20 +164,11 @@ func (s *Score) reckonLocked(t *track, v *Verdict) string {
 		return fmt.Sprintf("after %v of silence, by a timeout of %v", v.HeardSilence, v.Timeout)
 	case v.Deadline.Before(own.Add(-rounding)):
 		return fmt.Sprintf("deadline %s, before it was silent for %v, seen last %s", clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
-	case t.since != 0 && s.places[t.place].hears() && v.Deadline.Sub(own) > s.options.Slack:
+	case t.since != 0 && t.place.hears() && v.Deadline.Sub(own) > s.options.Slack:
 		return fmt.Sprintf("deadline %s, long after it was silent for %v, seen last %s, and its source was not deaf",
 			clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
 	}
 	return ""
-}
-
-// moment returns an instant as tracks have it.
-func (s *Score) moment(t time.Time) uint32 {
-	at := nanos(t)
-	if s.base == 0 {
-		s.base = at - int64(time.Hour)
-	}
-	return uint32(min(max(at-s.base, 0)/int64(time.Millisecond), 1<<32-1))
 }
 
 // onlineLocked checks that a device that is called online was back, and not for long. It reports
@@ -185,16 +177,16 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 	if c.time >= s.knownLocked(n) {
 		return true
 	}
-	if !final && c.came()+connectTakes > until {
+	if !final && c.came+connectTakes > until {
 		return false
 	}
-	p := &s.places[c.place]
+	p := c.place
 	var returned *absence
-	for a := range s.absences.all(s.devices[n].absences) {
+	for _, a := range s.devices[n].absences {
 		if !a.gone() || a.mark.has(unheard|inferred) {
 			continue
 		}
-		if a.back != 0 && a.back <= c.came() {
+		if a.back != 0 && a.back <= c.came {
 			if a.mark.has(judged) {
 				returned = a
 			}
@@ -202,16 +194,16 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 		}
 		began := max(a.at, a.last)
 		allowed := s.terms.late
-		if a.mark.has(judged) && c.deadline()+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
+		if a.mark.has(judged) && c.deadline+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
 			allowed = s.errorLocked(c) // it was judged in this absence, so nothing from before is told late
 		}
 		if !a.mark.has(lost) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-s.errorLocked(c)) {
 			a.mark |= ghostly
-			s.report.FalseOnline.add(1, s.caseLocked(n, a, c))
+			s.report.add(FalseOnline, s.caseLocked(n, a, c))
 			return true
 		}
 	}
-	if returned != nil && p.awake(returned.heard(), c.came()) > s.terms.late && !s.elsewhereLocked(n, returned, p.url) {
+	if returned != nil && p.awake(returned.heard, c.came) > s.terms.late && !s.elsewhereLocked(n, returned, p.gateway) {
 		s.lateLocked(c, s.caseLocked(n, returned, c))
 	}
 	return true
@@ -222,19 +214,18 @@ const connectTakes = int64(15 * time.Second)
 
 // errorLocked is how far the times of a claim may be off.
 func (s *Score) errorLocked(c *claim) int64 {
-	return s.terms.clock + s.gateways[s.places[c.place].url].err
+	return s.terms.clock + c.place.gateway.err
 }
 
 // lateLocked counts what arrived late from a gateway that must be in time.
-func (s *Score) lateLocked(c *claim, example func() Example) {
-	if s.gateways[s.places[c.place].url].full {
-		s.report.Late.add(1, example)
+func (s *Score) lateLocked(c *claim, example func() report.Example) {
+	if c.place.gateway.full {
+		s.report.add(TooLate, example)
 	}
 }
 
 // overtakenLocked reports whether a claim arrived long after the gateway had heard that the device
 // was back.
 func (s *Score) overtakenLocked(n int, c *claim, a *absence) bool {
-	p := &s.places[c.place]
-	return a.back != 0 && p.awake(a.heard(), c.came()) > s.terms.slack && !s.elsewhereLocked(n, a, p.url)
+	return a.back != 0 && c.place.awake(a.heard, c.came) > s.terms.slack && !s.elsewhereLocked(n, a, c.place.gateway)
 }

@@ -2,10 +2,7 @@ package score
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -42,7 +39,7 @@ type clockwork struct {
 
 func newClockwork(s *stream) *clockwork {
 	c := &clockwork{stream: s}
-	if u, err := url.Parse(s.url); err == nil {
+	if u, err := url.Parse(s.config.URL); err == nil {
 		ip := net.ParseIP(u.Hostname())
 		c.here = u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	}
@@ -59,7 +56,7 @@ func newClockwork(s *stream) *clockwork {
 // begin measures before anything is followed. It reports whether to go on measuring.
 func (c *clockwork) begin(ctx context.Context) bool {
 	if e := c.current.Load(); e != nil {
-		c.stream.tell(Verdict{URL: c.stream.url, Kind: Clock, Skew: e.skew, Error: e.err, Reason: "set", Seen: time.Now()})
+		c.stream.tell(Verdict{URL: c.stream.config.URL, Kind: Clock, Skew: e.skew, Error: e.err, Reason: "set", Seen: time.Now()})
 		return false
 	}
 	seen := false
@@ -99,7 +96,7 @@ func (c *clockwork) look(ctx context.Context) bool {
 	c.recent = append(c.recent, r)
 	e := judgeClock(c.recent, c.here)
 	c.current.Store(&e)
-	c.stream.tell(Verdict{URL: c.stream.url, Kind: Clock, Skew: e.skew, Error: e.err, Seen: time.Now()})
+	c.stream.tell(Verdict{URL: c.stream.config.URL, Kind: Clock, Skew: e.skew, Error: e.err, Seen: time.Now()})
 	return true
 }
 
@@ -121,25 +118,13 @@ func judgeClock(recent []reading, here bool) estimate {
 
 // read asks the gateway for its time. HTTP's Date has whole seconds only.
 func (c *clockwork) read(ctx context.Context) (reading, bool) {
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
-	defer cancel()
-	req, err := c.stream.request(ctx, "/v1/stats")
-	if err != nil {
-		return reading{}, false
-	}
-	sent := time.Now()
-	resp, err := c.stream.client.Do(req)
-	if err != nil {
-		return reading{}, false
-	}
-	defer resp.Body.Close()
 	var answer struct {
 		AsOf time.Time `json:"as_of"`
 	}
+	sent := time.Now()
+	err := c.stream.ask(ctx, clockTimeout, "/v1/stats", &answer)
 	received := time.Now()
-	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer)
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection can be used again
-	if err != nil || resp.StatusCode != http.StatusOK || answer.AsOf.IsZero() {
+	if err != nil || answer.AsOf.IsZero() {
 		return reading{}, false
 	}
 	return reading{least: answer.AsOf.Sub(received.Round(0)), most: answer.AsOf.Sub(sent.Round(0))}, true
@@ -152,13 +137,9 @@ func (c *clockwork) correct(v *Verdict) {
 		return
 	}
 	v.Error = e.err
-	if !v.Time.IsZero() {
-		v.Time = v.Time.Add(-e.skew)
-	}
-	if !v.Deadline.IsZero() {
-		v.Deadline = v.Deadline.Add(-e.skew)
-	}
-	if !v.LastSeen.IsZero() {
-		v.LastSeen = v.LastSeen.Add(-e.skew)
+	for _, t := range []*time.Time{&v.Time, &v.Deadline, &v.LastSeen} {
+		if !t.IsZero() {
+			*t = t.Add(-e.skew)
+		}
 	}
 }

@@ -56,7 +56,7 @@ func TestFollowCorrectsTimes(t *testing.T) {
 			})
 			srv := httptest.NewServer(mux)
 			defer srv.Close()
-			h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{srv.URL}, ClockSkew: c.set})
+			h, err := score.NewHTTP(score.HTTPConfig{URL: srv.URL, ClockSkew: c.set})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestFollowCorrectsTimes(t *testing.T) {
 			defer cancel()
 			var mu sync.Mutex
 			var clock, offline score.Verdict
-			if err := h.Follow(ctx, score.FromNow, func(v score.Verdict) {
+			if err := h.Follow(ctx, func(v score.Verdict) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch v.Kind { //nolint:exhaustive // no others are looked at
@@ -115,7 +115,7 @@ func TestKnows(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{srv.URL}})
+	h, err := score.NewHTTP(score.HTTPConfig{URL: srv.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

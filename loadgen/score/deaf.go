@@ -3,14 +3,16 @@ package score
 import (
 	"slices"
 	"time"
+
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // place is a source of heartbeats of a gateway.
 type place struct {
-	url  uint16 // the index of the gateway
-	used bool   // devices of the plan are heard there
-	deaf []interval
-	name string
+	gateway *gateway
+	used    bool // devices of the plan are heard there
+	deaf    []interval
+	name    string
 	// dropped are deaf times that are remembered no more: how many, and how long.
 	dropped    int
 	droppedFor time.Duration
@@ -123,8 +125,7 @@ const edge = int64(2 * time.Second)
 func (s *Score) deafAnsweredLocked(until int64) {
 	var only *place
 	var deaf []interval // all of them
-	for i := range s.places {
-		p := &s.places[i]
+	for _, p := range s.places {
 		switch {
 		case !p.used:
 		case only == nil:
@@ -137,9 +138,9 @@ func (s *Score) deafAnsweredLocked(until int64) {
 		from, to := d.from+edge, min(d.to, until)-edge
 		for _, a := range s.answers {
 			if a.from >= from && a.to <= to {
-				s.report.DeafAnswered.add(1, func() Example {
-					return Example{
-						Device: "source " + only.name, Number: -1, URL: s.gateways[only.url].url, Done: "the gateway answered heartbeats at " + clock(a.to),
+				s.report.add(DeafAnswered, func() report.Example {
+					return report.Example{
+						Device: "source " + only.name, Done: "the gateway answered heartbeats at " + clock(a.to),
 						Said: "deaf from " + clock(d.from) + " to " + clock(min(d.to, until)), At: instant(a.to),
 					}
 				})
@@ -159,8 +160,7 @@ func (s *Score) Stopped(from, to time.Time) {
 
 // deafUnaskedLocked counts the deaf times in which the gateway was not stopped.
 func (s *Score) deafUnaskedLocked(until int64) {
-	for i := range s.places {
-		p := &s.places[i]
+	for _, p := range s.places {
 		if !p.used || len(s.stops) == 0 {
 			continue
 		}
@@ -170,9 +170,9 @@ func (s *Score) deafUnaskedLocked(until int64) {
 			if d.to <= s.began || slices.ContainsFunc(s.stops, within) {
 				continue
 			}
-			s.report.DeafUnasked.add(1, func() Example {
-				return Example{
-					Device: "source " + p.name, Number: -1, URL: s.gateways[p.url].url, Done: "the gateway was not stopped then",
+			s.report.add(DeafUnasked, func() report.Example {
+				return report.Example{
+					Device: "source " + p.name, Done: "the gateway was not stopped then",
 					Said: "deaf from " + clock(d.from) + " to " + clock(d.to), At: instant(d.to),
 				}
 			})
@@ -198,25 +198,24 @@ func overlap(a, b []interval) (both []interval) {
 // sumDeafLocked adds up the deaf times since the streams were there, of sources at which devices of
 // the plan are heard.
 func (s *Score) sumDeafLocked(r *Report) {
-	for i := range s.places {
-		p := &s.places[i]
+	for _, p := range s.places {
 		if !p.used {
 			continue
 		}
-		r.Deaf += p.dropped
-		r.DeafFor += p.droppedFor
+		r.Deaf.Count += p.dropped
+		r.Deaf.Total += report.Millis(p.droppedFor)
 		for _, d := range p.deaf {
 			if d.to == never {
 				d.to = max(s.complete, d.from)
-				r.StillDeaf = append(r.StillDeaf, p.name)
+				r.Deaf.Still = append(r.Deaf.Still, p.name)
 			}
-			length := time.Duration(d.to - max(d.from, s.began))
+			length := report.Millis(d.to - max(d.from, s.began))
 			if length < 0 {
 				continue // it was over when the stream began
 			}
-			r.Deaf++
-			r.DeafFor += length
-			r.DeafLongest = max(r.DeafLongest, length)
+			r.Deaf.Count++
+			r.Deaf.Total += length
+			r.Deaf.Longest = max(r.Deaf.Longest, length)
 		}
 	}
 }

@@ -52,9 +52,9 @@ func TestDeafTimes(t *testing.T) {
 				s.Verdict(v)
 			}
 			r := s.Finish(at(100))
-			if r.Deaf != c.n || r.DeafFor.Seconds() != c.all || r.DeafLongest.Seconds() != c.longest || !slices.Equal(r.StillDeaf, c.still) {
+			if d := r.Deaf; d.Count != c.n || time.Duration(d.Total).Seconds() != c.all || time.Duration(d.Longest).Seconds() != c.longest || !slices.Equal(d.Still, c.still) {
 				t.Errorf("deaf %d times, %v in all, the longest %v, still %q; want %d, %vs, %vs, %q",
-					r.Deaf, r.DeafFor, r.DeafLongest, r.StillDeaf, c.n, c.all, c.longest, c.still)
+					d.Count, d.Total, d.Longest, d.Still, c.n, c.all, c.longest, c.still)
 			}
 		})
 	}
@@ -80,7 +80,7 @@ func TestDeafAnswered(t *testing.T) {
 		s.Verdict(on(11))
 		s.Verdict(deafness(score.SourceHeard, 40, 20))
 		s.Answered(at(c.from), at(c.to))
-		if got := s.Finish(at(100)).DeafAnswered.Count; got != c.want {
+		if got := s.Finish(at(100)).Figures[score.DeafAnswered].Count; got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

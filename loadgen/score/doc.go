@@ -48,7 +48,7 @@
 //
 // # Cost
 //
-// Tables indexed by device number, without pointers: 16 bytes for each device, 32 for each gateway
-// that spoke of it, 32 for an absence until it is over and judged, 24 for an offline verdict that
-// waits for its truth, until [Score.JudgeUntil].
+// A table indexed by device number, with some 150 bytes for a device that a gateway spoke of, and 50
+// more for an absence until it is over and judged, and for an offline verdict that waits for its
+// truth, until [Score.JudgeUntil].
 package score

@@ -3,7 +3,6 @@ package score
 import (
 	"io"
 	"time"
-	"unsafe"
 )
 
 // Message is a message of server-sent events, for tests.
@@ -37,11 +36,6 @@ func (m *MQTT) ParseMQTT(topic, payload string, retained bool) (Verdict, bool) {
 
 // Filters are what is subscribed to.
 func (m *MQTT) Filters() map[string]byte { return m.filters }
-
-// Sizes are those of the tables' rows.
-func Sizes() (devices, tracks, absences, claims uintptr) {
-	return unsafe.Sizeof(device{}), unsafe.Sizeof(track{}), unsafe.Sizeof(absence{}), unsafe.Sizeof(claim{})
-}
 
 // JudgeClock says what follows from readings of a clock.
 func JudgeClock(here bool, readings ...[2]time.Duration) (skew, err time.Duration) {

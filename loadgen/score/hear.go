@@ -2,10 +2,11 @@ package score
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // Verdict adds an event, in the order in which it was read from its gateway.
@@ -17,22 +18,18 @@ func (s *Score) Verdict(v Verdict) {
 		s.streamLocked(&v)
 		return
 	}
-	s.report.Verdicts++
-	if v.Kind == Offline {
-		s.report.Offlines++
-	}
+	s.report.Events++
 	n, ok := s.plan.Number(v.Device)
 	if !ok {
-		s.report.Strangers.add(1, func() Example {
-			return Example{Device: v.Device, Number: -1, URL: v.URL, Done: "it is no device of the plan", Said: said(&v), At: v.when()}
+		s.report.add(Strangers, func() report.Example {
+			return report.Example{Device: v.Device, Done: "it is no device of the plan", Said: said(&v), At: v.when()}
 		})
 		return
 	}
 	p := s.placeLocked(v.URL, v.Source)
-	s.places[p].used = true
-	g := &s.gateways[s.places[p].url]
-	g.err = int64(v.Error)
-	s.wholeLocked(g, &v)
+	p.used = true
+	p.gateway.err = int64(v.Error)
+	s.wholeLocked(p.gateway, &v)
 	t := s.trackLocked(n, p, &v)
 	if v.Source != "" {
 		t.place = p
@@ -59,37 +56,35 @@ func (v *Verdict) when() time.Time {
 // streamLocked handles an event that is about no device.
 func (s *Score) streamLocked(v *Verdict) {
 	p := s.placeLocked(v.URL, v.Source)
-	g := &s.gateways[s.places[p].url]
+	g := p.gateway
 	switch v.Kind {
 	case SourceDeaf, SourceHeard:
-		s.places[p].deafen(v)
+		p.deafen(v)
 	case Following:
 		g.fresh, g.followed, g.full = g.fresh || !g.followed && v.Offset == 0, true, v.Full
 		if s.began == 0 {
 			s.began = nanos(v.Seen)
 		}
 	case Skipped:
-		s.report.LogGaps.add(v.Seq, v.inLog("the log goes on %d events later", v.Seq))
+		s.report.Figures[LogGaps].add(v.Seq, 0, v.inLog("the log goes on %d events later", v.Seq))
 	case Rewound:
-		s.report.LogOrder.add(1, v.inLog("the log goes back"))
+		s.report.add(LogOrder, v.inLog("the log goes back"))
 	case Clock:
-		g.clock.take(v)
+		g.take(v)
 	case Missed:
 		if len(s.report.Incomplete) < maxExamples {
 			s.report.Incomplete = append(s.report.Incomplete, v.missed())
 		}
-	case Broken:
-		s.report.Breaks++
-	case Other, Online, Offline, Late, Sleeping, Replaced, Forgotten:
+	case Broken, Other, Online, Offline, Late, Sleeping, Replaced, Forgotten:
 	}
 }
 
 // inLog describes what is wrong with a log.
-func (v *Verdict) inLog(format string, args ...any) func() Example {
+func (v *Verdict) inLog(format string, args ...any) func() report.Example {
 	told := *v
-	return func() Example {
-		return Example{
-			Device: "the log", Number: -1, URL: told.URL, Done: "it was read without a filter", At: told.Seen.UTC(),
+	return func() report.Example {
+		return report.Example{
+			Device: "the log", Done: "it was read without a filter", At: told.Seen.UTC(),
 			Said: fmt.Sprintf("offset %d: ", told.Offset) + fmt.Sprintf(format, args...),
 		}
 	}
@@ -103,47 +98,40 @@ func (v *Verdict) missed() string {
 	return fmt.Sprintf("%s: what came before offset %d was no longer kept when it was to be read", v.URL, v.Offset)
 }
 
-// placeLocked returns the number of a source of a gateway.
-func (s *Score) placeLocked(url, source string) uint16 {
-	name := placeName{url, source}
-	if p, ok := s.placeOf[name]; ok {
-		return p
+// placeLocked returns a source of a gateway.
+func (s *Score) placeLocked(url, source string) *place {
+	for _, p := range s.places {
+		if p.gateway.url == url && p.name == source {
+			return p
+		}
 	}
-	g := 0
-	for g < len(s.gateways) && s.gateways[g].url != url {
-		g++
+	g := slices.IndexFunc(s.gateways, func(g *gateway) bool { return g.url == url })
+	if g < 0 {
+		g = len(s.gateways)
+		s.gateways = append(s.gateways, &gateway{url: url})
 	}
-	if g == len(s.gateways) {
-		s.gateways = append(s.gateways, gateway{url: url})
-	}
-	if len(s.places) > math.MaxUint16 {
-		return 0 // more sources than anybody has
-	}
-	p := uint16(len(s.places))
-	s.places = append(s.places, place{url: uint16(g), name: source})
-	s.placeOf[name] = p
+	p := &place{gateway: s.gateways[g], name: source}
+	s.places = append(s.places, p)
 	return p
 }
 
 // trackLocked returns the state of a device at a gateway so far.
-func (s *Score) trackLocked(n int, p uint16, v *Verdict) *track {
-	d, url := &s.devices[n], s.places[p].url
-	for t := range s.tracks.all(d.tracks) {
-		if s.places[t.place].url == url {
+func (s *Score) trackLocked(n int, p *place, v *Verdict) *track {
+	d := &s.devices[n]
+	for _, t := range d.tracks {
+		if t.place.gateway == p.gateway {
 			return t
 		}
 	}
-	t := s.tracks.push(&d.tracks, track{place: p})
-	first := uint32(1)
-	if !s.gateways[url].fresh && v.Seq != 0 {
-		first = small(v.Seq)
+	t := &track{place: p}
+	first := uint64(1)
+	if !p.gateway.fresh && v.Seq != 0 {
+		first = v.Seq
 	}
 	t.begin(first)
+	d.tracks = append(d.tracks, t)
 	return t
 }
-
-// small keeps a number in 32 bits: a device has not as many events.
-func small(seq uint64) uint32 { return uint32(min(seq, math.MaxUint32)) }
 
 // countedLocked checks numbers, and reports whether the event is new, and whether it is the next
 // one.
@@ -152,56 +140,54 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 		known := v.Kind == Offline && !t.state.here() || v.Kind == Online && t.state.here()
 		return !v.Retained || !known, false
 	}
-	example := func(key int64, format string, args ...any) func() Example {
-		return func() Example {
+	example := func(format string, args ...any) func() report.Example {
+		return func() report.Example {
 			e := s.exampleLocked(n, nil, v)
-			e.Said, e.key = fmt.Sprintf(format, args...)+": "+e.Said, key
+			e.Said = fmt.Sprintf(format, args...) + ": " + e.Said
 			return e
 		}
 	}
 	if v.Kind == Forgotten {
-		s.report.Forgotten.add(1, example(0, "it was not requested"))
+		s.report.add(Removed, example("it was not requested"))
 	}
-	seq, top := small(v.Seq), t.top
+	seq, top := v.Seq, t.top
 	switch what, gap := t.number(seq); what {
 	case duplicate:
-		s.report.Duplicates.add(1, example(0, "number %d again, after %d", seq, top))
+		s.report.add(Duplicates, example("number %d again, after %d", seq, top))
 		return false, false
 	case disorder:
-		s.report.Order.add(1, example(0, "number %d after %d", seq, top))
-		s.report.Gaps.retract(n, int64(seq))
+		s.report.add(Order, example("number %d after %d", seq, top))
+		s.report.Figures[Gaps].retract(s.plan.DeviceID(n), int64(seq))
 		return true, false
 	case skips:
-		s.report.Gaps.add(uint64(gap), example(int64(top)+1, "number %d after %d", seq, top))
+		s.report.Figures[Gaps].add(gap, int64(top)+1, example("number %d after %d", seq, top))
 	case inOrder:
 		inTurn = true
 	}
-	switch again := v.Epoch != 0 && uint32(v.Epoch) == t.epoch; { // its low bits
+	switch again := v.Epoch != 0 && v.Epoch == t.epoch; {
 	case v.Kind != Online && v.Kind != Offline:
 	case t.session(v.Epoch):
-		s.report.Order.add(1, example(0, "session %d after a later one", v.Epoch))
+		s.report.add(Order, example("session %d after a later one", v.Epoch))
 	case inTurn && again && v.Kind == Online && t.state == parted && s.plan.Protocol != plan.MQTT:
-		s.report.Order.add(1, example(0, "session %d again, which was over", v.Epoch))
+		s.report.add(Order, example("session %d again, which was over", v.Epoch))
 	}
 	return true, inTurn
 }
 
 // stateLocked notes the state of a device at a gateway.
-func (s *Score) stateLocked(n int, p uint16, t *track, v *Verdict) {
+func (s *Score) stateLocked(n int, p *place, t *track, v *Verdict) {
 	switch v.Kind {
 	case Offline:
-		t.state, t.gone = absent, s.moment(v.when())
+		t.state, t.gone = absent, nanos(v.when())
 		if r := reasonOf(v.Reason); r == closed || r == bye {
 			t.state = parted
 		}
 		return
 	case Online:
 		if t.state.away() && v.Seq != 0 {
-			c := v.claim(p, returned)
-			c.ahead = micros(time.Duration(s.moment(v.when())-min(t.gone, s.moment(v.when()))) * time.Millisecond)
-			s.claims.push(&s.devices[n].claims, c)
+			s.devices[n].claims = append(s.devices[n].claims, v.claim(p, returned, t.gone))
 		}
-		t.since, t.state = s.moment(v.when()), present
+		t.since, t.state = nanos(v.when()), present
 	case Late:
 		t.state = late
 	case Sleeping:
@@ -217,41 +203,40 @@ func (s *Score) stateLocked(n int, p uint16, t *track, v *Verdict) {
 	s.devices[n].flags |= online
 }
 
-// claim is an offline verdict or a return, as a place reported it.
-func (v *Verdict) claim(p uint16, r reason) claim {
-	return claim{time: nanos(v.when()), place: p, reason: r, lag: micros(v.Came.Sub(v.when()))}
+// claim is an offline verdict or a return, as a place reported it. It was due when it was decided
+// at the latest, and did not come before.
+func (v *Verdict) claim(p *place, r reason, due int64) *claim {
+	at := nanos(v.when())
+	return &claim{time: at, came: max(nanos(v.Came), at), deadline: min(due, at), place: p, reason: r}
 }
 
 // offlineLocked takes an offline verdict, and judges it if that can be done at once.
-func (s *Score) offlineLocked(n int, p uint16, v *Verdict) {
-	c := v.claim(p, reasonOf(v.Reason))
-	deadline := v.when()
+func (s *Score) offlineLocked(n int, p *place, v *Verdict) {
+	r := reasonOf(v.Reason)
+	deadline, exact := v.Deadline, true
 	switch {
-	case !v.Deadline.IsZero():
-		deadline, c.exact = v.Deadline, true
-	case c.reason == silence && v.HeardSilence > 0 && v.Timeout > 0 && !v.Time.IsZero():
-		deadline, c.exact = v.Time.Add(v.Timeout-v.HeardSilence), true
+	case !deadline.IsZero():
+	case r == silence && v.HeardSilence > 0 && v.Timeout > 0 && !v.Time.IsZero():
+		deadline = v.Time.Add(v.Timeout - v.HeardSilence)
+	default:
+		deadline, exact = v.when(), false
 	}
-	c.ahead = micros(v.when().Sub(deadline))
+	c := v.claim(p, r, nanos(deadline))
+	c.exact = exact
 	if v.Timeout != 0 && c.reason == silence && (v.Timeout-s.options.Timeout).Abs() >= time.Millisecond {
-		s.report.OtherTimeout.add(1, func() Example {
+		s.report.add(AnotherTimeout, func() report.Example {
 			e := s.exampleLocked(n, nil, v)
 			e.Said += fmt.Sprintf(", by a timeout of %v instead of %v", v.Timeout, s.options.Timeout)
 			return e
 		})
 	}
-	if s.passLocked(n, &c) {
+	if s.passLocked(n, c) {
 		return
 	}
-	if a, f := s.matchLocked(n, &c); f == right && s.certainLocked(&c, a) && !s.overtakenLocked(n, &c, a) {
-		s.commitLocked(n, &c, a)
+	if a, f := s.matchLocked(n, c); f == right && s.certainLocked(c, a) && !s.overtakenLocked(n, c, a) {
+		s.commitLocked(n, c, a)
 		return
 	}
-	s.claims.push(&s.devices[n].claims, c)
+	s.devices[n].claims = append(s.devices[n].claims, c)
 	s.report.Waiting++
-}
-
-// micros rounds down.
-func micros(d time.Duration) uint32 {
-	return uint32(min(max(d/time.Microsecond, 0), math.MaxUint32))
 }

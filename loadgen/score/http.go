@@ -19,13 +19,14 @@ import (
 
 // HTTPConfig says where Holter's HTTP API is.
 type HTTPConfig struct {
-	// URLs are the addresses of the APIs, as in http://127.0.0.1:8080. Several are those of
-	// gateways that know nothing of each other.
-	URLs []string
+	// URL is the address of the API, as in http://127.0.0.1:8080.
+	URL string
 	// Token is sent with each request; "" sends none.
 	Token string
-	// ClockSkew is how far the gateways' clocks are ahead of the one of this machine. Default: it
-	// is measured, again and again.
+	// Oldest begins with the oldest event that the gateway has. Default: with those from now on.
+	Oldest bool
+	// ClockSkew is how far the gateway's clock is ahead of the one of this machine. Default: it is
+	// measured, again and again.
 	ClockSkew *time.Duration
 	// Retry is the pause after a broken connection. Default 200 ms.
 	Retry time.Duration
@@ -34,118 +35,116 @@ type HTTPConfig struct {
 	Quiet time.Duration
 }
 
-// HTTP is a [Follower] of the event streams of Holter's HTTP API.
+// HTTP is a [Follower] of the event stream of Holter's HTTP API.
 type HTTP struct {
 	config HTTPConfig
-	urls   []string
-	client *http.Client // for questions
+	client *http.Client
 }
 
 // NewHTTP checks a configuration. It connects nowhere.
 func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
-	h := &HTTP{config: cfg, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second}}}
-	if h.config.Retry == 0 {
-		h.config.Retry = 200 * time.Millisecond
+	cfg.Retry = cmp.Or(cfg.Retry, 200*time.Millisecond)
+	cfg.Quiet = cmp.Or(cfg.Quiet, 45*time.Second)
+	u, err := url.Parse(cfg.URL)
+	switch {
+	case cfg.URL == "":
+		return nil, errors.New("score: there is no URL; give that of Holter's HTTP API, as in http://127.0.0.1:8080")
+	case err != nil:
+		return nil, fmt.Errorf("score: %w; write it as in http://127.0.0.1:8080", err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("score: %q is no address of an HTTP API; write it as in http://127.0.0.1:8080", cfg.URL)
 	}
-	if h.config.Quiet == 0 {
-		h.config.Quiet = 45 * time.Second
-	}
-	var errs []error
-	if len(cfg.URLs) == 0 {
-		errs = append(errs, errors.New("score: there is no URL; give that of Holter's HTTP API, as in http://127.0.0.1:8080"))
-	}
-	seen := make(map[string]bool)
-	for _, text := range cfg.URLs {
-		u, err := url.Parse(text)
-		switch {
-		case err != nil:
-			errs = append(errs, fmt.Errorf("score: %w; write it as in http://127.0.0.1:8080", err))
-			continue
-		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			errs = append(errs, fmt.Errorf("score: %q is no address of an HTTP API; write it as in http://127.0.0.1:8080", text))
-			continue
-		case seen[strings.TrimSuffix(text, "/")]:
-			errs = append(errs, fmt.Errorf("score: %s is there twice; give each address once", text))
-		}
-		seen[strings.TrimSuffix(text, "/")] = true
-		h.urls = append(h.urls, strings.TrimSuffix(text, "/"))
-	}
-	return h, errors.Join(errs...)
+	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
+	return &HTTP{config: cfg, client: &http.Client{Transport: &http.Transport{
+		ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second,
+	}}}, nil
 }
 
-// Follow implements [Follower]. tell is called by two goroutines for each address, one of which
-// only reports the clock. It fails if an address cannot be followed at all: nothing answers the first
-// attempt, or the token is refused, now or later.
-func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) error {
-	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second}
-	defer transport.CloseIdleConnections()
+// Follow implements [Follower]. tell is called by two goroutines, one of which only reports the
+// clock. It fails if the address cannot be followed at all: nothing answers the first attempt, or
+// the token is refused, now or later.
+func (h *HTTP) Follow(ctx context.Context, tell func(Verdict)) error {
+	defer h.client.CloseIdleConnections()
+	s := &stream{HTTP: h, tell: tell}
+	s.clock = newClockwork(s)
 	all, ctx := errgroup.WithContext(ctx)
-	for _, u := range h.urls {
-		s := &stream{config: &h.config, url: u, client: &http.Client{Transport: transport}, tell: tell, place: from, known: from != FromNow && from != 0}
-		s.oldest = from == 0
-		s.clock = newClockwork(s)
-		all.Go(func() error {
-			if s.clock.begin(ctx) {
-				all.Go(func() error { return s.clock.run(ctx) })
-			}
-			return s.run(ctx)
-		})
+	if s.clock.begin(ctx) {
+		all.Go(func() error { return s.clock.run(ctx) })
 	}
+	all.Go(func() error { return s.run(ctx) })
 	return all.Wait()
 }
 
 // Knows asks whether a device is held to be online, and was heard since an instant of the gateway's
-// clock, at any of the addresses.
-func (h *HTTP) Knows(ctx context.Context, device string, since time.Time) (known bool, err error) {
-	for _, u := range h.urls {
-		s := &stream{config: &h.config, url: u, client: h.client}
-		one, fault := s.knows(ctx, device, since)
-		known, err = known || one, cmp.Or(err, fault)
+// clock.
+func (h *HTTP) Knows(ctx context.Context, device string, since time.Time) (bool, error) {
+	var answer struct {
+		State    string    `json:"state"`
+		LastSeen time.Time `json:"last_seen"`
 	}
-	return known, err
+	err := h.ask(ctx, askTimeout, "/v1/devices/"+url.PathEscape(device), &answer)
+	if errors.Is(err, errUnknown) {
+		return false, nil
+	}
+	here := answer.State == "online" || answer.State == "late" || answer.State == "sleeping"
+	return err == nil && here && !answer.LastSeen.Before(since), err
 }
 
-func (s *stream) knows(ctx context.Context, device string, since time.Time) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// askTimeout is how long the answer to a question may take.
+const askTimeout = 10 * time.Second
+
+// errUnknown is wrapped by errors that say that there is no such thing.
+var errUnknown = errors.New("not found")
+
+// ask asks the API for something.
+func (h *HTTP) ask(ctx context.Context, within time.Duration, path string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	req, err := s.request(ctx, "/v1/devices/"+url.PathEscape(device))
+	req, err := h.request(ctx, path)
 	if err != nil {
-		return false, err
+		return err
 	}
-	resp, err := s.client.Do(req)
+	resp, err := h.client.Do(req)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusNotFound:
-		return false, nil
+		return fmt.Errorf("%w: %w", errUnknown, refusal(resp))
 	default:
-		return false, refusal(resp)
+		return refusal(resp)
 	}
-	var answer struct {
-		State    string    `json:"state"`
-		LastSeen time.Time `json:"last_seen"`
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage)) // all, so that the connection can be used again
+	if err == nil {
+		err = json.Unmarshal(text, into)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(&answer); err != nil {
-		return false, fmt.Errorf("what is said of device %s cannot be read: %w", device, err)
+	if err != nil {
+		return fmt.Errorf("the answer to %s cannot be read: %w", path, err)
 	}
-	here := answer.State == "online" || answer.State == "late" || answer.State == "sleeping"
-	return here && !answer.LastSeen.Before(since), nil
+	return nil
 }
 
-// stream is one address that is followed.
+// request asks for something, with the token if there is one.
+func (h *HTTP) request(ctx context.Context, path string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.config.URL+path, nil)
+	if err == nil && h.config.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+h.config.Token)
+	}
+	return req, err
+}
+
+// stream is one call of Follow.
 type stream struct {
-	config *HTTPConfig
-	url    string
-	client *http.Client
-	tell   func(Verdict)
-	place  uint64 // offset of what was read last
-	known  bool   // place is known
-	oldest bool   // begin with the oldest event
-	began  bool   // it was followed once
-	asked  bool   // which sources were deaf before
+	*HTTP
+
+	tell  func(Verdict)
+	place uint64 // offset of what was read last
+	known bool   // place is known
+	began bool   // it was followed once
+	asked bool   // which sources were deaf before
 	// following reports whether the place where the current connection begins is known.
 	following bool
 	clock     *clockwork
@@ -163,9 +162,9 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		switch {
 		case errors.Is(err, errRefused) || !s.began:
-			return fmt.Errorf("follow %s: %w", s.url, err)
+			return fmt.Errorf("follow %s: %w", s.config.URL, err)
 		case s.following:
-			s.tell(Verdict{URL: s.url, Kind: Broken, Reason: err.Error(), Seen: time.Now()})
+			s.tell(Verdict{URL: s.config.URL, Kind: Broken, Reason: err.Error(), Seen: time.Now()})
 		}
 		select {
 		case <-time.After(s.config.Retry):
@@ -196,7 +195,7 @@ func (s *stream) read(ctx context.Context) error {
 		quiet.Reset(s.config.Quiet)
 		return n, err
 	}), maxMessage)
-	if s.oldest && !s.known {
+	if s.config.Oldest && !s.known {
 		s.place = 0
 		if err := s.follows(ctx); err != nil {
 			return err
@@ -226,7 +225,7 @@ func (s *stream) read(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		v.URL, v.Seen, v.Came = s.url, time.Now(), s.idle
+		v.URL, v.Seen, v.Came = s.config.URL, time.Now(), s.idle
 		s.clock.correct(&v)
 		s.tell(v)
 	}
@@ -238,29 +237,15 @@ func (s *stream) follows(ctx context.Context) error {
 		return nil
 	}
 	s.following, s.began = true, true
-	s.tell(Verdict{URL: s.url, Kind: Following, Offset: s.place, Full: true, Seen: time.Now()})
+	s.tell(Verdict{URL: s.config.URL, Kind: Following, Offset: s.place, Full: true, Seen: time.Now()})
 	return s.deafBefore(ctx)
 }
 
 // deafBefore tells which sources were deaf already when the stream began, unless it began with the
 // oldest event. A gateway that has no list of sources, or does not show it, tells nothing.
 func (s *stream) deafBefore(ctx context.Context) error {
-	if s.asked || s.oldest {
+	if s.asked || s.config.Oldest {
 		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	req, err := s.request(ctx, "/v1/sources")
-	if err != nil {
-		return err
-	}
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError {
-		return refusal(resp)
 	}
 	var answer struct {
 		Sources []struct {
@@ -268,25 +253,19 @@ func (s *stream) deafBefore(ctx context.Context) error {
 			DeafSince time.Time `json:"deaf_since"`
 		}
 	}
-	if resp.StatusCode == http.StatusOK {
-		if err := json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(&answer); err != nil {
-			return fmt.Errorf("what is said of sources cannot be read: %w", err)
-		}
+	if err := s.ask(ctx, askTimeout, "/v1/sources", &answer); err != nil && !errors.Is(err, errRefused) {
+		return err
 	}
 	s.asked = true
 	for _, source := range answer.Sources {
-		if source.DeafSince.IsZero() {
-			continue
+		if !source.DeafSince.IsZero() {
+			v := Verdict{URL: s.config.URL, Kind: SourceDeaf, Source: source.Name, Time: source.DeafSince, Seen: time.Now()}
+			s.clock.correct(&v)
+			s.tell(v)
 		}
-		v := Verdict{URL: s.url, Kind: SourceDeaf, Source: source.Name, Time: source.DeafSince, Seen: time.Now()}
-		s.clock.correct(&v)
-		s.tell(v)
 	}
 	return nil
 }
-
-// askTimeout is how long the answer to a question may take.
-const askTimeout = 10 * time.Second
 
 // waited is the shortest duration of a read that counts as waiting.
 const waited = time.Millisecond
@@ -298,7 +277,7 @@ func (s *stream) inTurn(m *StreamMessage, offset uint64) {
 	if m.Data == nil {
 		next = s.place
 	}
-	v := Verdict{URL: s.url, Offset: offset, Seen: time.Now()}
+	v := Verdict{URL: s.config.URL, Offset: offset, Seen: time.Now()}
 	switch {
 	case !s.known || string(m.Event) == missedEvent:
 		return
@@ -315,7 +294,7 @@ func (s *stream) inTurn(m *StreamMessage, offset uint64) {
 // get asks for the stream.
 func (s *stream) get(ctx context.Context) (*http.Response, error) {
 	address := "/v1/events/stream"
-	if s.oldest {
+	if s.config.Oldest {
 		address += "?after=0"
 	}
 	req, err := s.request(ctx, address)
@@ -335,15 +314,6 @@ func (s *stream) get(ctx context.Context) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	return nil, refusal(resp)
-}
-
-// request asks for something, with the token if there is one.
-func (s *stream) request(ctx context.Context, path string) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
-	if err == nil && s.config.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.config.Token)
-	}
-	return req, err
 }
 
 // refusal turns an unexpected answer into an error.
@@ -418,26 +388,12 @@ func parse(m StreamMessage) (Verdict, bool, error) {
 	return v, true, nil
 }
 
+// kindOf returns what an event of a type says.
 func kindOf(eventType string) Kind {
-	switch strings.TrimPrefix(eventType, "io.holter.") {
-	case "device.online":
-		return Online
-	case "device.offline":
-		return Offline
-	case "device.late":
-		return Late
-	case "device.sleeping":
-		return Sleeping
-	case "device.session_replaced":
-		return Replaced
-	case "device.forgotten":
-		return Forgotten
-	case "source.deaf":
-		return SourceDeaf
-	case "source.heard":
-		return SourceHeard
-	}
-	return Other
+	return map[string]Kind{
+		"device.online": Online, "device.offline": Offline, "device.late": Late, "device.sleeping": Sleeping,
+		"device.session_replaced": Replaced, "device.forgotten": Forgotten, "source.deaf": SourceDeaf, "source.heard": SourceHeard,
+	}[strings.TrimPrefix(eventType, "io.holter.")]
 }
 
 // millis turns milliseconds into a Duration.

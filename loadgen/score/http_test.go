@@ -129,7 +129,7 @@ func event(offset int, kind, device string) string {
 }
 
 // follow follows until as many verdicts as wanted have come, and says them as words.
-func follow(t *testing.T, cfg score.HTTPConfig, from uint64, want int) ([]string, error) {
+func follow(t *testing.T, cfg score.HTTPConfig, want int) ([]string, error) {
 	t.Helper()
 	h, err := score.NewHTTP(cfg)
 	if err != nil {
@@ -139,7 +139,7 @@ func follow(t *testing.T, cfg score.HTTPConfig, from uint64, want int) ([]string
 	defer cancel()
 	var mu sync.Mutex
 	var words []string
-	err = h.Follow(ctx, from, func(v score.Verdict) {
+	err = h.Follow(ctx, func(v score.Verdict) {
 		mu.Lock()
 		defer mu.Unlock()
 		if v.Seen.IsZero() || v.URL == "" {
@@ -164,26 +164,26 @@ func kindWord(k score.Kind) string {
 func TestFollowDeafBefore(t *testing.T) {
 	stream := stays("retry: 2000\nid: 4\n\n", event(5, "device.online", "a"))
 	for name, c := range map[string]struct {
-		from    uint64
+		oldest  bool
 		sources []string
 		want    []string
 	}{
 		"deaf": {
-			score.FromNow,
+			false,
 			[]string{`{"sources":[{"name":"udp"},{"name":"line","deaf_since":"2026-01-02T03:04:05Z"}]}`},
 			[]string{"following 4", "deaf 0", "online a5"},
 		},
 		"no answer at first": {
-			score.FromNow,
+			false,
 			[]string{"", `{"sources":[{"name":"line","deaf_since":"2026-01-02T03:04:05Z"}]}`},
 			[]string{"following 4", "broken 0", "following 4", "deaf 0", "online a5"},
 		},
-		"the log tells": {0, []string{`{"sources":[{"name":"line","deaf_since":"2026-01-02T03:04:05Z"}]}`}, []string{"following 0", "online a5"}},
+		"the log tells": {true, []string{`{"sources":[{"name":"line","deaf_since":"2026-01-02T03:04:05Z"}]}`}, []string{"following 0", "online a5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(&api{t: t, scripts: []func(http.ResponseWriter, *http.Request){stream, stream}, sources: c.sources})
 			defer srv.Close()
-			got, err := follow(t, score.HTTPConfig{URLs: []string{srv.URL}, Retry: time.Millisecond}, c.from, len(c.want))
+			got, err := follow(t, score.HTTPConfig{URL: srv.URL, Oldest: c.oldest, Retry: time.Millisecond}, len(c.want))
 			if err != nil || strings.Join(got, ", ") != strings.Join(c.want, ", ") {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
 			}
@@ -195,31 +195,25 @@ func TestFollow(t *testing.T) {
 	hello := "retry: 2000\nid: 4\n\n"
 	for _, c := range []struct {
 		name    string
-		from    uint64
+		oldest  bool
 		scripts []func(http.ResponseWriter, *http.Request)
 		want    []string
 		asked   []string
 	}{
 		{
-			"from now on", score.FromNow,
+			"from now on", false,
 			[]func(http.ResponseWriter, *http.Request){stays(hello, event(5, "device.online", "a"), ": still here\n\n", event(6, "device.offline", "a"))},
 			[]string{"following 4", "online a5", "offline a6"},
 			[]string{"|/v1/events/stream|Bearer secret"},
 		},
 		{
-			"from the oldest", 0,
+			"from the oldest", true,
 			[]func(http.ResponseWriter, *http.Request){stays("retry: 2000\n\n", event(1, "device.online", "a"))},
 			[]string{"following 0", "online a1"},
 			[]string{"|/v1/events/stream?after=0|Bearer secret"},
 		},
 		{
-			"from an offset", 7,
-			[]func(http.ResponseWriter, *http.Request){stays("retry: 2000\nid: 7\n\n", event(8, "source.deaf", "line"))},
-			[]string{"following 7", "deaf 8"},
-			[]string{"7|/v1/events/stream|Bearer secret"},
-		},
-		{
-			"a break is mended", score.FromNow,
+			"a break is mended", false,
 			[]func(http.ResponseWriter, *http.Request){
 				says(hello, event(5, "device.online", "a"), ": still here\nid: 9\n\n", "id: 10\ndata: cut"),
 				func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", http.StatusServiceUnavailable) },
@@ -229,31 +223,31 @@ func TestFollow(t *testing.T) {
 			[]string{"|/v1/events/stream|Bearer secret", "9|/v1/events/stream|Bearer secret", "9|/v1/events/stream|Bearer secret"},
 		},
 		{
-			"places are missing", score.FromNow,
+			"places are missing", false,
 			[]func(http.ResponseWriter, *http.Request){stays(hello, event(7, "device.online", "a"), "id: 9\n\n", event(10, "device.offline", "a"))},
 			[]string{"following 4", "skipped 5", "online a7", "skipped 8", "offline a10"},
 			[]string{"|/v1/events/stream|Bearer secret"},
 		},
 		{
-			"places come again", score.FromNow,
-			[]func(http.ResponseWriter, *http.Request){stays(hello, event(5, "device.online", "a"), event(5, "device.online", "a"), "id: 3\n\n", event(4, "device.offline", "a"))},
-			[]string{"following 4", "online a5", "rewound 5", "online a5", "rewound 3", "offline a4"},
+			"places come again", false,
+			[]func(http.ResponseWriter, *http.Request){stays(hello, event(5, "device.online", "a"), event(5, "device.online", "a"), "id: 3\n\n", event(4, "device.offline", "b"))},
+			[]string{"following 4", "online a5", "rewound 5", "online a5", "rewound 3", "offline b4"},
 			[]string{"|/v1/events/stream|Bearer secret"},
 		},
 		{
-			"missed", score.FromNow,
+			"missed", false,
 			[]func(http.ResponseWriter, *http.Request){stays(hello, "id: 15\nevent: missed\ndata: {\"oldest\":16}\n\n", event(16, "device.online", "a"))},
 			[]string{"following 4", "missed 16", "online a16"},
 			[]string{"|/v1/events/stream|Bearer secret"},
 		},
 		{
-			"silence is a break", score.FromNow,
+			"silence is a break", false,
 			[]func(http.ResponseWriter, *http.Request){stays(hello), stays(hello, event(5, "device.online", "a"))},
 			[]string{"following 4", "broken 0", "following 4", "online a5"},
 			[]string{"|/v1/events/stream|Bearer secret", "4|/v1/events/stream|Bearer secret"},
 		},
 		{
-			"what is no event is a break", score.FromNow,
+			"what is no event is a break", false,
 			[]func(http.ResponseWriter, *http.Request){says(hello, "id: 5\ndata: {\n\n"), stays("id: 5\n\n")},
 			[]string{"following 4", "broken 0", "following 5"},
 			[]string{"|/v1/events/stream|Bearer secret", "5|/v1/events/stream|Bearer secret"},
@@ -263,7 +257,7 @@ func TestFollow(t *testing.T) {
 			a := &api{t: t, scripts: c.scripts}
 			srv := httptest.NewServer(a)
 			defer srv.Close()
-			got, err := follow(t, score.HTTPConfig{URLs: []string{srv.URL + "/"}, Token: "secret", Retry: time.Millisecond, Quiet: 200 * time.Millisecond}, c.from, len(c.want))
+			got, err := follow(t, score.HTTPConfig{URL: srv.URL + "/", Token: "secret", Retry: time.Millisecond, Quiet: 200 * time.Millisecond, Oldest: c.oldest}, len(c.want))
 			if err != nil || fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("followed %q, %v; want %q", got, err, c.want)
 			}
@@ -271,20 +265,6 @@ func TestFollow(t *testing.T) {
 				t.Errorf("asked %q, want %q", asked, c.asked)
 			}
 		})
-	}
-}
-
-func TestFollowTwo(t *testing.T) {
-	var urls []string
-	for _, device := range []string{"a", "b"} {
-		srv := httptest.NewServer(&api{t: t, scripts: []func(http.ResponseWriter, *http.Request){stays("id: 0\n\n", event(1, "device.online", device))}})
-		defer srv.Close()
-		urls = append(urls, srv.URL)
-	}
-	got, err := follow(t, score.HTTPConfig{URLs: urls}, score.FromNow, 4)
-	text := fmt.Sprint(got)
-	if err != nil || !strings.Contains(text, "online a1") || !strings.Contains(text, "online b1") {
-		t.Errorf("followed %q, %v", got, err)
 	}
 }
 
@@ -312,7 +292,7 @@ func TestFollowFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			srv := httptest.NewServer(c.handler)
 			defer srv.Close()
-			_, err := follow(t, score.HTTPConfig{URLs: []string{srv.URL}, Retry: time.Millisecond}, score.FromNow, 100)
+			_, err := follow(t, score.HTTPConfig{URL: srv.URL, Retry: time.Millisecond}, 100)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), srv.URL) {
 				t.Errorf("Follow = %v, want %q in it", err, c.want)
 			}
@@ -323,24 +303,20 @@ func TestFollowFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if _, err := follow(t, score.HTTPConfig{URLs: []string{"http://" + l.Addr().String()}}, score.FromNow, 1); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := follow(t, score.HTTPConfig{URL: "http://" + l.Addr().String()}, 1); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("Follow of nobody = %v", err)
 	}
 }
 
 func TestNewHTTP(t *testing.T) {
-	for _, c := range []struct {
-		urls []string
-		want string
-	}{
-		{nil, "there is no URL"},
-		{[]string{"127.0.0.1:8080"}, "write it as in http://"},
-		{[]string{"tcp://127.0.0.1:8080"}, "is no address of an HTTP API"},
-		{[]string{"http://"}, "is no address of an HTTP API"},
-		{[]string{"http://a", "http://a/"}, "is there twice"},
+	for _, c := range []struct{ url, want string }{
+		{"", "there is no URL"},
+		{"127.0.0.1:8080", "write it as in http://"},
+		{"tcp://127.0.0.1:8080", "is no address of an HTTP API"},
+		{"http://", "is no address of an HTTP API"},
 	} {
-		if _, err := score.NewHTTP(score.HTTPConfig{URLs: c.urls}); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("NewHTTP(%q) = %v, want %q", c.urls, err, c.want)
+		if _, err := score.NewHTTP(score.HTTPConfig{URL: c.url}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("NewHTTP(%q) = %v, want %q", c.url, err, c.want)
 		}
 	}
 }

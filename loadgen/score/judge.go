@@ -1,20 +1,22 @@
 package score
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // matchLocked finds the absence that a claim fits best, and how well.
 func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 	t := s.terms
 	t.clock = s.errorLocked(c)
-	for a := range s.absences.all(s.devices[n].absences) {
-		p := &s.places[c.place]
-		t.deafened = p.awake(a.at, c.deadline()) < c.deadline()-a.at
-		away := a.back != 0 && s.elsewhereLocked(n, a, p.url)
+	for _, a := range s.devices[n].absences {
+		t.deafened = c.place.awake(a.at, c.deadline) < c.deadline-a.at
+		away := a.back != 0 && s.elsewhereLocked(n, a, c.place.gateway)
 		if f := a.fit(c, away, &t); f > how {
 			best, how = a, f
 		}
@@ -25,43 +27,37 @@ func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 // certainLocked reports whether a claim that fits an absence can no longer turn out to be false: no
 // return from before its deadline, or long before it came, can still be added.
 func (s *Score) certainLocked(c *claim, a *absence) bool {
-	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.complete
+	return a.back != 0 || max(c.deadline, c.came-s.terms.slack) <= s.complete
 }
 
 // elsewhereLocked reports whether a device came back from an absence at another gateway.
-func (s *Score) elsewhereLocked(n int, a *absence, url uint16) bool {
-	if len(s.gateways) < 2 {
-		return false
-	}
-	back := (a.back - s.terms.slack - s.base) / int64(time.Millisecond)
-	for t := range s.tracks.all(s.devices[n].tracks) {
+func (s *Score) elsewhereLocked(n int, a *absence, g *gateway) bool {
+	return slices.ContainsFunc(s.devices[n].tracks, func(t *track) bool {
 		// One that holds it for present still need not say so again.
-		if s.places[t.place].url != url && (int64(t.since) >= back || t.state.here()) {
-			return true
-		}
-	}
-	return false
+		return t.place.gateway != g && (t.since >= a.back-s.terms.slack || t.state.here())
+	})
 }
 
 // placeOfLocked returns the source that a device was heard at last.
 func (s *Score) placeOfLocked(n int) *place {
-	p, since := uint16(0), uint32(0)
-	for t := range s.tracks.all(s.devices[n].tracks) {
+	p, since := &place{}, int64(0)
+	for _, t := range s.devices[n].tracks {
 		if t.since >= since {
 			p, since = t.place, t.since
 		}
 	}
-	return &s.places[p]
+	return p
 }
 
 // commitLocked counts a claim that is right.
 func (s *Score) commitLocked(n int, c *claim, a *absence) {
 	s.takeLocked(n, a)
 	s.report.Right++
-	due := s.places[c.place].extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
-	record := func(d int64) int64 { return min(max(d, 0)/int64(Unit), s.report.detection.HighestTrackableValue()) }
-	_ = s.report.detection.RecordValue(record(c.time - due)) // in its range
-	told := c.came() - s.places[c.place].extend(a.from(c.reason, &s.terms), a.last, c.came(), &s.terms)
+	longest := s.report.told.HighestTrackableValue()
+	due := c.place.extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
+	record := func(d int64) int64 { return min(max(d, 0)/int64(unit), longest) }
+	_ = s.report.decided.RecordValue(record(c.time - due)) // in its range
+	told := c.came - c.place.extend(a.from(c.reason, &s.terms), a.last, c.came, &s.terms)
 	_ = s.report.told.RecordValue(record(told))
 	if told > s.terms.late {
 		s.lateLocked(c, s.caseLocked(n, a, c))
@@ -71,7 +67,7 @@ func (s *Score) commitLocked(n int, c *claim, a *absence) {
 // takeLocked notes that an absence has its verdict, right or not.
 func (s *Score) takeLocked(n int, a *absence) {
 	if a.mark.has(missed) {
-		s.report.MissedOffline.retract(n, a.at)
+		s.report.Figures[MissedOffline].retract(s.plan.DeviceID(n), a.at)
 		a.mark &^= missed
 	}
 	a.mark |= judged
@@ -80,7 +76,7 @@ func (s *Score) takeLocked(n int, a *absence) {
 // passLocked counts a claim that cannot be judged, and reports whether it is one. If it fits an
 // absence, that may have its verdict.
 func (s *Score) passLocked(n int, c *claim) bool {
-	if c.deadline() < s.knownLocked(n) {
+	if c.deadline < s.knownLocked(n) {
 		return false
 	}
 	s.report.Unjudged++
@@ -110,28 +106,28 @@ func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
 	case right:
 		if s.overtakenLocked(n, c, a) {
 			s.takeLocked(n, a)
-			s.report.FalseOffline.add(1, example)
-			s.report.Overtaken.add(1, example)
+			s.report.add(FalseOffline, example)
+			s.report.add(Overtaken, example)
 			break
 		}
 		s.commitLocked(n, c, a)
 	case wrong:
 		s.takeLocked(n, a)
-		s.report.WrongReason.add(1, example)
+		s.report.add(WrongReason, example)
 	case repeated:
-		s.report.Duplicates.add(1, example)
+		s.report.add(Duplicates, example)
 	case excused, open:
 		s.report.Excused++
 	case early:
 		a.mark |= judged // there will be no other
-		s.report.FalseOffline.add(1, example)
-		s.report.Early.add(1, example)
+		s.report.add(FalseOffline, example)
+		s.report.add(EarlyOffline, example)
 	case none:
 		a = s.returnedLocked(n, c)
 		example = s.caseLocked(n, a, c)
-		s.report.FalseOffline.add(1, example)
+		s.report.add(FalseOffline, example)
 		if a != nil && (c.reason == closed || c.reason == will || c.reason == unsaid) {
-			s.report.Replaced.add(1, example)
+			s.report.add(OldConnection, example)
 		}
 	}
 	s.report.Waiting--
@@ -141,9 +137,9 @@ func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
 // returnedLocked returns an absence that had just ended when a claim was due.
 func (s *Score) returnedLocked(n int, c *claim) *absence {
 	var latest *absence
-	for a := range s.absences.all(s.devices[n].absences) {
+	for _, a := range s.devices[n].absences {
 		ends := a.back != 0 && (a.closes() || a.mark.has(lost) || a.kind == plan.Duplicate)
-		if d := c.deadline(); ends && d >= a.at && d <= a.back+s.terms.grace+s.terms.slack {
+		if d := c.deadline; ends && d >= a.at && d <= a.back+s.terms.grace+s.terms.slack {
 			latest = a
 		}
 	}
@@ -155,25 +151,21 @@ func (s *Score) judgeUntilLocked(until int64, final bool) {
 	s.complete = max(s.complete, until)
 	for n := range s.devices {
 		d := &s.devices[n]
-		if d.claims != 0 {
-			s.claims.sieve(&d.claims, func(c *claim) bool {
-				if c.reason == returned {
-					return !s.onlineLocked(n, c, until, final)
-				}
-				ripe := c.time+s.terms.slack <= until || final && c.time <= until
-				if s.resolveLocked(n, c, ripe, final) {
-					return false
-				}
-				if final && c.came() > until { // it is not this run's
-					s.report.Waiting--
-					return false
-				}
+		d.claims = slices.DeleteFunc(d.claims, func(c *claim) bool {
+			if c.reason == returned {
+				return s.onlineLocked(n, c, until, final)
+			}
+			ripe := c.time+s.terms.slack <= until || final && c.time <= until
+			if s.resolveLocked(n, c, ripe, final) {
 				return true
-			})
-		}
-		if d.absences != 0 {
-			s.overdueLocked(n, until, final)
-		}
+			}
+			if final && c.came > until { // it is not this run's
+				s.report.Waiting--
+				return true
+			}
+			return false
+		})
+		s.overdueLocked(n, until, final)
 		if final {
 			s.finalLocked(n, until)
 		}
@@ -183,7 +175,7 @@ func (s *Score) judgeUntilLocked(until int64, final bool) {
 // overdueLocked looks for absences of a device that are missed, and forgets those that are over.
 func (s *Score) overdueLocked(n int, until int64, final bool) {
 	d := &s.devices[n]
-	for a := range s.absences.all(d.absences) {
+	for _, a := range d.absences {
 		if a.mark.has(judged) {
 			continue
 		}
@@ -192,17 +184,17 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 		switch {
 		case must && !a.mark.has(missed):
 			a.mark |= missed
-			s.report.MissedOffline.add(1, s.missedLocked(n, a, due))
+			s.report.Figures[MissedOffline].add(1, a.at, s.missedLocked(n, a, due))
 		case !must && a.mark.has(missed): // more is known now
 			a.mark &^= missed
-			s.report.MissedOffline.retract(n, a.at)
+			s.report.Figures[MissedOffline].retract(s.plan.DeviceID(n), a.at)
 		}
 	}
-	if final || d.claims != 0 {
+	if final || len(d.claims) > 0 {
 		return
 	}
-	s.absences.sieve(&d.absences, func(a *absence) bool {
-		return a.back == 0 || a.mark.has(missed|inferred) || a.back+int64(s.options.Keep)+s.terms.timeout > until
+	d.absences = slices.DeleteFunc(d.absences, func(a *absence) bool {
+		return a.back != 0 && !a.mark.has(missed|inferred) && a.back+int64(s.options.Keep)+s.terms.timeout <= until
 	})
 }
 
@@ -212,31 +204,29 @@ func (s *Score) finalLocked(n int, now int64) {
 	if d.flags&abandoned != 0 {
 		return
 	}
-	if d.flags&vouched != 0 && d.tracks == 0 {
+	if d.flags&vouched != 0 && len(d.tracks) == 0 {
 		return
 	}
 	if d.flags&online == 0 {
 		if d.flags&(unwelcomed|vouched) == 0 {
-			s.report.NeverOnline.add(1, func() Example {
-				return Example{Device: s.plan.DeviceID(n), Number: n, Done: "it had a connection", Said: "never said to be online", At: instant(now)}
+			s.report.add(NeverOnline, func() report.Example {
+				return report.Example{Device: s.plan.DeviceID(n), Done: "it had a connection", Said: "never said to be online", At: instant(now)}
 			})
 		}
 		return
 	}
 	s.falseOnlineLocked(n, now)
-	for t := range s.tracks.all(d.tracks) {
-		if !t.state.away() {
-			return
-		}
+	if slices.ContainsFunc(d.tracks, func(t *track) bool { return !t.state.away() }) {
+		return
 	}
 	var latest *absence
-	for a := range s.absences.all(d.absences) {
+	for _, a := range d.absences {
 		if a.back == 0 || a.back+s.terms.slack > now {
 			return
 		}
 		latest = a
 	}
-	s.report.Stuck.add(1, func() Example {
+	s.report.add(Stuck, func() report.Example {
 		e := s.exampleLocked(n, latest, nil)
 		e.Said, e.At = "still offline at "+clock(now), instant(now)
 		return e
@@ -247,16 +237,14 @@ func (s *Score) finalLocked(n int, now int64) {
 // after that.
 func (s *Score) falseOnlineLocked(n int, now int64) {
 	d := &s.devices[n]
-	for t := range s.tracks.all(d.tracks) {
-		if !t.state.here() || t.gone == 0 {
-			return
-		}
+	if slices.ContainsFunc(d.tracks, func(t *track) bool { return !t.state.here() || t.gone == 0 }) {
+		return
 	}
-	for a := range s.absences.all(d.absences) {
+	for _, a := range d.absences {
 		if !a.gone() || a.back != 0 || !a.mark.has(judged) || a.mark.has(unheard|inferred|lost|ghostly) {
 			continue
 		}
-		s.report.FalseOnline.add(1, func() Example {
+		s.report.add(FalseOnline, func() report.Example {
 			e := s.exampleLocked(n, a, nil)
 			e.Said, e.At = "still online at "+clock(now), instant(now)
 			return e
@@ -266,44 +254,42 @@ func (s *Score) falseOnlineLocked(n int, now int64) {
 }
 
 // caseLocked describes a claim and the absence that it may be about, or nil.
-func (s *Score) caseLocked(n int, a *absence, c *claim) func() Example {
+func (s *Score) caseLocked(n int, a *absence, c *claim) func() report.Example {
 	told := *c
-	return func() Example {
+	return func() report.Example {
 		e := s.exampleLocked(n, a, nil)
-		e.URL, e.At = s.gateways[s.places[told.place].url].url, instant(told.time)
+		e.At = instant(told.time)
 		e.Said = fmt.Sprintf("offline%s at %s", told.reason.because(), clock(told.time))
 		if told.reason == returned {
 			e.Said = "online at " + clock(told.time)
 		}
 		if told.exact {
-			e.Said += ", deadline " + clock(told.deadline())
+			e.Said += ", deadline " + clock(told.deadline)
 		}
-		if came := told.came(); came > told.time+int64(time.Second) {
-			e.Said += ", came at " + clock(came)
+		if told.came > told.time+int64(time.Second) {
+			e.Said += ", came at " + clock(told.came)
 		}
 		return e
 	}
 }
 
-func (s *Score) missedLocked(n int, a *absence, due int64) func() Example {
-	return func() Example {
+func (s *Score) missedLocked(n int, a *absence, due int64) func() report.Example {
+	return func() report.Example {
 		e := s.exampleLocked(n, a, nil)
-		e.Said, e.At, e.key = "no verdict, due at "+clock(due), instant(due), a.at
+		e.Said, e.At = "no verdict, due at "+clock(due), instant(due)
 		return e
 	}
 }
 
 // exampleLocked describes what was done to a device, in an absence or at all if it is nil, and what
 // was reported.
-func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
-	e := Example{Device: s.plan.DeviceID(n), Number: n, Done: "nothing was done to it"}
+func (s *Score) exampleLocked(n int, a *absence, v *Verdict) report.Example {
+	e := report.Example{Device: s.plan.DeviceID(n), Done: "nothing was done to it"}
 	if v != nil {
-		e.URL, e.Said, e.At = v.URL, said(v), v.when().UTC()
+		e.Said, e.At = said(v), v.when().UTC()
 	}
-	if a == nil {
-		for latest := range s.absences.all(s.devices[n].absences) {
-			a = latest
-		}
+	if all := s.devices[n].absences; a == nil && len(all) > 0 {
+		a = all[len(all)-1]
 	}
 	if a != nil {
 		e.Done = a.String()
@@ -332,49 +318,21 @@ func said(v *Verdict) string { return v.word() + " at " + clock(nanos(v.when()))
 
 // word describes a verdict without its time.
 func (v *Verdict) word() string {
-	word := "something else"
-	switch v.Kind {
-	case Online:
-		word = "online"
-	case Offline:
-		word = "offline"
-		if v.Reason != "" {
-			word += " (" + v.Reason + ")"
-		}
-	case Late:
-		word = "late"
-	case Sleeping:
-		word = "sleeping"
-	case Replaced:
-		word = "on another session"
-	case Forgotten:
-		word = "forgotten"
-	case SourceDeaf:
-		word = "deaf"
-	case SourceHeard:
-		word = "listens again"
-	case Other, Following, Missed, Broken, Skipped, Rewound, Clock:
+	word := map[Kind]string{
+		Online: "online", Offline: "offline", Late: "late", Sleeping: "sleeping", Replaced: "on another session", Forgotten: "forgotten",
+		SourceDeaf: "deaf", SourceHeard: "listens again",
+	}[v.Kind]
+	if v.Kind == Offline && v.Reason != "" {
+		word += " (" + v.Reason + ")"
 	}
-	return word
+	return cmp.Or(word, "something else")
 }
 
 func (r reason) because() string {
-	switch r {
-	case silence:
-		return " (silence)"
-	case closed:
-		return " (closed)"
-	case bye:
-		return " (bye)"
-	case will:
-		return " (will)"
-	case ended:
-		return " (protocol or admin)"
-	case strange:
-		return " (some other reason)"
-	case unsaid, returned:
-	}
-	return ""
+	return [...]string{
+		unsaid: "", silence: " (silence)", closed: " (closed)", bye: " (bye)", will: " (will)", ended: " (protocol or admin)",
+		strange: " (some other reason)", returned: "",
+	}[r]
 }
 
 // clock prints an instant for a person.

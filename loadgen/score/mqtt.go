@@ -25,10 +25,9 @@ type MQTTConfig struct {
 	User, Password string
 	// ClientID defaults to one by chance.
 	ClientID string
-	States   []State
-	// EMQX follows what EMQX says under $SYS of its clients, whose ids are the devices. By default
-	// it lets only clients on its own host read that.
-	EMQX bool
+	// State is the topic to read. Default: what EMQX says under $SYS of its clients, whose ids are the
+	// devices. By default it lets only clients on its own host read that.
+	State State
 	// ClockSkew is how far the broker's clock is ahead of the one of this machine. Default: not at
 	// all.
 	ClockSkew time.Duration
@@ -39,23 +38,16 @@ type MQTTConfig struct {
 // MQTT is a [Follower] of a broker's messages. Nothing is known of what was said while it had no
 // connection, so it says Missed after one that broke.
 type MQTT struct {
-	config   MQTTConfig
-	filters  map[string]byte
-	patterns []pattern
-}
-
-// pattern is a [State] whose topic is split at {device}.
-type pattern struct {
-	State
-
-	before, after string
+	config        MQTTConfig
+	filters       map[string]byte
+	before, after string // what is around {device} in the topic of the state
 }
 
 const emqxClients = "$SYS/brokers/+/clients/+/"
 
 // NewMQTT checks a configuration. It connects nowhere.
 func NewMQTT(cfg MQTTConfig) (*MQTT, error) {
-	m := &MQTT{config: cfg, filters: make(map[string]byte)}
+	m := &MQTT{config: cfg, filters: map[string]byte{emqxClients + "connected": 1, emqxClients + "disconnected": 1}}
 	if cfg.Timeout == 0 {
 		m.config.Timeout = 10 * time.Second
 	}
@@ -66,23 +58,16 @@ func NewMQTT(cfg MQTTConfig) (*MQTT, error) {
 	if cfg.URL == "" {
 		errs = append(errs, errors.New("score: the broker has no URL; give one as in tcp://127.0.0.1:1883"))
 	}
-	if len(cfg.States) == 0 && !cfg.EMQX {
-		errs = append(errs, errors.New("score: nothing says how the broker tells who is there; give a topic as in tele/{device}/state with its payloads, or EMQX"))
-	}
-	for _, s := range cfg.States {
-		before, after, ok := strings.Cut(s.Topic, "{device}")
-		if !ok || strings.ContainsAny(before+after, "+#{}") {
+	if s := cfg.State; s.Topic != "" {
+		var ok bool
+		m.before, m.after, ok = strings.Cut(s.Topic, "{device}")
+		if !ok || strings.ContainsAny(m.before+m.after, "+#{}") {
 			errs = append(errs, fmt.Errorf("score: topic %q must have {device} in it once, and neither wildcards nor other braces; write it as in tele/{device}/state", s.Topic))
-			continue
 		}
 		if s.Online == s.Offline {
 			errs = append(errs, fmt.Errorf("score: topic %q: %q cannot mean both online and offline; give the two payloads", s.Topic, s.Online))
 		}
-		m.patterns = append(m.patterns, pattern{s, before, after})
-		m.filters[filterOf(s.Topic)] = 1
-	}
-	if cfg.EMQX {
-		m.filters[emqxClients+"connected"], m.filters[emqxClients+"disconnected"] = 1, 1
+		m.filters = map[string]byte{filterOf(s.Topic): 1}
 	}
 	return m, errors.Join(errs...)
 }
@@ -101,9 +86,9 @@ func filterOf(topic string) string {
 // queued bounds the messages that were read and not passed on yet. When full, the broker waits.
 const queued = 1 << 16
 
-// Follow implements [Follower]; there is no log to begin at, so from is not looked at. It fails if
-// there is no connection at first, or the broker refuses a subscription.
-func (m *MQTT) Follow(ctx context.Context, _ uint64, tell func(Verdict)) error {
+// Follow implements [Follower]. It fails if there is no connection at first, or the broker refuses a
+// subscription.
+func (m *MQTT) Follow(ctx context.Context, tell func(Verdict)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &mqttFollow{MQTT: m, ctx: ctx, queue: make(chan Verdict, queued), failed: make(chan error, 1)}
@@ -211,26 +196,18 @@ func (f *mqttFollow) fail(err error) {
 
 // parse turns a message into a verdict; false if it is none.
 func (m *MQTT) parse(topic string, payload []byte, retained bool) (Verdict, bool) {
-	if m.config.EMQX && strings.HasPrefix(topic, "$SYS/brokers/") {
+	state := &m.config.State
+	if state.Topic == "" {
 		return parseEMQX(topic, payload)
 	}
-	for i := range m.patterns {
-		p := &m.patterns[i]
-		if len(topic) < len(p.before)+len(p.after) || !strings.HasPrefix(topic, p.before) || !strings.HasSuffix(topic, p.after) {
-			continue
-		}
-		id := topic[len(p.before) : len(topic)-len(p.after)]
-		if id == "" || strings.Contains(id, "/") {
-			continue
-		}
-		switch string(payload) {
-		case p.Online:
-			return Verdict{Device: id, Kind: Online, Retained: retained}, true
-		case p.Offline:
-			return Verdict{Device: id, Kind: Offline, Retained: retained}, true
-		}
+	rest, ok := strings.CutPrefix(topic, m.before)
+	id, also := strings.CutSuffix(rest, m.after)
+	v := Verdict{Device: id, Kind: Online, Retained: retained}
+	if string(payload) == state.Offline {
+		v.Kind = Offline
 	}
-	return Verdict{}, false
+	known := string(payload) == state.Online || string(payload) == state.Offline
+	return v, ok && also && known && id != "" && !strings.Contains(id, "/")
 }
 
 // parseEMQX reads what EMQX says of a client:

@@ -15,21 +15,19 @@ import (
 )
 
 func TestParseMQTT(t *testing.T) {
-	m, err := score.NewMQTT(score.MQTTConfig{
-		URL: "tcp://x:1", EMQX: true,
-		States: []score.State{
-			{Topic: "tele/{device}/LWT", Online: "Online", Offline: "Offline"}, {Topic: "a/b-{device}", Online: "1", Offline: ""},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
+	follower := func(state score.State, filters map[string]byte) *score.MQTT {
+		m, err := score.NewMQTT(score.MQTTConfig{URL: "tcp://x:1", State: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Filters(); !maps.Equal(got, filters) {
+			t.Errorf("filters %v, want %v", got, filters)
+		}
+		return m
 	}
-	filters := map[string]byte{
-		"tele/+/LWT": 1, "a/+": 1, "$SYS/brokers/+/clients/+/connected": 1, "$SYS/brokers/+/clients/+/disconnected": 1,
-	}
-	if got := m.Filters(); !maps.Equal(got, filters) {
-		t.Errorf("filters %v, want %v", got, filters)
-	}
+	tele := follower(score.State{Topic: "tele/{device}/LWT", Online: "Online", Offline: "Offline"}, map[string]byte{"tele/+/LWT": 1})
+	within := follower(score.State{Topic: "a/b-{device}", Online: "1", Offline: ""}, map[string]byte{"a/+": 1})
+	emqx := follower(score.State{}, map[string]byte{"$SYS/brokers/+/clients/+/connected": 1, "$SYS/brokers/+/clients/+/disconnected": 1})
 	gone := func(reason string) string { return fmt.Sprintf(`{"clientid":"d-0","ts":1000,"reason":%q}`, reason) }
 	for _, c := range []struct {
 		topic, payload string
@@ -54,8 +52,14 @@ func TestParseMQTT(t *testing.T) {
 		{"$SYS/brokers/emqx@127.0.0.1/clients/d-0/disconnected", "{", 0, "", "", false},
 		{"$SYS/brokers/emqx@127.0.0.1/uptime", "1 day", 0, "", "", false},
 	} {
+		m := emqx
+		if strings.HasPrefix(c.topic, "tele/") {
+			m = tele
+		} else if strings.HasPrefix(c.topic, "a/") {
+			m = within
+		}
 		v, ok := m.ParseMQTT(c.topic, c.payload, true)
-		if ok != c.ok || v.Kind != c.kind || v.Device != c.device || v.Reason != c.reason {
+		if ok != c.ok || ok && (v.Kind != c.kind || v.Device != c.device || v.Reason != c.reason) {
 			t.Errorf("%s %q: %+v, %v", c.topic, c.payload, v, ok)
 		}
 		if emqx := strings.HasPrefix(c.topic, "$SYS"); ok && (v.Retained == emqx || emqx && v.Time.UnixMilli() != 1000) {
@@ -69,12 +73,11 @@ func TestNewMQTT(t *testing.T) {
 		config score.MQTTConfig
 		want   string
 	}{
-		{score.MQTTConfig{EMQX: true}, "has no URL"},
-		{score.MQTTConfig{URL: "tcp://x:1"}, "nothing says"},
-		{score.MQTTConfig{URL: "tcp://x:1", States: []score.State{{"a/b", "1", "0"}}}, "must have {device}"},
-		{score.MQTTConfig{URL: "tcp://x:1", States: []score.State{{"a/{device}/#", "1", "0"}}}, "neither wildcards"},
-		{score.MQTTConfig{URL: "tcp://x:1", States: []score.State{{"a/{device}/{device}", "1", "0"}}}, "nor other braces"},
-		{score.MQTTConfig{URL: "tcp://x:1", States: []score.State{{"a/{device}", "1", "1"}}}, "cannot mean both"},
+		{score.MQTTConfig{}, "has no URL"},
+		{score.MQTTConfig{URL: "tcp://x:1", State: score.State{"a/b", "1", "0"}}, "must have {device}"},
+		{score.MQTTConfig{URL: "tcp://x:1", State: score.State{"a/{device}/#", "1", "0"}}, "neither wildcards"},
+		{score.MQTTConfig{URL: "tcp://x:1", State: score.State{"a/{device}/{device}", "1", "0"}}, "nor other braces"},
+		{score.MQTTConfig{URL: "tcp://x:1", State: score.State{"a/{device}", "1", "1"}}, "cannot mean both"},
 	} {
 		if _, err := score.NewMQTT(c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("NewMQTT(%+v) = %v, want %q", c.config, err, c.want)
@@ -86,7 +89,7 @@ func TestNewMQTT(t *testing.T) {
 func TestFollowMosquitto(t *testing.T) {
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	url := "tcp://" + broker.Addr()
-	m, err := score.NewMQTT(score.MQTTConfig{URL: url, States: []score.State{{Topic: "state/{device}", Online: "1", Offline: "0"}}})
+	m, err := score.NewMQTT(score.MQTTConfig{URL: url, State: score.State{Topic: "state/{device}", Online: "1", Offline: "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +97,7 @@ func TestFollowMosquitto(t *testing.T) {
 	defer cancel()
 	said := make(chan score.Verdict, 100)
 	done := make(chan error, 1)
-	go func() { done <- m.Follow(ctx, score.FromNow, func(v score.Verdict) { said <- v }) }()
+	go func() { done <- m.Follow(ctx, func(v score.Verdict) { said <- v }) }()
 	next := func(kind score.Kind, device string) score.Verdict {
 		t.Helper()
 		select {
@@ -131,11 +134,11 @@ func TestFollowMosquitto(t *testing.T) {
 }
 
 func TestFollowNoBroker(t *testing.T) {
-	m, err := score.NewMQTT(score.MQTTConfig{URL: "tcp://127.0.0.1:1", EMQX: true})
+	m, err := score.NewMQTT(score.MQTTConfig{URL: "tcp://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Follow(t.Context(), 0, func(score.Verdict) {}); err == nil || !strings.Contains(err.Error(), "refused") {
+	if err := m.Follow(t.Context(), func(score.Verdict) {}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("Follow of nobody = %v", err)
 	}
 }

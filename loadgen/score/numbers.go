@@ -2,14 +2,13 @@ package score
 
 // track is the state of one device at one gateway.
 type track struct {
-	top   uint32 // the highest number so far
+	top   uint64 // the highest number so far
 	seen  uint32 // bit i: number top-1-i was there
-	epoch uint32 // the highest so far, its low bits
-	since uint32 // when the device came online there, in milliseconds of the score
-	gone  uint32 // when it went offline there, likewise
-	at    uint32 // the time of the latest event, likewise
-	next  uint32
-	place uint16 // the latest source that it was heard at
+	epoch uint64 // the highest so far
+	since int64  // when the device came online there, in nanoseconds
+	gone  int64  // when it went offline there, likewise
+	at    int64  // the time of the latest event, in milliseconds
+	place *place // the latest source that it was heard at
 	state trackState
 }
 
@@ -45,10 +44,10 @@ const window = 32
 
 // begin notes that the next number is the first one that is expected. It works like the window by
 // which IPsec refuses replays (RFC 4303, 3.4.3).
-func (t *track) begin(first uint32) { t.top, t.seen = first-1, ^uint32(0) }
+func (t *track) begin(first uint64) { t.top, t.seen = first-1, ^uint32(0) }
 
 // number takes an event's number, and returns how many before it are missing so far.
-func (t *track) number(seq uint32) (numbered, uint32) {
+func (t *track) number(seq uint64) (numbered, uint64) {
 	if seq > t.top {
 		gap := seq - t.top - 1
 		t.seen = t.seen<<(gap+1) | 1<<gap // what is shifted too far is gone
@@ -68,13 +67,7 @@ func (t *track) number(seq uint32) (numbered, uint32) {
 
 // session takes an event's epoch, and reports whether it went back.
 func (t *track) session(epoch uint64) (fell bool) {
-	e := uint32(epoch) // compared by their distance
-	if epoch == 0 {
-		return false
-	}
-	if t.epoch != 0 && int32(e-t.epoch) < 0 {
-		return true
-	}
-	t.epoch = e
-	return false
+	fell = epoch != 0 && epoch < t.epoch
+	t.epoch = max(t.epoch, epoch)
+	return fell
 }

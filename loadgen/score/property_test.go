@@ -174,8 +174,8 @@ func TestPerfectJudge(t *testing.T) {
 				}
 			}
 		}
-		if got := (score.Limits{}).Check(r); len(got) > 0 || r.Right != offlines || r.Verdicts != verdicts || r.Waiting != 0 || r.Excused != 0 ||
-			r.Overtaken.Count != 0 || r.Latency.Max > 1002*time.Millisecond {
+		if got := (score.Limits{}).Check(r); len(got) > 0 || r.Right != offlines || r.Events != verdicts || r.Waiting != 0 || r.Excused != 0 ||
+			r.Figures[score.Overtaken].Count != 0 || time.Duration(r.Latency.Max) > 1002*time.Millisecond {
 			t.Fatalf("%q, %d of %d right\n%s", got, r.Right, offlines, dump(r))
 		}
 	})
@@ -210,11 +210,11 @@ func mutations() []mutation {
 				l.said = slices.Delete(l.said, i, i+1)
 			}
 			return ok
-		}, func(r score.Report) bool { return r.Gaps.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.Gaps].Count == 1 }},
 		{"say nothing at all", func(_ *rapid.T, l *life) bool {
 			l.said = nil
 			return true
-		}, func(r score.Report) bool { return r.NeverOnline.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.NeverOnline].Count == 1 }},
 		{"no verdict", func(t *rapid.T, l *life) bool {
 			i, ok := pick(t, l, offline(l))
 			if ok {
@@ -222,7 +222,7 @@ func mutations() []mutation {
 				l.number()
 			}
 			return ok
-		}, func(r score.Report) bool { return r.MissedOffline.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.MissedOffline].Count == 1 }},
 		{"no return", func(t *rapid.T, l *life) bool {
 			n := len(l.said)
 			if n < 2 || l.said[n-2].Kind != score.Offline {
@@ -230,12 +230,12 @@ func mutations() []mutation {
 			}
 			l.said = l.said[:n-1]
 			return true
-		}, func(r score.Report) bool { return r.Stuck.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.Stuck].Count == 1 }},
 		{"duplicate", func(t *rapid.T, l *life) bool {
 			i, ok := pick(t, l, func(int) bool { return true })
 			l.said = slices.Insert(l.said, i, l.said[i])
 			return ok
-		}, func(r score.Report) bool { return r.Duplicates.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.Duplicates].Count == 1 }},
 		{"verdict twice", func(t *rapid.T, l *life) bool {
 			i, ok := pick(t, l, offline(l))
 			if ok {
@@ -243,14 +243,16 @@ func mutations() []mutation {
 				l.number()
 			}
 			return ok
-		}, func(r score.Report) bool { return r.Contradictions.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.Contradictions].Count == 1 }},
 		{"swap", func(t *rapid.T, l *life) bool {
 			i, ok := pick(t, l, func(i int) bool { return i > 0 })
 			if ok {
 				l.said[i-1], l.said[i] = l.said[i], l.said[i-1]
 			}
 			return ok
-		}, func(r score.Report) bool { return r.Order.Count == 1 && r.Gaps.Count == 0 }},
+		}, func(r score.Report) bool {
+			return r.Figures[score.Order].Count == 1 && r.Figures[score.Gaps].Count == 0
+		}},
 		{"early", func(t *rapid.T, l *life) bool {
 			i, ok := pick(t, l, offline(l))
 			if ok {
@@ -265,7 +267,7 @@ func mutations() []mutation {
 				}
 			}
 			return ok
-		}, func(r score.Report) bool { return r.FalseOffline.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.FalseOffline].Count == 1 }},
 		{"wrong reason", func(t *rapid.T, l *life) bool {
 			i, ok := pick(t, l, offline(l))
 			if !ok {
@@ -277,7 +279,7 @@ func mutations() []mutation {
 				v.Reason = rapid.SampledFrom([]string{"bye", "strange"}).Draw(t, "reason")
 			}
 			return true
-		}, func(r score.Report) bool { return r.WrongReason.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.WrongReason].Count == 1 }},
 		{"false offline", func(t *rapid.T, l *life) bool {
 			v := l.said[0]
 			v.Kind, v.Reason, v.Time = score.Offline, rapid.SampledFrom([]string{"", "silence", "closed", "will", "bye"}).Draw(t, "reason"), v.Time.Add(time.Millisecond)
@@ -286,7 +288,7 @@ func mutations() []mutation {
 			l.said = slices.Insert(l.said, 1, v, on)
 			l.number()
 			return true
-		}, func(r score.Report) bool { return r.FalseOffline.Count == 1 }},
+		}, func(r score.Report) bool { return r.Figures[score.FalseOffline].Count == 1 }},
 	}
 }
 

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // Options describe what to expect of the gateway beyond the plan, and what to tolerate.
@@ -61,15 +60,16 @@ func (o Options) withDefaults(p *plan.Plan) (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// device is what is known of a device: the heads of its lists.
+// device is what is known of a device.
 type device struct {
-	absences, claims, tracks uint32
-	flags                    uint8
+	absences []*absence
+	claims   []*claim
+	tracks   []*track // one for each gateway that spoke of it
+	flags    uint8
 }
 
 const (
-	touched    uint8 = 1 << iota // something was done to it
-	online                       // somebody said that it was there
+	online     uint8 = 1 << iota // somebody said that it was there
 	unwelcomed                   // it never had a connection
 	abandoned                    // what it does is unknown from some instant on
 	vouched                      // it is known by other means that the gateway holds it for present
@@ -82,15 +82,10 @@ type Score struct {
 	terms   terms
 
 	mu       sync.Mutex // guards the fields below
-	base     int64      // the zero of [track].since
 	complete int64      // all that was done before is known
 	devices  []device
-	absences slab[absence]
-	claims   slab[claim]
-	tracks   slab[track]
-	places   []place // the first one is that of devices without any event
-	placeOf  map[placeName]uint16
-	gateways []gateway
+	places   []*place
+	gateways []*gateway
 	unknown  []blank
 	began    int64      // when the first stream was there
 	answers  []interval // in which the gateway answered the fleet, oldest first
@@ -105,8 +100,6 @@ type blank struct {
 	from int64
 }
 
-type placeName struct{ url, source string }
-
 // gateway is where verdicts are read.
 type gateway struct {
 	url string
@@ -117,7 +110,7 @@ type gateway struct {
 	// whether some event had a number, and a reason.
 	full, numbered, reasoned bool
 	spoke, offline           bool // there was an event of a device, and an offline verdict
-	clock                    Clocked
+	clock                    report.Clock
 	err                      int64 // of the clock, as it was measured last
 }
 
@@ -129,18 +122,15 @@ func New(p *plan.Plan, o Options) (*Score, error) {
 		return nil, err
 	}
 	s := &Score{
-		plan: p, options: o, devices: make([]device, max(p.Devices, 0)), placeOf: make(map[placeName]uint16), places: make([]place, 1),
+		plan: p, options: o, devices: make([]device, max(p.Devices, 0)),
 		terms: terms{
 			timeout: int64(o.Timeout), grace: int64(p.Grace), slack: int64(o.Slack), clock: int64(o.Clock), reconnect: int64(o.ReconnectGrace),
 			late: int64(o.Late), wills: p.Protocol == plan.MQTT,
 		},
-		absences: slab[absence]{next: func(a *absence) *uint32 { return &a.next }},
-		claims:   slab[claim]{next: func(c *claim) *uint32 { return &c.next }},
-		tracks:   slab[track]{next: func(t *track) *uint32 { return &t.next }},
 	}
-	longest := int64(24 * time.Hour / Unit)
+	longest := int64(24 * time.Hour / unit)
 	s.report = Report{
-		Devices: len(s.devices), detection: hdrhistogram.New(1, longest, 3), told: hdrhistogram.New(1, longest, 3),
+		Devices: len(s.devices), decided: hdrhistogram.New(1, longest, 3), told: hdrhistogram.New(1, longest, 3),
 	}
 	return s, nil
 }
@@ -151,7 +141,7 @@ func (s *Score) Add(t plan.Truth) {
 	if t.Kind == plan.Signal {
 		return
 	}
-	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), kind: t.Kind, wait: hundredths(t.Back, t.Heard)}
+	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), heard: max(nanos(t.Back), nanos(t.Heard)), kind: t.Kind}
 	switch {
 	case t.Kind == plan.Lost:
 		a.mark = lost
@@ -159,12 +149,6 @@ func (s *Score) Add(t plan.Truth) {
 		a.mark = unheard
 	}
 	s.note(t.Device, a)
-}
-
-// hundredths returns the time from a return to its answer in hundredths of a second, rounded up.
-func hundredths(back, heard time.Time) uint16 {
-	const unit = 10 * time.Millisecond
-	return uint16(min(max(heard.Sub(back)+unit-1, 0)/unit, math.MaxUint16))
 }
 
 // Unheard returns the devices that should be online and have no event that says so. If old is set,
@@ -176,7 +160,7 @@ func (s *Score) Unheard(old bool) (numbers []int) {
 		d := &s.devices[n]
 		switch {
 		case d.flags&(online|unwelcomed|abandoned|vouched) != 0:
-		case old && d.tracks != 0:
+		case old && len(d.tracks) > 0:
 			d.flags |= vouched
 		default:
 			numbers = append(numbers, n)
@@ -231,10 +215,6 @@ func (s *Score) note(number int, a absence) {
 		return
 	}
 	d := &s.devices[number]
-	if d.flags&touched == 0 {
-		d.flags |= touched
-		s.report.Touched++
-	}
 	if a.last == 0 {
 		d.flags |= unwelcomed
 		if a.back != 0 {
@@ -242,16 +222,16 @@ func (s *Score) note(number int, a absence) {
 		}
 		return // no gateway knows of it yet
 	}
-	for old := range s.absences.all(d.absences) {
+	for _, old := range d.absences {
 		if old.absorb(&a) {
 			return
 		}
 		if old.back == 0 && old.gone() && a.last > old.at {
-			old.back = a.last
+			old.back, old.heard = a.last, a.last
 			old.mark |= inferred
 		}
 	}
-	s.absences.push(&d.absences, a)
+	d.absences = append(d.absences, &a)
 }
 
 // absorb merges b into a if both report the same absence: no sign of life lies between them. It
@@ -265,7 +245,7 @@ func (a *absence) absorb(b *absence) bool {
 		return false
 	}
 	if b.back != 0 && (a.back == 0 || a.mark.has(inferred) || b.back < a.back) {
-		a.back, a.wait = b.back, b.wait
+		a.back, a.heard = b.back, b.heard
 		a.mark &^= inferred
 	}
 	a.mark |= b.mark & lost
@@ -309,21 +289,13 @@ func (s *Score) Report() Report {
 }
 
 func (s *Score) reportLocked() Report {
-	r := s.report
-	for _, m := range r.Mistakes(Limits{}) {
-		m.Examples = slices.Clone(m.Examples)
-	}
-	r.Incomplete = slices.Clone(r.Incomplete)
+	r := s.report.snapshot()
 	s.sumDeafLocked(&r)
-	for i := range s.gateways {
-		s.gateways[i].describe(&r)
+	for _, g := range s.gateways {
+		g.describe(&r)
 	}
-	r.detection, r.told = clone(r.detection), clone(r.told)
-	r.Latency, r.Told = latencyOf(r.detection), latencyOf(r.told)
 	return r
 }
-
-func clone(h *hdrhistogram.Histogram) *hdrhistogram.Histogram { return hdrhistogram.Import(h.Export()) }
 
 // nanos returns an instant as the tables have it.
 func nanos(t time.Time) int64 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
@@ -97,16 +98,20 @@ type count = map[string]uint64
 // found are the figures of a report that are not 0.
 func found(r score.Report) count {
 	c := make(count)
-	for name, n := range map[string]uint64{
-		"right": r.Right, "excused": r.Excused, "waiting": r.Waiting, "unjudged": r.Unjudged, "false": r.FalseOffline.Count, "early": r.Early.Count,
-		"replaced": r.Replaced.Count, "missed": r.MissedOffline.Count, "reason": r.WrongReason.Count, "order": r.Order.Count, "gaps": r.Gaps.Count,
-		"duplicates": r.Duplicates.Count, "never": r.NeverOnline.Count, "stuck": r.Stuck.Count, "overtaken": r.Overtaken.Count,
-		"timeout": r.OtherTimeout.Count, "strangers": r.Strangers.Count, "false online": r.FalseOnline.Count, "late": r.Late.Count,
-		"future": r.Future.Count, "backwards": r.Backwards.Count, "contradictions": r.Contradictions.Count, "lacking": r.Lacking.Count,
-		"forgotten": r.Forgotten.Count, "log gaps": r.LogGaps.Count, "log order": r.LogOrder.Count, "deaf answered": r.DeafAnswered.Count,
-		"deaf unasked": r.DeafUnasked.Count,
-	} {
+	for name, n := range map[string]uint64{"right": r.Right, "excused": r.Excused, "waiting": r.Waiting, "unjudged": r.Unjudged} {
 		if n > 0 {
+			c[name] = n
+		}
+	}
+	for name, m := range map[string]score.Mistake{
+		"false": score.FalseOffline, "early": score.EarlyOffline, "replaced": score.OldConnection, "missed": score.MissedOffline,
+		"reason": score.WrongReason, "order": score.Order, "gaps": score.Gaps, "duplicates": score.Duplicates, "never": score.NeverOnline,
+		"stuck": score.Stuck, "overtaken": score.Overtaken, "timeout": score.AnotherTimeout, "strangers": score.Strangers,
+		"false online": score.FalseOnline, "late": score.TooLate, "future": score.Future, "backwards": score.Backwards,
+		"contradictions": score.Contradictions, "lacking": score.Lacking, "forgotten": score.Removed, "log gaps": score.LogGaps,
+		"log order": score.LogOrder, "deaf answered": score.DeafAnswered, "deaf unasked": score.DeafUnasked,
+	} {
+		if n := r.Figures[m].Count; n > 0 {
 			c[name] = n
 		}
 	}
@@ -478,14 +483,14 @@ func TestLatency(t *testing.T) {
 		s.Verdict(v)
 	}
 	r := s.Finish(at(100))
-	near := func(got, want time.Duration) bool { return (got - want).Abs() <= want/500 }
+	near := func(got report.Millis, want time.Duration) bool { return (time.Duration(got) - want).Abs() <= want/500 }
 	if l := r.Latency; l.Count != 100 || !near(l.P50, 50*time.Millisecond) || !near(l.P99, 99*time.Millisecond) || !near(l.Max, 100*time.Millisecond) {
 		t.Errorf("Latency = %+v", l)
 	}
 	if l := r.Told; l.Count != 100 || !near(l.P50, 1050*time.Millisecond) {
 		t.Errorf("Told = %+v", l)
 	}
-	if n := r.Detection().TotalCount(); n != 100 {
+	if n := r.Latency.Count; n != 100 {
 		t.Errorf("the histogram has %d values", n)
 	}
 }
@@ -507,23 +512,23 @@ func TestExamples(t *testing.T) {
 	t0.Device = 3
 	s.Add(t0)
 	r := s.Finish(at(100))
-	if n := len(r.FalseOffline.Examples); r.FalseOffline.Count != 20 || n != 10 {
-		t.Fatalf("%d false offlines, %d examples; want 20, 10", r.FalseOffline.Count, n)
+	if n := len(r.Figures[score.FalseOffline].Examples); r.Figures[score.FalseOffline].Count != 20 || n != 10 {
+		t.Fatalf("%d false offlines, %d examples; want 20, 10", r.Figures[score.FalseOffline].Count, n)
 	}
-	e := r.FalseOffline.Examples[3]
+	e := r.Figures[score.FalseOffline].Examples[3]
 	for _, want := range []string{"d-3: offline (silence) at 03:00:59.000000", "close at 03:00:55.000000, last sign of life 03:00:54.000000, back 03:00:56.000000"} {
-		if !strings.Contains(e.String(), want) {
-			t.Errorf("example %q has no %q", e, want)
+		if !strings.Contains(e.Device+": "+e.Said+"; "+e.Done, want) {
+			t.Errorf("example %+v has no %q", e, want)
 		}
 	}
-	if e.URL != here || e.Number != 3 || !e.At.Equal(at(59)) {
+	if !e.At.Equal(at(59)) {
 		t.Errorf("example %+v", e)
 	}
-	if got := r.FalseOffline.Examples[0].Done; got != "nothing was done to it" {
+	if got := r.Figures[score.FalseOffline].Examples[0].Done; got != "nothing was done to it" {
 		t.Errorf("an untouched device's example says %q", got)
 	}
-	if r.NeverOnline.Count != 10 || r.Stuck.Count != 20 {
-		t.Errorf("%d never online, %d stuck; want 10, 20", r.NeverOnline.Count, r.Stuck.Count)
+	if r.Figures[score.NeverOnline].Count != 10 || r.Figures[score.Stuck].Count != 20 {
+		t.Errorf("%d never online, %d stuck; want 10, 20", r.Figures[score.NeverOnline].Count, r.Figures[score.Stuck].Count)
 	}
 }
 
@@ -536,16 +541,16 @@ func TestLateVerdict(t *testing.T) {
 	s.Verdict(on(0))
 	s.Add(did(plan.Silent, 50, 0))
 	s.JudgeUntil(at(60))
-	if r := s.Report(); r.MissedOffline.Count != 0 {
-		t.Errorf("missed within the slack: %+v", r.MissedOffline)
+	if r := s.Report(); r.Figures[score.MissedOffline].Count != 0 {
+		t.Errorf("missed within the slack: %+v", r.Figures[score.MissedOffline])
 	}
 	s.JudgeUntil(at(70))
-	if r := s.Report(); r.MissedOffline.Count != 1 || len(r.MissedOffline.Examples) != 1 {
-		t.Errorf("not missed: %+v", r.MissedOffline)
+	if r := s.Report(); r.Figures[score.MissedOffline].Count != 1 || len(r.Figures[score.MissedOffline].Examples) != 1 {
+		t.Errorf("not missed: %+v", r.Figures[score.MissedOffline])
 	}
 	s.Verdict(off("silence", 75))
 	s.JudgeUntil(at(80))
-	if r := s.Report(); r.MissedOffline.Count != 0 || len(r.MissedOffline.Examples) != 0 || r.Right != 1 || r.Latency.Max < 15*time.Second {
+	if r := s.Report(); r.Figures[score.MissedOffline].Count != 0 || len(r.Figures[score.MissedOffline].Examples) != 0 || r.Right != 1 || time.Duration(r.Latency.Max) < 15*time.Second {
 		t.Errorf("missed although it came: %+v", r)
 	}
 }
@@ -599,7 +604,7 @@ func TestConcurrency(t *testing.T) {
 		for i := range 20 {
 			s.JudgeUntil(at(float64(i)))
 			r := s.Report()
-			_ = r.Detection().TotalCount()
+			_ = r.Latency.Count
 		}
 	})
 	all.Wait()
@@ -630,27 +635,28 @@ func TestNew(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	figure := score.Figure{Count: 2, Examples: []score.Example{{Device: "d-1", Said: "offline at 1", Done: "nothing was done to it"}}}
-	lax := score.Limits{
-		FalseOffline: -1, MissedOffline: -1, WrongReason: -1, Gaps: -1, Order: -1, Duplicates: -1, NeverOnline: -1, Stuck: -1,
-		FalseOnline: -1, Late: -1, Future: -1, Backwards: -1, Contradictions: -1, Lacking: -1, Forgotten: -1, LogGaps: -1, LogOrder: -1,
-		DeafAnswered: -1, DeafUnasked: -1, Deaf: -1,
+	figure := score.Figure{Count: 2, Examples: []report.Example{{Device: "d-1", Said: "offline at 1", Done: "nothing was done to it"}}}
+	one := score.Report{Events: 1}
+	bad, wrong, deaf, incomplete := one, one, one, one
+	lax := score.Limits{Deaf: -1}
+	for m := range bad.Figures {
+		bad.Figures[m], lax.Allowed[m] = figure, -1
 	}
-	bad := score.Report{
-		Verdicts: 1, FalseOffline: figure, MissedOffline: figure, WrongReason: figure, Gaps: figure, Order: figure, Duplicates: figure,
-		NeverOnline: figure, Stuck: figure, Told: score.Latency{Count: 1, P99: time.Second}, Deaf: 1, DeafFor: time.Minute, StillDeaf: []string{"line"}, Waiting: 3,
-		FalseOnline: figure, Late: figure, Future: figure, Backwards: figure, Contradictions: figure, Lacking: figure, Forgotten: figure,
-		LogGaps: figure, LogOrder: figure, DeafAnswered: figure, DeafUnasked: figure,
-	}
-	quiet := bad
-	quiet.StillDeaf, quiet.Waiting = nil, 0
+	wrong.Figures[score.FalseOffline] = figure
+	bad.Told = report.Latency{Count: 1, P99: report.Millis(time.Second)}
+	bad.Deaf = report.Deaf{Count: 1, Total: report.Millis(time.Minute)}
+	deaf.Deaf.Total = bad.Deaf.Total
+	quiet, still := bad, one
+	still.Deaf.Still = []string{"line"}
+	bad.Deaf.Still, bad.Waiting = still.Deaf.Still, 3
+	incomplete.Incomplete = []string{"x"}
 	for _, c := range []struct {
 		name   string
 		limits score.Limits
 		report score.Report
 		want   []string
 	}{
-		{"clean", score.Limits{}, score.Report{Verdicts: 1, Devices: 1}, nil},
+		{"clean", score.Limits{}, one, nil},
 		{"all", score.Limits{LatencyP99: time.Millisecond}, bad, []string{
 			"2 × false offline, none allowed; the first: d-1: offline at 1; nothing was done to it", "missed offline", "false online", "wrong reason",
 			"late", "never online", "stuck", "deaf while it answered", "deaf unasked", "sequence gap", "order violation", "duplicate", "contradiction",
@@ -659,11 +665,11 @@ func TestLimits(t *testing.T) {
 			"within 1s after their deadline, at most 1ms", "3 verdicts could not be judged",
 		}},
 		{"nothing checked", lax, quiet, nil},
-		{"deaf at the end", lax, score.Report{Verdicts: 1, StillDeaf: []string{"line"}}, []string{"deaf at the end"}},
-		{"deaf for as long as it may", score.Limits{Deaf: time.Minute}, score.Report{Verdicts: 1, DeafFor: time.Minute}, nil},
-		{"two allowed", score.Limits{FalseOffline: 2}, score.Report{Verdicts: 1, FalseOffline: figure}, nil},
+		{"deaf at the end", lax, still, []string{"deaf at the end"}},
+		{"deaf for as long as it may", score.Limits{Deaf: time.Minute}, deaf, nil},
+		{"two allowed", score.Limits{Allowed: score.Allowed{score.FalseOffline: 2}}, wrong, nil},
 		{"no verdicts", lax, score.Report{Devices: 1}, []string{"no verdict came at all"}},
-		{"incomplete", lax, score.Report{Verdicts: 1, Incomplete: []string{"x"}}, []string{"not complete: x"}},
+		{"incomplete", lax, incomplete, []string{"not complete: x"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := c.limits.Check(c.report)

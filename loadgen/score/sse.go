@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"time"
 )
 
 // StreamMessage is a server-sent event. Its ID and Event are valid until the next one is read.
@@ -18,6 +20,9 @@ type StreamMessage struct {
 // StreamDecoder reads server-sent events (HTML Living Standard, 9.2.6, "Interpreting an event stream").
 // Unlike a browser it also returns messages that have an id and no data: they tell a place.
 type StreamDecoder struct {
+	Comment string        // the latest one
+	Retry   time.Duration // the pause before coming back that the stream asks for; 0 if it asks for none
+
 	in    *bufio.Reader
 	limit int // bytes of a message
 	begun bool
@@ -58,6 +63,12 @@ func (d *StreamDecoder) Next() (StreamMessage, error) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
+		case "":
+			d.Comment = string(value)
+		case "retry":
+			if ms, err := strconv.Atoi(string(value)); err == nil && ms > 0 {
+				d.Retry = time.Duration(min(ms, 3_600_000)) * time.Millisecond
+			}
 		case "event":
 			d.now.Event = append(d.now.Event[:0], value...)
 		case "id":
@@ -76,6 +87,9 @@ func (d *StreamDecoder) Next() (StreamMessage, error) {
 		}
 	}
 }
+
+// Buffered returns how many bytes were read of what comes next.
+func (d *StreamDecoder) Buffered() int { return d.in.Buffered() }
 
 // readLine returns a line without its end, which is LF, CR LF or CR. It does not wait for what
 // comes after a CR.

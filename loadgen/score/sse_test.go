@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/holter-iot/holter/loadgen/score"
 )
@@ -148,8 +149,21 @@ func FuzzParse(f *testing.F) {
 		s.Verdict(v)
 		s.Verdict(v)
 		r := s.Finish(at(100))
-		if r.Verdicts != 0 && r.Verdicts != 2 {
-			t.Errorf("%d verdicts", r.Verdicts)
+		if r.Events != 0 && r.Events != 2 {
+			t.Errorf("%d verdicts", r.Events)
 		}
 	})
+}
+
+// What a stream says of itself stands beside its messages.
+func TestDecodeComments(t *testing.T) {
+	d := score.NewStreamDecoder(strings.NewReader("retry: 2000\nid: 5\n\n: still here\nid: 6\n\nretry: x\n: the server stops\n\n"), 1<<10)
+	for _, want := range []string{"", "still here"} {
+		if _, err := d.Next(); err != nil || d.Comment != want || d.Retry != 2*time.Second || d.Buffered() == 0 {
+			t.Errorf("comment %q, retry %v, %d bytes left, %v; want %q", d.Comment, d.Retry, d.Buffered(), err, want)
+		}
+	}
+	if _, err := d.Next(); !errors.Is(err, io.EOF) || d.Comment != "the server stops" || d.Buffered() != 0 {
+		t.Errorf("at the end: %v, comment %q", err, d.Comment)
+	}
 }

@@ -2,7 +2,6 @@ package score
 
 import (
 	"context"
-	"math"
 	"time"
 )
 
@@ -75,15 +74,12 @@ type Verdict struct {
 	Retained bool
 }
 
-// FromNow begins a stream with the events from now on.
-const FromNow uint64 = math.MaxUint64
-
 // Follower reads verdicts.
 type Follower interface {
-	// Follow passes on the events after an offset of the gateway's log, or [FromNow], and blocks
-	// until ctx is done, which is no error. It tells Following as soon as nothing more can be
+	// Follow passes on the events from now on, unless the follower is made for older ones, and
+	// blocks until ctx is done, which is no error. It tells Following as soon as nothing more can be
 	// missed, and goes on after a broken connection from where it was. The error says why the
-	// verdicts cannot be read at all. tell is called concurrently where there are several
-	// addresses; while it blocks, no more is read.
-	Follow(ctx context.Context, from uint64, tell func(Verdict)) error
+	// verdicts cannot be read at all. tell may be called concurrently; while it blocks, no more is
+	// read.
+	Follow(ctx context.Context, tell func(Verdict)) error
 }

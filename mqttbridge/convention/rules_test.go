@@ -291,7 +291,7 @@ func TestMeaning(t *testing.T) {
 			t.Errorf("%d is written %s (%v), which is read as %d", m, word, err, back)
 		}
 	}
-	if _, err := convention.ParseMeaning("onlin"); err == nil || !strings.Contains(err.Error(), "it is one of ignore, beat, online") {
+	if _, err := convention.ParseMeaning("onlin"); err == nil || !strings.Contains(err.Error(), `did you mean "online"? (there are: ignore, beat, online`) {
 		t.Errorf("ParseMeaning(onlin) failed with %v", err)
 	}
 }

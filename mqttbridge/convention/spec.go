@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // Spec is a convention defined by rules. [New] compiles it.
@@ -125,7 +127,7 @@ func ParseMeaning(word string) (Meaning, error) {
 			return Meaning(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no meaning; it is one of %s", word, strings.Join(all[:], ", "))
+	return 0, fmt.Errorf("%s is not a meaning%s (there are: %s)", strictyaml.Quote(word), strictyaml.DidYouMean(word, all[:]), strings.Join(all[:], ", "))
 }
 
 // String returns the meaning's name in the configuration.

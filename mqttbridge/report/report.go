@@ -223,7 +223,7 @@ func (r *Reporter) wait(ctx context.Context, buffer []liveness.Event, offset uin
 
 // apply appends the publications of an event.
 func (r *Reporter) apply(batch []publication, e *liveness.Event) []publication {
-	if !isDevice(e.Type) {
+	if !e.Type.OfDevice() {
 		return batch
 	}
 	before, there := r.devices[e.Subject]

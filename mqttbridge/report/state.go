@@ -70,16 +70,6 @@ func stateAfter(t liveness.Type) (liveness.State, bool) {
 	}
 }
 
-// isDevice reports whether an event's subject is a device.
-func isDevice(t liveness.Type) bool {
-	switch t {
-	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:
-		return false
-	default:
-		return true
-	}
-}
-
 // ofView returns what is known by a picture of the device, and an event without a type that says the same. A device that is unknown or
 // asked for a sign of life counts as alive: no event follows when it is heard. That it is unknown is said by its source's topic.
 func ofView(v *liveness.View) (known, liveness.Event) {

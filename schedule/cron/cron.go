@@ -48,7 +48,7 @@ func New(db *sqldb.DB, d *delivery.Engine, r *liveness.Registry, cfg Config) (*E
 	}
 	return &Engine{
 		config: cfg, owner: cfg.owner(), schedules: newTable(db), delivery: d, registry: r, wake: make(chan struct{}, 1),
-		flight: make(map[uint64]*Run),
+		flight: make(map[uint64]*Run), stats: stats{ended: make(map[State]uint64), late: make([]uint64, len(LateBounds())+1)},
 	}, nil
 }
 
@@ -71,7 +71,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			failures = 0
-			e.wait(ctx, pause)
+			wait(ctx, pause, e.wake)
 		case errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen):
 			e.config.Logger.ErrorContext(ctx, "no schedules are run any more", "error", err)
 			<-ctx.Done()
@@ -90,15 +90,16 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // pauseAfter pauses, longer with each failure in a row.
 func pauseAfter(ctx context.Context, failures int) {
-	pause(ctx, min(25*time.Millisecond<<min(failures, 10), 5*time.Second))
+	wait(ctx, min(25*time.Millisecond<<min(failures, 10), 5*time.Second), nil)
 }
 
-func (e *Engine) wait(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
+// wait waits for d, for wake, or for the end of ctx.
+func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-e.wake:
+	case <-wake:
 	case <-ctx.Done():
 	}
 }
@@ -155,7 +156,7 @@ func (e *Engine) fire(ctx context.Context, due []Schedule, now time.Time) error 
 	}
 	fired, err := e.schedules.Fire(ctx, firings, now)
 	for i := range fired {
-		e.stats.skip(fired[i].Skipped)
+		e.stats.add(Skipped, fired[i].Skipped)
 	}
 	return err
 }
@@ -264,7 +265,7 @@ func (e *Engine) sweep(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if ok {
-			e.stats.end(out.State)
+			e.stats.add(out.State, 1)
 			e.config.Logger.WarnContext(ctx, "a run was left by a process that is gone", "schedule", run.Name, "run", run.ID, "owner", run.Owner, "state", out.State)
 		}
 	}

@@ -2,6 +2,7 @@ package cron
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,19 +32,13 @@ type stats struct {
 	sum   time.Duration
 }
 
-func (s *stats) end(state State) { s.add(state, 1) }
-
-func (s *stats) skip(n int) { s.add(Skipped, n) }
-
+// add counts n runs, or skipped instants, with an outcome.
 func (s *stats) add(state State, n int) {
 	if n == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended == nil {
-		s.ended = make(map[State]uint64)
-	}
 	s.ended[state] += uint64(n)
 }
 
@@ -53,16 +48,9 @@ func (s *stats) begin(run *claimedRun) {
 		return
 	}
 	late := max(run.Started.Sub(run.Ready), 0)
+	i, _ := slices.BinarySearch(LateBounds(), late)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bounds := LateBounds()
-	if s.late == nil {
-		s.late = make([]uint64, len(bounds)+1)
-	}
-	i := 0
-	for i < len(bounds) && late > bounds[i] {
-		i++
-	}
 	s.late[i]++
 	s.sum += late
 }
@@ -75,10 +63,6 @@ func (e *Engine) Stats() Stats {
 	st.Windows = e.windows.count()
 	e.stats.mu.Lock()
 	defer e.stats.mu.Unlock()
-	st.Ended, st.LateSum = maps.Clone(e.stats.ended), e.stats.sum
-	st.Late = append(make([]uint64, 0, len(LateBounds())+1), e.stats.late...)
-	if len(st.Late) == 0 {
-		st.Late = make([]uint64, len(LateBounds())+1)
-	}
+	st.Ended, st.Late, st.LateSum = maps.Clone(e.stats.ended), slices.Clone(e.stats.late), e.stats.sum
 	return st
 }

@@ -93,7 +93,7 @@ func (w *window) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome 
 			}
 		}
 		told = true
-		e.windows.wait(ctx, min(left, e.config.Poll))
+		wait(ctx, min(left, e.config.Poll), e.windows.change())
 	}
 }
 
@@ -156,21 +156,14 @@ func (w *windows) look() {
 	}
 }
 
-// wait waits for d, or until look is called.
-func (w *windows) wait(ctx context.Context, d time.Duration) {
+// change returns a channel that is closed by the next look.
+func (w *windows) change() <-chan struct{} {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.changed == nil {
 		w.changed = make(chan struct{})
 	}
-	changed := w.changed
-	w.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-changed:
-	case <-ctx.Done():
-	}
+	return w.changed
 }
 
 // watchWindows ends the maintenance of devices whose window ended while no process ran.
@@ -314,20 +307,11 @@ func (e *Engine) cover(ctx context.Context, list []open, ended string, now time.
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, liveness.ErrBusy):
-			pause(ctx, makeWay)
+			wait(ctx, makeWay, nil)
 		case err != nil:
 			return err
 		}
 		from, more = next, err != nil || next != 0
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -108,7 +108,7 @@ func (e *Engine) finish(ctx context.Context, run *claimedRun, out outcome) {
 	case err != nil:
 		e.config.Logger.ErrorContext(ctx, "what came of a run could not be written", "schedule", run.Name, "run", run.ID, "state", out.State, "error", err)
 	case ended:
-		e.stats.end(out.State)
+		e.stats.add(out.State, 1)
 	}
 	if out.State == Failed {
 		e.config.Logger.WarnContext(ctx, "a run failed", "schedule", run.Name, "run", run.ID, "error", out.Error)

@@ -47,15 +47,19 @@ func Pin(core int) error {
 	return nil
 }
 
-// StartOn calls start while the calling thread is on a core, so that a process started by it stays there. The thread is on the driver's
-// core afterwards.
+// StartOn calls start while the calling thread is on a core, so that a process started by it stays
+// there. The thread is where it was afterwards.
 func StartOn(core int, start func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	var before unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return fmt.Errorf("read the cores of a thread: %w", err)
+	}
 	if err := unix.SchedSetaffinity(0, coreSet(core)); err != nil {
 		return fmt.Errorf("pin to core %d: %w", core, err)
 	}
-	return errors.Join(start(), unix.SchedSetaffinity(0, coreSet(Driver)))
+	return errors.Join(start(), unix.SchedSetaffinity(0, &before))
 }
 
 // CPUTime returns the CPU time that a process has used, to the nanosecond.

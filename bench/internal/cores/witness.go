@@ -4,8 +4,6 @@ package cores
 
 import (
 	"errors"
-	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +23,12 @@ func Witness(measure func() error) (stall time.Duration, err error) {
 		errs    [2]error
 	)
 	for core := range worst {
-		threads.Go(func() { worst[core], errs[core] = watch(core, &quit) })
+		threads.Go(func() {
+			errs[core] = StartOn(core, func() error {
+				worst[core] = watch(&quit)
+				return nil
+			})
+		})
 	}
 	err = measure()
 	quit.Store(true)
@@ -33,24 +36,13 @@ func Witness(measure func() error) (stall time.Duration, err error) {
 	return max(worst[Measured], worst[Driver]), errors.Join(err, errs[Measured], errs[Driver])
 }
 
-// watch returns how late a thread on a core woke at worst.
-func watch(core int, quit *atomic.Bool) (worst time.Duration, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return 0, fmt.Errorf("read the cores of a thread: %w", err)
-	}
-	if err := unix.SchedSetaffinity(0, coreSet(core)); err != nil {
-		return 0, fmt.Errorf("pin to core %d: %w", core, err)
-	}
-	// The thread must not end: the kernel would kill the processes that it has started.
-	defer func() { _ = unix.SchedSetaffinity(0, &before) }()
+// watch returns how late the calling thread woke at worst.
+func watch(quit *atomic.Bool) (worst time.Duration) {
 	sleep := unix.NsecToTimespec(witnessSleep.Nanoseconds())
 	for !quit.Load() {
 		begin := time.Now()
 		_ = unix.Nanosleep(&sleep, nil) // interrupted, it sleeps less
 		worst = max(worst, time.Since(begin)-witnessSleep)
 	}
-	return worst, nil
+	return worst
 }

@@ -63,15 +63,24 @@ func Available() (int, error) {
 
 // kilobytes finds a line such as "Pss:  123 kB" in a file of the kernel.
 func kilobytes(file, name string) (n int, err error) {
+	text, err := Field(file, name)
+	if err == nil {
+		_, err = fmt.Sscan(text, &n)
+	}
+	return n, err
+}
+
+// Field returns what stands after the first colon of the first line that begins with a name in a
+// file of the kernel.
+func Field(file, name string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	for line := range strings.Lines(string(text)) {
-		if key, rest, ok := strings.Cut(line, ":"); ok && key == name {
-			_, err = fmt.Sscan(rest, &n)
-			return n, err
+		if key, rest, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(rest), nil
 		}
 	}
-	return 0, fmt.Errorf("%s has no %s", file, name)
+	return "", fmt.Errorf("%s has no %s", file, name)
 }

@@ -1,5 +1,10 @@
 //go:build linux
 
+// Package measured runs what a benchmark measures in a process of its own, and reads what it uses: CPU time, memory, profiles. The
+// process is the benchmark's program again, called with the word Subcommand. It takes commands on its standard input, one a line,
+// answers each with a line of JSON on its standard output, and ends with its input.
+//
+// Start and Process are the side of the benchmark, Subject is the other one.
 package measured
 
 import (
@@ -127,9 +132,6 @@ func (p *Process) hear(answer any) error {
 	}
 	return json.Unmarshal(text, answer)
 }
-
-// FillEvents makes the event log grow to the size that it then keeps.
-func (p *Process) FillEvents() error { return p.Ask(fillEvents, nil) }
 
 // Collect makes the process return to the system what it can, and returns the memory that is left.
 func (p *Process) Collect() (Memory, error) {

@@ -10,9 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"runtime/pprof"
-	"strings"
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -21,17 +18,12 @@ import (
 // Work is the command of Call.
 const Work = "work"
 
-// The commands of every Subject.
-const (
-	fillEvents    = "fill"
-	collectMemory = "collect"
-)
+// collectMemory is a command of every Subject.
+const collectMemory = "collect"
 
 // Subject is what runs in a process of its own. It runs until the process ends.
 type Subject struct {
 	Hello // a PID of 0 stands for this process
-
-	Events *eventlog.Log // its event log; nil if it has none
 
 	// Answer carries out all other commands, one at a time; nil if there are none.
 	Answer func(command string) (any, error)
@@ -41,15 +33,10 @@ type Subject struct {
 }
 
 // Obey writes the hello to out and carries out the commands that come in, until there are no more.
-func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+func (s Subject) Obey(in io.Reader, out io.Writer) error {
 	if s.Stop != nil {
 		defer s.Stop()
 	}
-	end, err := profile(os.Getenv(ProfileEnv), os.Args)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
 	if s.PID == 0 {
 		s.PID = os.Getpid()
 	}
@@ -59,7 +46,7 @@ func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) (err err
 	}
 	commands := bufio.NewScanner(in)
 	for commands.Scan() {
-		answer, err := s.obey(ctx, commands.Text())
+		answer, err := s.obey(commands.Text())
 		if err != nil {
 			return fmt.Errorf("%s: %w", commands.Text(), err)
 		}
@@ -70,30 +57,8 @@ func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) (err err
 	return commands.Err()
 }
 
-// ProfileEnv is the environment variable that names the directory for a CPU profile of each process. Without it there are none.
-const ProfileEnv = "HOLTER_BENCH_PROFILE"
-
-// profile begins a CPU profile, which end writes. The file is named for the arguments of the process.
-func profile(dir string, args []string) (end func() error, err error) {
-	if dir == "" {
-		return func() error { return nil }, nil
-	}
-	name := strings.NewReplacer("/", "-", ":", "-").Replace(strings.Join(args[1:], "-"))
-	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%.100s.%d.pprof", name, os.Getpid())))
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, pprof.StartCPUProfile(f)
-}
-
-func (s Subject) obey(ctx context.Context, text string) (any, error) {
-	switch text {
-	case fillEvents:
-		return nil, fill(ctx, s.Events)
-	case collectMemory:
+func (s Subject) obey(text string) (any, error) {
+	if text == collectMemory {
 		return collect(), nil
 	}
 	if s.Answer == nil {
@@ -110,24 +75,25 @@ func Keep(ctx context.Context, run func() error) {
 	}
 }
 
-// fill fills an event log, if there is one, to the size that it then keeps, so that no connection is blamed for its growth.
-func fill(ctx context.Context, log *eventlog.Log) error {
-	if log == nil {
-		return nil
+// NewRegistry starts a registry with the settings of holter serve, and an event log that is full, so
+// that no connection is blamed for its growth.
+func NewRegistry(ctx context.Context) (*liveness.Registry, *eventlog.Log, error) {
+	events, err := eventlog.New(0)
+	for oldest := uint64(0); err == nil && oldest <= 1; oldest, _ = events.Bounds() {
+		err = events.Append(ctx, make([]liveness.Event, 1000))
 	}
-	for oldest := uint64(0); oldest <= 1; oldest, _ = log.Bounds() {
-		if err := log.Append(ctx, make([]liveness.Event, 1000)); err != nil {
-			return err
-		}
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil
+	registry, err := liveness.New(events, liveness.Config{})
+	if err == nil {
+		go Keep(ctx, func() error { return registry.Run(ctx) })
+	}
+	return registry, events, err
 }
 
-// EachEvent calls f for each event of a log, the oldest first; a nil log has none. The event is valid until f returns.
+// EachEvent calls f for each event of a log, the oldest first. The event is valid until f returns.
 func EachEvent(log *eventlog.Log, f func(e *liveness.Event)) error {
-	if log == nil {
-		return nil
-	}
 	var page []liveness.Event
 	for after := uint64(0); ; {
 		var err error

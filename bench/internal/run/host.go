@@ -11,19 +11,20 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 // host returns when, where and how figures were measured, in one line: date, processor, cores, kernel, version of Go and of other
 // programs, commit and command.
 func (r *Run) host(ctx context.Context) string {
-	var name unix.Utsname
-	_ = unix.Uname(&name)
+	processor, err := measured.Field("/proc/cpuinfo", "model name")
+	if err != nil {
+		processor = runtime.GOARCH
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	parts := []string{
-		time.Now().Format(time.DateOnly),
-		fmt.Sprintf("%s, %d cores", processor(), runtime.NumCPU()),
-		"Linux " + unix.ByteSliceToString(name.Release[:]),
-		runtime.Version(),
+		time.Now().Format(time.DateOnly), fmt.Sprintf("%s, %d cores", processor, runtime.NumCPU()),
+		"Linux " + strings.TrimSpace(string(kernel)), runtime.Version(),
 	}
 	parts = append(parts, r.programs...)
 	command := strings.Join(append([]string{"go run .", r.name}, r.args...), " ")
@@ -37,17 +38,4 @@ func Commit(ctx context.Context) string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(out))
-}
-
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,7 +78,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		if err != nil {
 			return err
 		}
-		return s.Obey(ctx, stdin, stdout)
+		return s.Obey(stdin, stdout)
 	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		_, _ = fmt.Fprint(stderr, "Usage: go run . NAME [flags]; NAME -h lists the flags\n\n")
@@ -129,7 +130,6 @@ func (c Command) parse(args []string, stderr io.Writer) (*Run, error) {
 	flags.StringVar(&r.program, "program", "", "holter, ready built (default: it is built when it is needed)")
 	flags.BoolVar(&r.Keep, "keep", false, "keep logs and data")
 	flags.StringVar(&r.markdown, "md", "", "write the tables into their sections of this Markdown `file`")
-	profiles := flags.String("profile", "", "write a CPU profile of each process that is measured into this `directory`; it costs some speed")
 	if c.Flags != nil {
 		c.Flags(flags)
 	}
@@ -148,11 +148,6 @@ func (c Command) parse(args []string, stderr io.Writer) (*Run, error) {
 	}
 	if r.Rounds < min(c.Rounds, 1) || c.Seconds > 0 && seconds < 0.1 {
 		return nil, errors.New("want 1 or more rounds and 0.1 or more seconds")
-	}
-	if *profiles != "" {
-		if err := os.Setenv(measured.ProfileEnv, *profiles); err != nil {
-			return nil, err
-		}
 	}
 	r.Length = time.Duration(seconds * float64(time.Second))
 	var err error
@@ -190,14 +185,38 @@ func (r *Run) Note(program string) {
 	}
 }
 
-// Publish prints a section and writes it into the Markdown file, if there is one. The section begins with how it was measured. What
-// the file has between the markers of the same name is replaced; a file without them gets the section at its end.
+// Publish prints a section and writes it into the Markdown file, if there is one. The section begins
+// with how it was measured. What the file has between the markers of the same name is replaced; a
+// file without them gets the section at its end.
 func (r *Run) Publish(ctx context.Context, title, name, text string) error {
 	text = r.host(ctx) + "\n\n" + text
 	if _, err := fmt.Fprintf(r.Stdout, "## %s\n\n%s\n", title, text); err != nil || r.markdown == "" {
 		return err
 	}
-	return section{title: "## " + title, name: name}.write(r.markdown, text)
+	document, err := os.ReadFile(r.markdown)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	replaced, err := replaceSection(string(document), title, name, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.markdown, err)
+	}
+	return os.WriteFile(r.markdown, []byte(replaced), 0o644)
+}
+
+// replaceSection returns a Markdown document with text between the markers with a name. Without
+// them, they are added at the end, below the title.
+func replaceSection(document, title, name, text string) (string, error) {
+	begin, end := "<!-- "+name+":begin -->", "<!-- "+name+":end -->"
+	if !strings.Contains(document, begin) && !strings.Contains(document, end) {
+		document += "\n## " + title + "\n\n" + begin + end + "\n"
+	}
+	before, rest, begins := strings.Cut(document, begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		return "", fmt.Errorf("want both or none of %s and %s", begin, end)
+	}
+	return before + begin + "\n" + text + end + after, nil
 }
 
 // Holter returns the path of the program holter, and builds it at the first call unless -program names it.

@@ -5,16 +5,14 @@ package serve
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
 
-// FindMosquitto returns the path of mosquitto, and an error if it is not installed.
-func FindMosquitto() (string, error) {
+// findMosquitto returns the path of mosquitto, and an error if it is not installed.
+func findMosquitto() (string, error) {
 	for _, name := range []string{"mosquitto", "/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
@@ -25,7 +23,7 @@ func FindMosquitto() (string, error) {
 
 // MosquittoVersion returns the name and version of mosquitto, "" if it is not installed.
 func MosquittoVersion(ctx context.Context) string {
-	program, err := FindMosquitto()
+	program, err := findMosquitto()
 	if err != nil {
 		return ""
 	}
@@ -34,10 +32,10 @@ func MosquittoVersion(ctx context.Context) string {
 	return strings.Replace(strings.TrimSpace(version), "version ", "", 1)
 }
 
-// Mosquitto starts mosquitto without authentication and persistence, and waits until it listens. It drops no message that waits for
-// a subscriber.
+// Mosquitto starts mosquitto without authentication and persistence, and waits until it listens. It
+// drops no message that waits for a subscriber.
 func Mosquitto(ctx context.Context, dir, log string) (*Server, error) {
-	program, err := FindMosquitto()
+	program, err := findMosquitto()
 	if err != nil {
 		return nil, err
 	}
@@ -45,13 +43,13 @@ func Mosquitto(ctx context.Context, dir, log string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := netip.MustParseAddrPort(ports[0])
+	_, port, _ := strings.Cut(ports[0], ":")
 	file := filepath.Join(dir, "mosquitto.conf")
-	settings := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\npersistence false\nmax_queued_messages 0\nlog_dest stderr\nlog_type error\n", at.Port())
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+	settings := "allow_anonymous true\npersistence false\nmax_queued_messages 0\nlog_dest stderr\nlog_type error\n"
+	if err := os.WriteFile(file, []byte("listener "+port+" 127.0.0.1\n"+settings), 0o600); err != nil {
 		return nil, err
 	}
-	s := &Server{Options: Options{Program: program, Args: []string{"-c", file}, Log: log}, MQTT: at.String()}
-	s.ready = func(ctx context.Context) error { return listens(ctx, s.MQTT) }
-	return s, s.Start(ctx)
+	s, err := Program(ctx, Options{Program: program, Args: []string{"-c", file}, Log: log}, ports[0])
+	s.MQTT = ports[0]
+	return s, err
 }

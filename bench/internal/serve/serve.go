@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -32,7 +31,7 @@ type Options struct {
 	StartOn func(func() error) error // starts the process on a core; nil: anywhere
 }
 
-// Server is a server in a process of its own. All methods but Start may be called concurrently.
+// Server is a server in a process of its own. Its methods may be called concurrently.
 type Server struct {
 	Options
 
@@ -40,71 +39,68 @@ type Server struct {
 	API     string // URL
 	MQTT    string // HOST:PORT of the broker
 
-	ready  func(context.Context) error
-	logged int64 // bytes in the log before the latest process
-
-	mu     sync.Mutex // guards what a restart changes:
-	cmd    *exec.Cmd
-	cancel context.CancelFunc // asks the process to end, and kills it after patience
-	ended  chan struct{}      // closed when the process has ended
-	err    error              // how it ended
+	cmd   *exec.Cmd
+	end   context.CancelFunc // asks the process to end, and kills it after patience
+	ended chan struct{}      // closed when the process has ended
+	err   error              // how it ended
 }
 
 // Holter starts holter serve and waits until it is at work. Its arguments must make it log as JSON.
 func Holter(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{Options: o}
-	s.ready = s.watching
-	return s, s.Start(ctx)
+	return s, s.start(ctx, s.watching)
 }
 
-// Start starts the process and waits until it is ready. It may be called again after Stop. The process ends with Stop and not with ctx,
-// so that clients can end first; the kernel kills it when this program is gone.
-func (s *Server) Start(ctx context.Context) error {
-	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	cmd := exec.CommandContext(living, s.Program, s.Args...)
-	// A group of its own keeps an interrupt at the terminal from the server, which is to end after its clients.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = patience
-	if s.Procs > 0 {
-		cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Procs))
-	}
-	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// Program starts a program and waits until something listens at an address.
+func Program(ctx context.Context, o Options, address string) (*Server, error) {
+	s := &Server{Options: o}
+	return s, s.start(ctx, func() error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
+}
+
+// start starts the process and waits until ready finds no error. The process ends with Stop and not
+// with ctx, so that clients can end first; the kernel kills it when this program is gone.
+func (s *Server) start(ctx context.Context, ready func() error) error {
+	log, err := os.Create(s.Log)
 	if err != nil {
-		cancel()
 		return err
-	}
-	if info, err := log.Stat(); err == nil {
-		s.logged = info.Size()
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
-	cmd.Stdout, cmd.Stderr = log, log
-	start := s.StartOn
-	if start == nil {
-		start = func(start func() error) error { return start() }
+	living, end := context.WithCancel(context.WithoutCancel(ctx))
+	s.cmd, s.end, s.ended = exec.CommandContext(living, s.Program, s.Args...), end, make(chan struct{})
+	// A group of its own keeps an interrupt at the terminal from the server, which is to end after its clients.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
+	s.cmd.WaitDelay = patience
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if s.Procs > 0 {
+		s.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Procs))
 	}
-	if err := start(cmd.Start); err != nil {
-		cancel()
+	if s.StartOn != nil {
+		err = s.StartOn(s.cmd.Start)
+	} else {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		end()
 		return err
 	}
-	ended := make(chan struct{})
-	s.mu.Lock()
-	s.cmd, s.cancel, s.ended = cmd, cancel, ended
-	s.mu.Unlock()
 	go func() {
-		err := cmd.Wait()
-		s.mu.Lock()
-		s.err = err
-		s.mu.Unlock()
-		close(ended)
+		s.err = s.cmd.Wait()
+		close(s.ended)
 	}()
-	return s.await(ctx)
+	return s.await(ctx, ready)
 }
 
 // await waits until the server is ready.
-func (s *Server) await(ctx context.Context) error {
+func (s *Server) await(ctx context.Context, ready func() error) error {
 	for late := time.After(patience); ; {
-		err := s.ready(ctx)
+		err := ready()
 		if err == nil {
 			return nil
 		}
@@ -123,17 +119,18 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
-// watching looks for the line of the log that says that holter serve is at work, and notes the addresses in it.
-func (s *Server) watching(context.Context) error {
+// watching looks for the line of the log that says that holter serve is at work, and notes the
+// addresses in it.
+func (s *Server) watching() error {
 	text, err := os.ReadFile(s.Log)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(text[min(int(s.logged), len(text)):])) {
-		var w struct{ Msg, HTTP, Devices, MQTT string }
+	for line := range strings.Lines(string(text)) {
+		var w struct{ Msg, HTTP, Devices string }
 		if json.Unmarshal([]byte(line), &w) == nil && w.Msg == "holter is watching" {
 			first, _, _ := strings.Cut(w.Devices, ", ")
-			s.Devices, s.API, s.MQTT = strings.TrimPrefix(first, "line://"), "http://"+w.HTTP, w.MQTT
+			s.Devices, s.API = strings.TrimPrefix(first, "line://"), "http://"+w.HTTP
 			return nil
 		}
 	}
@@ -142,27 +139,18 @@ func (s *Server) watching(context.Context) error {
 
 // Stop asks the server to end, kills it after 30 s, and waits. It may be called more than once.
 func (s *Server) Stop() {
-	s.mu.Lock()
-	cancel, ended := s.cancel, s.ended
-	s.mu.Unlock()
-	cancel()
-	<-ended
+	s.end()
+	<-s.ended
 }
 
-// PID returns the id of the latest process.
-func (s *Server) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cmd.Process.Pid
-}
+// PID returns the id of the process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Err returns why the process ended, nil while it runs.
 func (s *Server) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	select {
 	case <-s.ended:
-		return fmt.Errorf("process %d ended: %w\n%s", s.cmd.Process.Pid, s.err, s.tail())
+		return fmt.Errorf("process %d ended: %w\n%s", s.PID(), s.err, s.tail())
 	default:
 		return nil
 	}
@@ -190,13 +178,4 @@ func FreePorts(ctx context.Context, n int) ([]string, error) {
 		all = append(all, l.Addr().String())
 	}
 	return all, nil
-}
-
-// listens returns an error unless something listens at an address.
-func listens(ctx context.Context, address string) error {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return c.Close()
 }

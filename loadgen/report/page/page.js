@@ -1,9 +1,73 @@
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("data").textContent);
+  var samples = data.samples, times = samples.map(function (s) { return s.at_s; });
   var root = document.getElementById("charts");
   var sync = uPlot.sync("time");
   var plots = [];
+
+  function curve(name, value, dashed) { return { name: name, values: samples.map(value), dashed: dashed }; }
+
+  // latency has no value where there is none, since a logarithmic scale has no place for 0.
+  function latency(name, of, which, dashed) {
+    return curve(name, function (s) { return s[of][which] > 0 ? s[of][which] : null; }, dashed);
+  }
+
+  function verdicts(name, value) {
+    return curve(name, function (s) { return s.score ? value(s.score) : null; });
+  }
+
+  // clean replaces what would turn the direction of a text, or has no shape.
+  function clean(text) { return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd"); }
+
+  // errorCurves returns the five most frequent causes, and the rest together.
+  function errorCurves() {
+    var all = samples.length ? samples[samples.length - 1].errors : {};
+    var causes = Object.keys(all).filter(function (c) { return all[c] > 0; });
+    causes.sort(function (a, b) { return all[b] - all[a] || (a < b ? -1 : 1); });
+    var shown = causes.length === 6 ? 6 : 5; // the last one needs no other curve than "others" would
+    var groups = causes.slice(0, shown).map(function (c) { return { name: clean(c), causes: [c] }; });
+    if (causes.length > shown) { groups.push({ name: "others", causes: causes.slice(shown) }); }
+    return groups.map(function (g) {
+      var before = 0, at = 0;
+      return curve(g.name, function (s) {
+        var sum = g.causes.reduce(function (n, c) { return n + (s.errors[c] || 0); }, 0);
+        var rate = s.at_s > at ? Math.max(sum - before, 0) / (s.at_s - at) : 0;
+        before = sum;
+        at = s.at_s;
+        return rate;
+      });
+    });
+  }
+
+  var charts = [
+    { id: "connections", title: "Connections", unit: "count", series: [
+      curve("open", function (s) { return s.welcomed; }),
+      curve("wanted", function (s) { return s.wanted; }, true),
+      curve("connecting", function (s) { return s.connecting; })] },
+    { id: "heartbeats", title: "Heartbeats", unit: "per second", series: [
+      curve("sent", function (s) { return s.per_second.sent; }),
+      curve("answered", function (s) { return s.per_second.answered; })] },
+    { id: "connects", title: "Connections begun", unit: "per second", series: [
+      curve("connects", function (s) { return s.per_second.connects; })] },
+    { id: "rtt", title: "Heartbeat to answer", unit: "ms", log: true, series: [
+      latency("p50", "rtt", "p50_ms"), latency("p99", "rtt", "p99_ms"), latency("max", "rtt", "max_ms"),
+      latency("p99 from plan", "rtt_planned", "p99_ms", true)] },
+    { id: "lateness", title: "The generator's own lateness", unit: "ms", log: true, series: [
+      latency("p50", "lateness", "p50_ms"), latency("p99", "lateness", "p99_ms"), latency("max", "lateness", "max_ms")] },
+    { id: "errors", title: "Errors", unit: "per second", series: errorCurves() },
+    { id: "verdicts", title: "Verdicts so far", unit: "count", series: [
+      verdicts("right", function (v) { return v.right; }),
+      verdicts("wrong", function (v) { return v.false_offline + v.missed_offline + v.wrong_reason + v.sequence_gaps + v.order_violations; })] },
+    { id: "cpu", title: "Processors that the generator kept busy", unit: "cores", series: [
+      curve("cores", function (s) { return s.cpu; })] },
+    { id: "memory", title: "Memory of the generator", unit: "MiB", series: [
+      curve("resident", function (s) { return s.memory / 1048576; })] }
+  ].filter(function (chart) { // there is something to see: two points at least, and not only zeros
+    return chart.series.some(function (s) {
+      return s.values.filter(function (x) { return x !== null; }).length > 1 && s.values.some(Boolean);
+    });
+  });
 
   function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
@@ -96,7 +160,7 @@
         stroke: function () { return css("--c" + (i % 6)); },
         width: 1.5,
         dash: s.dashed ? [5, 4] : undefined,
-        points: { show: data.times.length < 3 ? true : undefined, size: 4 },
+        points: { show: times.length < 3 ? true : undefined, size: 4 },
         value: function (u, x) { return exact(chart.unit, x); }
       });
     });
@@ -116,14 +180,14 @@
 
   function draw() {
     plots.forEach(function (p) { p.destroy(); });
-    plots = data.charts.map(function (chart) {
+    plots = charts.map(function (chart) {
       var box = document.getElementById("chart-" + chart.id);
-      var rows = [data.times].concat(chart.series.map(function (s) { return s.values; }));
+      var rows = [times].concat(chart.series.map(function (s) { return s.values; }));
       return new uPlot(options(chart, box.clientWidth), rows, box);
     });
   }
 
-  data.charts.forEach(function (chart) {
+  charts.forEach(function (chart) {
     var figure = document.createElement("section"), title = document.createElement("h3"), box = document.createElement("div");
     title.textContent = chart.title;
     box.id = "chart-" + chart.id;

@@ -27,15 +27,3 @@ func TestStepsOf(t *testing.T) {
 		}
 	}
 }
-
-func TestPercentile(t *testing.T) {
-	lags := Lags{1, 2, 3, 4}
-	for p, want := range map[float64]time.Duration{0: 1, 25: 1, 50: 2, 51: 3, 99: 4, 100: 4} {
-		if got := lags.Percentile(p); got != want {
-			t.Errorf("Percentile(%v) = %v, want %v", p, got, want)
-		}
-	}
-	if got := Lags(nil).Percentile(50); got != 0 {
-		t.Errorf("Percentile(50) of nothing = %v, want 0", got)
-	}
-}

@@ -1,44 +1,20 @@
-package api_test
+package chaos
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 const offline = `{"id":"a/b:7","type":"io.holter.device.offline","subject":"a/b","time":"2026-01-02T03:04:05.5Z","data":{"offset":9,"seq":7,` +
 	`"epoch":3,"reason":"silence","last_seen":"2026-01-02T03:03:00Z","deadline":"2026-01-02T03:04:00Z","decided_at":"2026-01-02T03:04:05Z",` +
 	`"heard_silence_ms":60000.5,"timeout_ms":60000}}`
 
-func TestEvent(t *testing.T) {
-	var e api.Event
-	if err := json.Unmarshal([]byte(offline), &e); err != nil {
-		t.Fatal(err)
-	}
-	at := func(minute, second int) time.Time { return time.Date(2026, 1, 2, 3, minute, second, 0, time.UTC) }
-	want := api.Event{
-		Offset: 9, ID: "a/b:7", Type: api.TypeOffline, Device: "a/b", Seq: 7, Epoch: 3, Reason: api.ReasonSilence, Time: at(4, 5).Add(time.Second / 2),
-		LastSeen: at(3, 0), Deadline: at(4, 0), DecidedAt: at(4, 5), HeardSilence: time.Minute + time.Millisecond/2, Timeout: time.Minute,
-	}
-	if e != want {
-		t.Errorf("got %+v, want %+v", e, want)
-	}
-	heard := `{"id":"source/gateway:2","type":"io.holter.source.heard","subject":"gateway","data":{"offset":10,"seq":2,"deaf_ms":1500}}`
-	if err := json.Unmarshal([]byte(heard), &e); err != nil || e.Type != api.TypeHeard || e.Device != "" || e.Deaf != 1500*time.Millisecond {
-		t.Errorf("got %+v, %v", e, err)
-	}
-	if err := json.Unmarshal([]byte(`{"data":{"seq":"x"}}`), &e); err == nil {
-		t.Error("a malformed event is taken")
-	}
-}
-
 // The log is read page by page, and what is no page is an error.
-func TestEvents(t *testing.T) {
+func TestWholeLog(t *testing.T) {
 	pages := map[string]string{
 		"0": `{"events":[` + offline + `],"next":9}`, "9": `{"events":[` + offline + `,` + offline + `],"next":11}`, "11": `{"events":[],"next":11}`,
 	}
@@ -46,7 +22,9 @@ func TestEvents(t *testing.T) {
 		_, _ = fmt.Fprint(w, pages[r.FormValue("after")])
 	}))
 	defer web.Close()
-	events, err := api.Events(t.Context(), web.Client(), web.URL)
+	client := apiclient.New(web.URL, "", nil)
+	defer client.Close()
+	events, err := wholeLog(t.Context(), client)
 	if err != nil || len(events) != 3 {
 		t.Errorf("%d events, %v; want 3", len(events), err)
 	}
@@ -54,15 +32,17 @@ func TestEvents(t *testing.T) {
 		"no JSON": "x", "the next is not further": `{"events":[` + offline + `],"next":0}`, "an event is none": `{"events":[7],"next":5}`,
 	} {
 		pages["0"] = page
-		if _, err := api.Events(t.Context(), web.Client(), web.URL); err == nil {
+		if _, err := wholeLog(t.Context(), client); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for status := range map[int]bool{http.StatusNotFound: true, http.StatusInternalServerError: true} {
 		broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		if _, _, err := api.EventsAfter(t.Context(), broken.Client(), broken.URL, 0); err == nil {
+		client := apiclient.New(broken.URL, "", nil)
+		if _, _, err := pageAfter(t.Context(), client, 0); err == nil {
 			t.Errorf("status %d: no error", status)
 		}
+		client.Close()
 		broken.Close()
 	}
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package chaos
 
 import (
@@ -16,11 +14,25 @@ import (
 // faultsEvery is the time between two rounds of orders.
 const faultsEvery = 50 * time.Millisecond
 
-// deviceFaults orders devices, chosen by chance, to fall silent, to end their connections or to say
-// goodbye, and to come back.
-type deviceFaults struct {
-	fleet  *drive.Drive
+// Device is the truth about a device.
+type Device struct {
+	drive.Journal
+
+	ID  string
+	TTL time.Duration // as it announces it
+	// Steps are what it was ordered to do and did, in order. A device without a connection does
+	// nothing that the server could notice: it was Silent.
+	Steps []plan.Truth
+}
+
+// fleet plays the devices with one timeout, and orders some, chosen by chance, to fall silent, to
+// end their connections or to say goodbye, and to come back.
+type fleet struct {
+	*drive.Drive
+
+	plan   *plan.Plan
 	policy *Policy
+	truths []plan.Truth  // what its devices did so far; of the goroutine that calls devices
 	begin  time.Time     // what the times of orders count from
 	end    time.Duration // a device that would come back later is gone for good
 
@@ -30,39 +42,31 @@ type deviceFaults struct {
 	done   int             // orders
 }
 
-func newDeviceFaults(d *drive.Drive, devices int, p *Policy, seed uint64, begin, end time.Time) *deviceFaults {
-	return &deviceFaults{
-		fleet: d, policy: p, begin: begin, end: end.Sub(begin), chance: rand.New(rand.NewPCG(seed, 3)), free: make([]time.Duration, devices),
-	}
-}
-
-// run gives orders until ctx is done. Some devices are silent from the beginning on, and each of
+// play gives orders until ctx is done. Some devices are silent from the beginning on, and each of
 // the others has its turn about once in six timeouts.
-func (f *deviceFaults) run(ctx context.Context) error {
+func (f *fleet) play(ctx context.Context) error {
 	if err := f.some(1+len(f.free)/50, f.die); err != nil {
 		return err
 	}
 	perRound := float64(len(f.free)) * float64(faultsEvery) / float64(6*f.policy.Timeout)
-	due := 0.0
-	for run.Wait(ctx, faultsEvery) == nil && time.Since(f.begin) < f.end {
+	for due := 0.0; run.Wait(ctx, faultsEvery) == nil && time.Since(f.begin) < f.end; due -= float64(int(due)) {
 		due += perRound
 		if err := f.some(int(due), f.any); err != nil {
 			return err
 		}
-		due -= float64(int(due))
 	}
 	return nil
 }
 
 // last makes some devices send a heartbeat at once and then fall silent.
-func (f *deviceFaults) last() error {
+func (f *fleet) last() error {
 	return f.some(2+len(f.free)/20, func(device int, now time.Duration) error {
 		return f.order(drive.Order{Device: device, Beat: true, Step: plan.Step{Kind: plan.Silent, At: now}}, f.policy.Timeout)
 	})
 }
 
 // some chooses devices by chance, and gives those an order that are free.
-func (f *deviceFaults) some(n int, do func(device int, now time.Duration) error) error {
+func (f *fleet) some(n int, do func(device int, now time.Duration) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for now := time.Since(f.begin); n > 0; n-- {
@@ -79,20 +83,20 @@ func (f *deviceFaults) some(n int, do func(device int, now time.Duration) error)
 }
 
 // die makes a device fall silent for good.
-func (f *deviceFaults) die(device int, now time.Duration) error {
+func (f *fleet) die(device int, now time.Duration) error {
 	f.free[device] = never
-	return f.fleet.Order(drive.Order{Device: device, Step: plan.Step{Kind: plan.Silent, At: now}})
+	return f.Order(drive.Order{Device: device, Step: plan.Step{Kind: plan.Silent, At: now}})
 }
 
 // any makes a device do something, one in twelve for good.
-func (f *deviceFaults) any(device int, now time.Duration) error {
+func (f *fleet) any(device int, now time.Duration) error {
 	kinds := []plan.Kind{plan.Silent, plan.Silent, plan.Crash, plan.Close, plan.Reset, plan.Bye}
 	o := drive.Order{Device: device, Step: plan.Step{Kind: kinds[f.chance.IntN(len(kinds))]}}
 	o.At = now + time.Duration(f.chance.Int64N(int64(faultsEvery)))
 	switch {
 	case f.chance.IntN(12) == 0:
 		f.free[device] = never
-		return f.fleet.Order(o)
+		return f.Order(o)
 	case o.Kind == plan.Close || o.Kind == plan.Reset:
 		return f.order(o, f.policy.CloseGrace)
 	default:
@@ -102,11 +106,37 @@ func (f *deviceFaults) any(device int, now time.Duration) error {
 
 // order lets a device come back, unless the end comes first: not so late that it is judged, just
 // about, or later. limit is when it is.
-func (f *deviceFaults) order(o drive.Order, limit time.Duration) error {
+func (f *fleet) order(o drive.Order, limit time.Duration) error {
 	away := (0.1 + 3*f.chance.Float64()*f.chance.Float64()) * float64(limit)
 	f.free[o.Device] = never
 	if back := o.At + time.Duration(away); back <= f.end {
 		o.Back, f.free[o.Device] = back, back+f.policy.Timeout/2
 	}
-	return f.fleet.Order(o)
+	return f.Order(o)
+}
+
+// devices returns the truth about all devices.
+func (f *fleet) devices() []Device {
+	journals := f.Journals()
+	f.truths = append(f.truths, f.Truths()...)
+	all, steps := make([]Device, len(journals)), stepsOf(f.truths, len(journals))
+	for n, j := range journals {
+		all[n] = Device{Journal: j, ID: f.plan.DeviceID(n), TTL: f.plan.Timeout, Steps: steps[n]}
+	}
+	return all
+}
+
+// stepsOf returns the truth about each of n devices, whose instants end up in order.
+func stepsOf(truths []plan.Truth, n int) [][]plan.Truth {
+	all := make([][]plan.Truth, n)
+	for _, t := range truths {
+		switch {
+		case t.Kind == plan.Lost, !t.Back.IsZero(): // not on purpose, or told a second time
+			continue
+		case !t.Connected || t.Kind == plan.Crash:
+			t.Kind = plan.Silent
+		}
+		all[t.Device] = append(all[t.Device], t)
+	}
+	return all
 }
