@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -124,8 +125,11 @@ func checkID(id []byte) error {
 		return fmt.Errorf("the id has %d bytes; at most %d are allowed", len(id), liveness.MaxID)
 	case !utf8.Valid(id):
 		return fmt.Errorf("the id %q is not UTF-8; save the file as UTF-8", id)
-	case bytes.ContainsFunc(id, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) }):
-		return fmt.Errorf("the id %q has a control character, or a space that is none of ASCII; remove it", id)
+	case bytes.ContainsFunc(id, unicode.IsSpace):
+		return fmt.Errorf("the id %q has a space that is none of ASCII; remove it", id)
+	}
+	if err := liveness.ValidateID(string(id)); err != nil {
+		return fmt.Errorf("the id %q: %s", id, strings.TrimPrefix(err.Error(), liveness.ErrInvalidID.Error()+": "))
 	}
 	return nil
 }
