@@ -248,7 +248,7 @@ func TestMistakes(t *testing.T) {
 		{"two words", "a secret:correct hunter2", `after device "a" stand two words`},
 		{"long id", strings.Repeat("i", 129), "the id has 129 bytes; at most 128 are allowed"},
 		{"id that is no text", "a\xff", `the id "a\xff" is not UTF-8; save the file as UTF-8`},
-		{"id with a control character", "a\x1b[2J", `the id "a\x1b[2J" has a control character`},
+		{"id with a control character", "a\x1b[2J", `the id "a\x1b[2J": it has a control character`},
 		{"id with a space of Unicode", "a\u00a0b", "has a space that is none of ASCII; remove it"},
 		{"long line", "a\n" + strings.Repeat("x", 5000) + "\nb", "2: the line is longer than 4096 bytes"},
 		{"long line at the end", "a\n" + strings.Repeat("x", 10000), "2: the line is longer than 4096 bytes"},
