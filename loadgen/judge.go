@@ -72,7 +72,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	if len(cfg.Followers) == 0 {
 		return nil, nil
 	}
-	s, err := score.New(cfg.Plan, score.Options{})
+	s, err := score.New(cfg.Plan, 0)
 	if err != nil {
 		return nil, err
 	}

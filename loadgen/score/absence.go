@@ -37,7 +37,7 @@ func (m marks) has(x marks) bool { return m&x != 0 }
 
 // terms determine when verdicts are due. Times are nanoseconds.
 type terms struct {
-	timeout, grace, slack, clock, reconnect, late int64
+	timeout, grace, slack, clock, reconnect, late, keep int64
 
 	wills bool // devices have last wills
 	// deafened reports whether the source was deaf between the absence and the verdict: a restarted

@@ -164,7 +164,7 @@ func (s *Score) reckonLocked(t *track, v *Verdict) string {
 		return fmt.Sprintf("after %v of silence, by a timeout of %v", v.HeardSilence, v.Timeout)
 	case v.Deadline.Before(own.Add(-rounding)):
 		return fmt.Sprintf("deadline %s, before it was silent for %v, seen last %s", clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
-	case t.since != 0 && t.place.hears() && v.Deadline.Sub(own) > s.options.Slack:
+	case t.since != 0 && t.place.hears() && int64(v.Deadline.Sub(own)) > s.terms.slack:
 		return fmt.Sprintf("deadline %s, long after it was silent for %v, seen last %s, and its source was not deaf",
 			clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
 	}
@@ -214,7 +214,7 @@ const connectTakes = int64(15 * time.Second)
 
 // errorLocked is how far the times of a claim may be off.
 func (s *Score) errorLocked(c *claim) int64 {
-	return s.terms.clock + c.place.gateway.err
+	return c.place.gateway.err
 }
 
 // lateLocked counts what arrived late from a gateway that must be in time.

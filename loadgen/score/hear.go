@@ -223,10 +223,10 @@ func (s *Score) offlineLocked(n int, p *place, v *Verdict) {
 	}
 	c := v.claim(p, r, nanos(deadline))
 	c.exact = exact
-	if v.Timeout != 0 && c.reason == silence && (v.Timeout-s.options.Timeout).Abs() >= time.Millisecond {
+	if v.Timeout != 0 && c.reason == silence && (v.Timeout-time.Duration(s.terms.timeout)).Abs() >= time.Millisecond {
 		s.report.add(AnotherTimeout, func() report.Example {
 			e := s.exampleLocked(n, nil, v)
-			e.Said += fmt.Sprintf(", by a timeout of %v instead of %v", v.Timeout, s.options.Timeout)
+			e.Said += fmt.Sprintf(", by a timeout of %v instead of %v", v.Timeout, time.Duration(s.terms.timeout))
 			return e
 		})
 	}

@@ -194,7 +194,7 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 		return
 	}
 	d.absences = slices.DeleteFunc(d.absences, func(a *absence) bool {
-		return a.back != 0 && !a.mark.has(missed|inferred) && a.back+int64(s.options.Keep)+s.terms.timeout <= until
+		return a.back != 0 && !a.mark.has(missed|inferred) && a.back+s.terms.keep+s.terms.timeout <= until
 	})
 }
 
