@@ -185,8 +185,7 @@ const onItsWay = 2 * time.Second
 
 // add passes what a worker reports to the score.
 func (j *judge) add(n *update) {
-	for i := range n.Truths {
-		t := n.Truths[i].unpack()
+	for _, t := range n.Truths {
 		j.scored.Add(t)
 		if t.Back.IsZero() {
 			j.expect(&t)

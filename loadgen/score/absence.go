@@ -156,6 +156,7 @@ type claim struct {
 	time     int64 // when it was decided
 	came     int64 // when it arrived, by this machine's clock
 	deadline int64 // when it was due; of a device that is back, when it went offline
+	err      int64 // by how much these times may be wrong
 	place    *place
 	reason   reason
 	exact    bool // the deadline was told

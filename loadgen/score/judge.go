@@ -13,7 +13,7 @@ import (
 // matchLocked finds the absence that a claim fits best, and how well.
 func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 	t := s.terms
-	t.clock = s.errorLocked(c)
+	t.clock = c.err
 	for _, a := range s.devices[n].absences {
 		t.deafened = c.place.awake(a.at, c.deadline) < c.deadline-a.at
 		away := a.back != 0 && s.elsewhereLocked(n, a, c.place.gateway)

@@ -95,7 +95,6 @@ type gateway struct {
 	full, numbered, reasoned bool
 	spoke, offline           bool // there was an event of a device, and an offline verdict
 	clock                    report.Clock
-	err                      int64 // of the clock, as it was measured last
 }
 
 // New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say
