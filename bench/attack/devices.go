@@ -40,7 +40,7 @@ func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var followed errgroup.Group
 	followed.Go(func() error { return follower.Follow(ctx, scored.Verdict) })
-	d, stop, err := fleet.Play(ctx, drive.Config{Plan: p, Journal: true})
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: p})
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, followed.Wait())

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -83,23 +83,23 @@ func (j *judge) absence(a *absence) {
 		j.Bound++
 	}
 	online, late := false, time.Duration(0)
-	var last *api.Event
+	var last *cloudevent.Event
 	for i := range j.events {
 		e := &j.events[i]
-		if e.Type != api.TypeOnline && e.Type != api.TypeOffline {
+		if e.Type != typeOnline && e.Type != typeOffline {
 			continue
 		}
 		t := j.history.when(e.Time)
 		if t <= due {
-			online, last = e.Type == api.TypeOnline, e
+			online, last = e.Type == typeOnline, e
 			continue
 		}
-		if e.Type == api.TypeOnline && t < a.end {
+		if e.Type == typeOnline && t < a.end {
 			j.violation(WrongState, e.Data.Offset, t, "online at %s, but it fell silent (%v) at %s until %s",
 				clock(t), a.action, clock(a.from), clock(a.end))
 			return
 		}
-		if online && late == 0 && e.Type == api.TypeOffline && t < a.end {
+		if online && late == 0 && e.Type == typeOffline && t < a.end {
 			late = t
 		}
 	}
@@ -132,8 +132,8 @@ func (j *judge) final(away []absence) {
 	logged, seq := "unknown", uint64(0)
 	for i := range j.events {
 		e := &j.events[i]
-		if e.Type == api.TypeOnline || e.Type == api.TypeOffline {
-			logged = strings.TrimPrefix(e.Type, api.DevicePrefix)
+		if e.Type == typeOnline || e.Type == typeOffline {
+			logged = strings.TrimPrefix(e.Type, ofDevice)
 		}
 		seq = max(seq, e.Data.Seq)
 	}

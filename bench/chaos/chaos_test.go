@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // smallConfig is a run of less than a minute in which each kind of fault has its turn, by its seed.
@@ -85,9 +85,9 @@ func runChaos(t *testing.T, holter string, cfg Config) *Report {
 func testTampered(t *testing.T, e *Evidence) {
 	t.Helper()
 	verdict := func(reason string) int {
-		return slices.IndexFunc(e.Events, func(e api.Event) bool { return e.Type == api.TypeOffline && e.Data.Reason == reason })
+		return slices.IndexFunc(e.Events, func(e cloudevent.Event) bool { return e.Type == typeOffline && e.Data.Reason == reason })
 	}
-	if verdict(api.ReasonSilence) < 0 || len(e.Events) < 10 || len(e.Writes) == 0 {
+	if verdict(reasonSilence) < 0 || len(e.Events) < 10 || len(e.Writes) == 0 {
 		t.Error("there is no verdict for silence, or no write, to tamper with")
 		return
 	}
@@ -97,12 +97,12 @@ func testTampered(t *testing.T, e *Evidence) {
 		want   ViolationKind
 	}{
 		{"a verdict is taken out", func(e *Evidence) {
-			i := verdict(api.ReasonSilence)
+			i := verdict(reasonSilence)
 			e.Events = slices.Delete(e.Events, i, i+1)
 		}, LostEvent},
 		{"verdicts come earlier", func(e *Evidence) {
 			for i := range e.Events {
-				if e.Events[i].Data.Reason == api.ReasonSilence {
+				if e.Events[i].Data.Reason == reasonSilence {
 					e.Events[i].Time = e.Events[i].Time.Add(-e.Rules.TTLs[0] / 2)
 				}
 			}
@@ -114,10 +114,10 @@ func testTampered(t *testing.T, e *Evidence) {
 			}
 		}, FalseOffline},
 		{"the dead are never judged", func(e *Evidence) {
-			e.Events = slices.DeleteFunc(e.Events, func(e api.Event) bool { return e.Data.Reason == api.ReasonSilence })
+			e.Events = slices.DeleteFunc(e.Events, func(e cloudevent.Event) bool { return e.Data.Reason == reasonSilence })
 		}, Unjudged},
 		{"a verdict knows of no recent heartbeat", func(e *Evidence) {
-			i := verdict(api.ReasonSilence)
+			i := verdict(reasonSilence)
 			e.Events[i].Data.LastSeen = e.Events[i].Data.LastSeen.Add(-5 * time.Second)
 		}, AnswerLost},
 		{"a device was never written to", func(e *Evidence) {

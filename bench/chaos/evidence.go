@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/holter-iot/holter/bench/internal/api"
 )
 
 // await waits until each device's state is right, or must be, and some devices were silent for so
@@ -55,13 +53,13 @@ func (r *trial) patience() time.Duration {
 func (r *trial) read(ctx context.Context, e *Evidence) (err error) {
 	e.Shown = r.readers.shownSoFar() // before the log
 	for range 10 {
-		if e.Events, err = api.Events(ctx, r.server.api); err != nil {
+		if e.Events, err = wholeLog(ctx, r.server.api); err != nil {
 			return err
 		}
 		if e.States, err = states(ctx, r.server.api); err != nil {
 			return err
 		}
-		more, _, err := api.EventsAfter(ctx, r.server.api, latest(e.Events))
+		more, _, err := pageAfter(ctx, r.server.api, latest(e.Events))
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -21,13 +21,13 @@ type judge struct {
 	policy   *Policy
 	outages  []outage
 	device   *Device
-	events   []api.Event  // of the device, in the log's order
-	used     map[int]bool // steps that have a verdict
+	events   []cloudevent.Event // of the device, in the log's order
+	used     map[int]bool       // steps that have a verdict
 }
 
 func (j *judge) run() {
 	for i := range j.events {
-		if e := &j.events[i]; e.Type == api.TypeOffline {
+		if e := &j.events[i]; e.Type == typeOffline {
 			j.Verdicts[e.Data.Reason]++
 			j.verdict(e)
 		}
@@ -70,7 +70,7 @@ func (j *judge) heardBy(i int) time.Duration {
 }
 
 // verdict checks that an offline event was due for its reason.
-func (j *judge) verdict(e *api.Event) {
+func (j *judge) verdict(e *cloudevent.Event) {
 	t := j.history.when(e.Time)
 	process, alive := j.history.process(t)
 	if !alive {
@@ -79,13 +79,13 @@ func (j *judge) verdict(e *api.Event) {
 	}
 	var why string
 	switch e.Data.Reason {
-	case api.ReasonSilence:
+	case reasonSilence:
 		why = j.silence(t, process)
-	case api.ReasonClosed:
+	case reasonClosed:
 		if why = j.step(t, process, j.policy.CloseGrace, plan.Close, plan.Reset); j.turnedAway(t) {
 			why = ""
 		}
-	case api.ReasonBye:
+	case reasonBye:
 		why = j.step(t, process, 0, plan.Bye)
 	default:
 		why = "no device did anything to deserve that reason"

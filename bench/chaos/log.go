@@ -1,17 +1,13 @@
 package chaos
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
-
-// subject returns what an event is about: a device, source/NAME or group/NAME.
-func subject(e *api.Event) string { return e.ID[:max(strings.LastIndexByte(e.ID, ':'), 0)] }
 
 // subjectState is how far the events of a subject have come.
 type subjectState struct {
@@ -38,14 +34,14 @@ func checkLog(e *Evidence, f *Findings) {
 			subjects[name] = &subjectState{}
 		}
 		subjects[name].check(event, f)
-		if device := api.Device(event); device != "" && !known[device] && !strings.HasPrefix(device, writtenPrefix) {
+		if device := deviceOf(event); device != "" && !known[device] && !strings.HasPrefix(device, writtenPrefix) {
 			f.add(WrongState, device, event.Data.Offset, "an event of a device that is not in the fleet")
 		}
 	}
 }
 
 // check compares the next event of a subject with those before.
-func (s *subjectState) check(e *api.Event, f *Findings) {
+func (s *subjectState) check(e *cloudevent.Event, f *Findings) {
 	name := subject(e)
 	switch {
 	case e.Data.Seq > s.seq+1:
@@ -54,7 +50,7 @@ func (s *subjectState) check(e *api.Event, f *Findings) {
 		f.add(Disorder, name, e.Data.Offset, "%s has number %d, after %d", e.Type, e.Data.Seq, s.seq)
 	}
 	s.seq = max(s.seq, e.Data.Seq)
-	if api.Device(e) == "" {
+	if deviceOf(e) == "" {
 		return
 	}
 	if e.Data.Epoch < s.epoch {
@@ -62,9 +58,9 @@ func (s *subjectState) check(e *api.Event, f *Findings) {
 	}
 	s.epoch = max(s.epoch, e.Data.Epoch)
 	switch e.Type {
-	case api.TypeOnline:
+	case typeOnline:
 		s.offline = false
-	case api.TypeOffline:
+	case typeOffline:
 		if s.offline {
 			f.add(Disorder, name, e.Data.Offset, "offline again, and never online in between")
 		}
@@ -72,27 +68,10 @@ func (s *subjectState) check(e *api.Event, f *Findings) {
 	}
 }
 
-// text returns an event as the API writes it.
-func text(e *api.Event) string {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
-}
-
-// latest returns the offset of the last event; 0 if there is none.
-func latest(events []api.Event) uint64 {
-	if len(events) == 0 {
-		return 0
-	}
-	return events[len(events)-1].Data.Offset
-}
-
 // checkSeen finds events that readers saw and that are gone, or different now. Events after the log
 // was read do not count.
 func checkSeen(e *Evidence, f *Findings) {
-	log := make(map[uint64]*api.Event, len(e.Events))
+	log := make(map[uint64]*cloudevent.Event, len(e.Events))
 	for i := range e.Events {
 		log[e.Events[i].Data.Offset] = &e.Events[i]
 	}

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
@@ -34,12 +34,12 @@ type readers struct {
 
 	mu       sync.Mutex // guards the fields below
 	last     string     // id of the last message of the stream
-	followed []api.Event
+	followed []cloudevent.Event
 	missed   int // messages of the stream that events were missed
 	streams  int // connections so far
 	err      error
 	after    uint64 // what the next page begins after
-	seen     []api.Event
+	seen     []cloudevent.Event
 	shown    map[string]bool // DEVICE:SEQ of the latest event in a shown state
 }
 
@@ -110,7 +110,7 @@ func (r *readers) take(m *score.StreamMessage) error {
 	if len(m.Data) == 0 {
 		return nil
 	}
-	var e api.Event
+	var e cloudevent.Event
 	err := json.Unmarshal(m.Data, &e)
 	if err == nil && strconv.FormatUint(e.Data.Offset, 10) != string(m.ID) {
 		err = fmt.Errorf("offset %d in a message with id %q", e.Data.Offset, m.ID)
@@ -142,12 +142,12 @@ func (r *readers) read(ctx context.Context) {
 func (r *readers) page(ctx context.Context, after uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	page, next, err := api.EventsAfter(ctx, r.api, after)
+	page, next, err := pageAfter(ctx, r.api, after)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = append(r.seen, page...)
 	r.after = max(r.after, next)
-	return err == nil && len(page) == api.PageSize
+	return err == nil && len(page) == pageSize
 }
 
 // states notes the events that the shown states follow from, except pending ones.
@@ -226,7 +226,7 @@ func (r *readers) reached() uint64 {
 }
 
 // clipped leaves out events after the log was read.
-func clipped(list []api.Event, e *Evidence) []api.Event {
+func clipped(list []cloudevent.Event, e *Evidence) []cloudevent.Event {
 	n := len(list)
 	for n > 0 && list[n-1].Data.Offset > latest(e.Events) && e.History.when(list[n-1].Time) > e.Until {
 		n--

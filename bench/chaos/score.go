@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // ViolationKind is a kind of broken promise.
@@ -47,7 +47,7 @@ type Evidence struct {
 	Devices []Device // with their journals
 	// Events is the log, read in the end; Followed what the stream sent, in its order; Seen what
 	// was read from the log during the run, in any order and perhaps more than once.
-	Events, Followed, Seen []api.Event
+	Events, Followed, Seen []cloudevent.Event
 	// States are those by the API at the end, at Until, when no fault had happened for so long that
 	// they must be right.
 	States map[string]State
@@ -83,9 +83,9 @@ func Score(e *Evidence) Findings {
 	checkSeen(e, &f)
 	checkShown(e, &f)
 	checkWrites(e, &f)
-	byDevice := make(map[string][]api.Event, len(e.Devices))
+	byDevice := make(map[string][]cloudevent.Event, len(e.Devices))
 	for _, event := range e.Events {
-		byDevice[api.Device(&event)] = append(byDevice[api.Device(&event)], event)
+		byDevice[deviceOf(&event)] = append(byDevice[deviceOf(&event)], event)
 	}
 	outages := e.History.outages()
 	for i := range e.Devices {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
@@ -73,14 +72,14 @@ func (w *world) step(d *Device, a plan.Kind, at float64) {
 }
 
 // says adds an event to the log.
-func (w *world) says(id, kind, reason string, at float64) *api.Event {
+func (w *world) says(id, kind, reason string, at float64) *cloudevent.Event {
 	w.seq[id]++
-	e := api.Event{
+	e := cloudevent.Event{
 		ID: fmt.Sprintf("%s:%d", id, w.seq[id]), Type: "io.holter." + kind, Subject: strings.TrimPrefix(id, "source/"), Time: w.time(at),
 		Data: cloudevent.EventData{Offset: uint64(len(w.Events) + 1), Reason: reason, Seq: w.seq[id], Epoch: 1},
 	}
 	if e.Subject == id {
-		e.Type = api.DevicePrefix + kind
+		e.Type = ofDevice + kind
 	}
 	w.Events = append(w.Events, e)
 	return &w.Events[len(w.Events)-1]
@@ -95,12 +94,12 @@ func (w *world) told() {
 		announced[w.Devices[i].ID] = w.Devices[i].TTL
 	}
 	for _, e := range w.Events {
-		if api.Device(&e) == "" {
+		if deviceOf(&e) == "" {
 			continue
 		}
 		s := w.States[e.Subject]
-		if e.Type == api.TypeOnline || e.Type == api.TypeOffline {
-			s.State, s.Reason = strings.TrimPrefix(e.Type, api.DevicePrefix), e.Data.Reason
+		if e.Type == typeOnline || e.Type == typeOffline {
+			s.State, s.Reason = strings.TrimPrefix(e.Type, ofDevice), e.Data.Reason
 		}
 		s.Seq, s.LastSeen = e.Data.Seq, w.time(300)
 		s.Timeout = float64(cmp.Or(w.timeout, announced[e.Subject]).Milliseconds())
@@ -252,7 +251,7 @@ func broken() []scenario {
 	}
 	// a device with a timeout of 30 s, so a grace of 20 s, that beats until 80, and once more at
 	// 99.8
-	rare := func(verdict float64, build func(last *drive.Sign, e *api.Event, w *world)) func(*world, *Device) {
+	rare := func(verdict float64, build func(last *drive.Sign, e *cloudevent.Event, w *world)) func(*world, *Device) {
 		return func(w *world, d *Device) {
 			w.brk(Killed, 100, 104)
 			d.TTL = 30 * time.Second
@@ -300,12 +299,12 @@ func broken() []scenario {
 			dies(Killed, 80, 134)(w, d)
 			d.TTL = 30 * time.Second
 		}, MissedOffline, "it was at"},
-		{"its last heartbeat was not answered", rare(125, func(last *drive.Sign, _ *api.Event, _ *world) { last.Answered = 0 }), "", ""},
-		{"its last heartbeat is lost", rare(125, func(*drive.Sign, *api.Event, *world) {}), FalseOffline, "silent for"},
-		{"its last heartbeat is lost in the verdict", rare(134.5, func(_ *drive.Sign, e *api.Event, w *world) {
+		{"its last heartbeat was not answered", rare(125, func(last *drive.Sign, _ *cloudevent.Event, _ *world) { last.Answered = 0 }), "", ""},
+		{"its last heartbeat is lost", rare(125, func(*drive.Sign, *cloudevent.Event, *world) {}), FalseOffline, "silent for"},
+		{"its last heartbeat is lost in the verdict", rare(134.5, func(_ *drive.Sign, e *cloudevent.Event, w *world) {
 			e.Data.LastSeen = w.time(79)
 		}), AnswerLost, "heard last at +79"},
-		{"its last heartbeat is known", rare(134.5, func(_ *drive.Sign, e *api.Event, w *world) { e.Data.LastSeen = w.time(99.8) }), "", ""},
+		{"its last heartbeat is known", rare(134.5, func(_ *drive.Sign, e *cloudevent.Event, w *world) { e.Data.LastSeen = w.time(99.8) }), "", ""},
 		{"judged while no server lived", dies(Killed, 92, 102), FalseOffline, "no server was alive"},
 		{"closed in the life before", until(Killed, func(w *world, d *Device) {
 			w.step(d, plan.Close, 99)

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // writeWithin is how long a write is waited for.
@@ -127,13 +127,13 @@ func (w *writer) end() {
 // look asks a ready server for the writes that were answered.
 func (w *writer) look(ctx context.Context) error {
 	for _, made := range w.made {
-		found, page := &State{}, struct{ Events []api.Event }{}
+		found, page := &State{}, struct{ Events []cloudevent.Event }{}
 		err := w.server.api.Get(ctx, "/v1/devices/"+made.Device, nil, found)
 		if apiclient.StatusOf(err) == http.StatusNotFound {
 			found, err = nil, nil
 		} else if err == nil {
 			err = w.server.api.Get(ctx, "/v1/devices/"+made.Device+"/events", nil, &page)
-			found.Failed = slices.ContainsFunc(page.Events, func(e api.Event) bool { return e.Type == api.TypeFailed })
+			found.Failed = slices.ContainsFunc(page.Events, func(e cloudevent.Event) bool { return e.Type == typeFailed })
 		}
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package api_test
+package chaos
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/internal/apiclient"
 )
 
@@ -15,7 +14,7 @@ const offline = `{"id":"a/b:7","type":"io.holter.device.offline","subject":"a/b"
 	`"heard_silence_ms":60000.5,"timeout_ms":60000}}`
 
 // The log is read page by page, and what is no page is an error.
-func TestEvents(t *testing.T) {
+func TestWholeLog(t *testing.T) {
 	pages := map[string]string{
 		"0": `{"events":[` + offline + `],"next":9}`, "9": `{"events":[` + offline + `,` + offline + `],"next":11}`, "11": `{"events":[],"next":11}`,
 	}
@@ -23,7 +22,9 @@ func TestEvents(t *testing.T) {
 		_, _ = fmt.Fprint(w, pages[r.FormValue("after")])
 	}))
 	defer web.Close()
-	events, err := api.Events(t.Context(), apiclient.New(web.URL, "", nil))
+	client := apiclient.New(web.URL, "", nil)
+	defer client.Close()
+	events, err := wholeLog(t.Context(), client)
 	if err != nil || len(events) != 3 {
 		t.Errorf("%d events, %v; want 3", len(events), err)
 	}
@@ -31,15 +32,17 @@ func TestEvents(t *testing.T) {
 		"no JSON": "x", "the next is not further": `{"events":[` + offline + `],"next":0}`, "an event is none": `{"events":[7],"next":5}`,
 	} {
 		pages["0"] = page
-		if _, err := api.Events(t.Context(), apiclient.New(web.URL, "", nil)); err == nil {
+		if _, err := wholeLog(t.Context(), client); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for status := range map[int]bool{http.StatusNotFound: true, http.StatusInternalServerError: true} {
 		broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		if _, _, err := api.EventsAfter(t.Context(), apiclient.New(broken.URL, "", nil), 0); err == nil {
+		client := apiclient.New(broken.URL, "", nil)
+		if _, _, err := pageAfter(t.Context(), client, 0); err == nil {
 			t.Errorf("status %d: no error", status)
 		}
+		client.Close()
 		broken.Close()
 	}
 }
