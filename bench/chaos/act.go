@@ -13,13 +13,13 @@ import (
 
 // inject injects a fault.
 func (r *trial) inject(ctx context.Context, f *Fault) error {
-	if f.writes() {
-		r.writer.prepare(ctx)
-	}
-	if f.Kind == Loop {
+	if f.Kind == Loop || f.writes() {
 		if err := r.server.awaitReady(ctx); err != nil {
 			return err
 		}
+	}
+	if f.writes() {
+		r.writer.prepare(ctx)
 	}
 	if err := r.server.wait(ctx, f.Wait); err != nil {
 		return err
