@@ -165,27 +165,28 @@ func (b *bench) measure(ctx context.Context, s *server, d *devices, r *result, p
 	if err := run.Wait(ctx, b.rest); err != nil {
 		return err
 	}
-	before, judged := d.Stats(), d.judge()
+	before := d.Stats()
 	counted, err := s.counters(ctx)
-	if err != nil {
-		return err
-	}
-	meter, err := measured.StartMeter(s.PID())
 	if err != nil {
 		return err
 	}
 	if r.memory, err = measured.Resident(s.PID()); err != nil {
 		return err
 	}
-	if r.stall, err = cores.Witness(func() error { return play(ctx) }); err != nil {
-		return err
+	var played error
+	r.Usage, err = measured.During(func() error {
+		r.stall, played = cores.Witness(func() error { return play(ctx) })
+		return played
+	}, s.PID())
+	if played != nil {
+		return played
 	}
 	r.after, _ = measured.Resident(s.PID()) // none, if it ended
 	during := d.Stats()
 	r.before, r.during, r.cut = before.Histograms[drive.RTT], during.Histograms[drive.RTT], int(during.Lost-before.Lost)
 	r.unanswered = int(during.Errors[drive.CauseUnanswered] - before.Errors[drive.CauseUnanswered])
-	r.offline = int(d.judge().Figures[score.FalseOffline].Count - judged.Figures[score.FalseOffline].Count)
-	r.Usage, err = meter.Read()
+	falsely := int(d.judge().Figures[score.FalseOffline].Count)
+	r.offline, d.falsely = falsely-d.falsely, falsely
 	after, silent := s.counters(ctx)
 	r.alive = errors.Join(err, silent, s.Err()) == nil
 	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "pace_factor", "duplicate_ids", "tls_handshakes", "tls_resumed"}

@@ -99,18 +99,11 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 }
 
 // ping measures for as long as it takes that each client has pinged.
-func (r *silent) ping(ctx context.Context, p *measured.Process, d *drive.Drive, length time.Duration) error {
-	m, err := measured.StartMeter(p.PID)
-	if err != nil {
-		return err
-	}
+func (r *silent) ping(ctx context.Context, p *measured.Process, d *drive.Drive, length time.Duration) (err error) {
 	before := d.Stats()
-	if err := run.Wait(ctx, length); err != nil {
-		return err
-	}
+	r.Usage, err = measured.During(func() error { return run.Wait(ctx, length) }, p.PID)
 	after := d.Stats()
 	r.pings, r.cut = int(after.Sent-before.Sent), int(after.Lost)
-	r.Usage, err = m.Read()
 	return err
 }
 
