@@ -30,7 +30,7 @@ type devices struct {
 // play connects the devices of a plan and makes them beat until stop is called.
 func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
 	fleet.Fill(p)
-	scored, err := score.New(p, score.Options{Slack: patience})
+	scored, err := score.New(p, patience)
 	if err != nil {
 		return nil, err
 	}
