@@ -31,7 +31,7 @@ type policyInput struct {
 }
 
 func (c *PolicyChange) policy() liveness.Policy {
-	of := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	of := fromMilliseconds
 	return liveness.Policy{
 		Interval: of(c.Interval), Timeout: of(c.Timeout), LateAfter: of(c.LateAfter), CloseGrace: of(c.CloseGrace), SleepLimit: of(c.SleepLimit),
 		Probes: c.Probes, ProbeWait: of(c.ProbeWait),

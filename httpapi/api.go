@@ -230,6 +230,3 @@ func newDescription(version string) huma.Config {
 	cfg.Transformers = []huma.Transformer{explainProblem}
 	return cfg
 }
-
-// milliseconds returns a duration without loss up to some 100 days, and to a microsecond far beyond.
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

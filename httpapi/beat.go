@@ -30,8 +30,21 @@ const (
 
 // registerBeats adds the routes for heartbeats. huma describes them and does not serve them.
 func (a *API) registerBeats(mux routes, api huma.API) {
-	mux.ServeMux.HandleFunc(beatPath, a.hearing(func(w http.ResponseWriter, r *http.Request) { a.beatRoute(mux, w, r) }))
-	mux.ServeMux.HandleFunc(strings.TrimSuffix(beatPath, "/"), mux.fallback) // else it leads there
+	add := func(pattern string, handle func(w http.ResponseWriter, r *http.Request, id string)) {
+		mux.route(pattern, a.hearing(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodHead { // which a mux takes for GET
+				notAllowed(w, "GET, POST")
+				return
+			}
+			handle(w, r, r.PathValue("id"))
+		}))
+	}
+	add("GET "+beatPath+"{id}", a.beat)
+	add("POST "+beatPath+"{id}", a.beat)
+	add("POST "+beatPath+"{id}/fail", a.beatFail)
+	add("POST "+beatPath+"{id}/bye", a.beatBye)
+	add("POST "+beatPath+"{id}/sleep", a.beatSleep)
+	mux.ServeMux.HandleFunc(strings.TrimSuffix(beatPath, "/"), mux.fallback) // else it leads to the id /
 	mux.ServeMux.HandleFunc("POST "+beatsPath, a.hearing(a.turns.handler(a.beats)))
 	describeBeats(api.OpenAPI())
 }
@@ -46,51 +59,6 @@ func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 			next(t, r)
 		}
 	}
-}
-
-// beatRoute routes requests below /v1/beat/, which a mux cannot do because it takes the id / for
-// the end of a path.
-func (a *API) beatRoute(mux routes, w http.ResponseWriter, r *http.Request) {
-	id, action, ok := beatTarget(r.URL)
-	post := r.Method == http.MethodPost
-	switch {
-	case !ok:
-		mux.fallback(w, r)
-	case action == "" && (post || r.Method == http.MethodGet):
-		a.beat(w, r, id)
-	case action == "":
-		notAllowed(w, "GET, POST")
-	case action != "fail" && action != "bye" && action != "sleep":
-		mux.fallback(w, r)
-	case !post:
-		notAllowed(w, "POST")
-	case action == "fail":
-		a.beatFail(w, r, id)
-	case action == "bye":
-		a.beatBye(w, r, id)
-	default:
-		a.beatSleep(w, r, id)
-	}
-}
-
-// beatTarget returns the id and the action, if any, in a path below /v1/beat/.
-func beatTarget(u *url.URL) (id, action string, ok bool) {
-	path := u.Path
-	if u.RawPath != "" {
-		path = u.EscapedPath()
-	}
-	rest, ok := strings.CutPrefix(path, beatPath)
-	id, action, more := strings.Cut(rest, "/")
-	if !ok || id == "" || more && action == "" {
-		return "", "", false
-	}
-	if u.RawPath != "" {
-		var err error
-		if id, err = url.PathUnescape(id); err != nil {
-			return "", "", false
-		}
-	}
-	return id, action, true
 }
 
 // beat handles a heartbeat.

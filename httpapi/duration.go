@@ -37,3 +37,11 @@ func durationOf(n float64, unit time.Duration) (time.Duration, error) {
 	}
 	return min(d, maxDuration), nil
 }
+
+// milliseconds returns a duration without loss up to some 100 days, and to a microsecond far beyond.
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// fromMilliseconds returns a duration of at most maxDuration.
+func fromMilliseconds(ms float64) time.Duration {
+	return time.Duration(min(ms, milliseconds(maxDuration)) * float64(time.Millisecond))
+}

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -99,11 +97,11 @@ func (a *API) enqueue(ctx context.Context, in *bodyInput[NewJob]) (jobNumber, er
 }
 
 func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err error) {
-	names := namesOf(a.config.Delivery)
-	lanes, err := names.lanes(in.Queue, in.Endpoint)
+	lanes, err := a.lanes(in.Queue, in.Endpoint)
 	if err != nil {
 		return page, err
 	}
+	names := namesOf(a.config.Delivery)
 	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{Lanes: lanes, After: in.After}, in.Limit, a.now())
 	page.Jobs = mapped(views, func(v *jobs.View) Job {
 		return Job{
@@ -131,7 +129,7 @@ func (a *API) deleteJobs(ctx context.Context, in *deleteJobsInput) (count, error
 	if in.Queue == "" && in.Endpoint == "" {
 		return count{}, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
 	}
-	lanes, err := namesOf(a.config.Delivery).lanes(in.Queue, in.Endpoint)
+	lanes, err := a.lanes(in.Queue, in.Endpoint)
 	if err != nil {
 		return count{}, err
 	}
@@ -143,7 +141,7 @@ func (a *API) deleteJobs(ctx context.Context, in *deleteJobsInput) (count, error
 }
 
 func (a *API) retryNow(ctx context.Context, in *nameInput) (count, error) {
-	lanes, err := namesOf(a.config.Delivery).lanes("", in.Name)
+	lanes, err := a.lanes("", in.Name)
 	if err != nil {
 		return count{}, err
 	}
@@ -168,28 +166,31 @@ func namesOf(e *delivery.Engine) laneNames {
 
 // lanes returns the lanes of a queue and an endpoint. An empty name stands for all. It returns nil
 // for all lanes.
-func (n laneNames) lanes(queue, endpoint string) ([]jobs.Lane, error) {
+func (a *API) lanes(queue, endpoint string) ([]jobs.Lane, error) {
 	if queue == "" && endpoint == "" {
 		return nil, nil
 	}
-	endpoints := map[uint32]string{0: ""}
-	maps.Copy(endpoints, n.endpoints)
-	lanes := []jobs.Lane{}
-	foundQueue, foundEndpoint := queue == "", endpoint == ""
-	for q, qName := range n.queues {
-		for p, pName := range endpoints {
-			isQueue, isEndpoint := queue == "" || qName == queue, endpoint == "" || pName == endpoint
-			foundQueue, foundEndpoint = foundQueue || isQueue, foundEndpoint || isEndpoint
-			if isQueue && isEndpoint {
-				lanes = append(lanes, jobs.Lane{Queue: q, Endpoint: p})
-			}
+	all := a.config.Delivery.Settings()
+	queues, endpoints := all.Queues, append(all.Endpoints, jobs.Endpoint{}) // the last is that of jobs with a URL
+	if queue != "" {
+		q, err := a.config.Delivery.Queue(queue)
+		if err != nil {
+			return nil, err
 		}
+		queues = []jobs.Queue{q}
 	}
-	switch {
-	case !foundQueue:
-		return nil, errkind.Errorf(jobs.ErrUnknown, "there is no queue %.80q", queue)
-	case !foundEndpoint:
-		return nil, errkind.Errorf(jobs.ErrUnknown, "there is no endpoint %.80q", endpoint)
+	if endpoint != "" {
+		p, err := a.config.Delivery.Endpoint(endpoint)
+		if err != nil {
+			return nil, err
+		}
+		endpoints = []jobs.Endpoint{p}
+	}
+	lanes := []jobs.Lane{}
+	for _, q := range queues {
+		for _, p := range endpoints {
+			lanes = append(lanes, jobs.Lane{Queue: q.Num, Endpoint: p.Num})
+		}
 	}
 	return lanes, nil
 }

@@ -71,7 +71,7 @@ const (
 
 func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err error) {
 	names := namesOf(a.config.Delivery)
-	lanes, err := names.lanes(in.Queue, in.Endpoint)
+	lanes, err := a.lanes(in.Queue, in.Endpoint)
 	if err != nil {
 		return page, err
 	}
@@ -141,7 +141,7 @@ func (a *API) eachDead(
 	if choice.All == (len(choice.Jobs) > 0 || choice.Queue != "" || choice.Endpoint != "") {
 		return count{}, huma.Error422UnprocessableEntity("say which dead letters, with jobs, queue or endpoint; or all, and nothing else")
 	}
-	lanes, err := namesOf(a.config.Delivery).lanes(choice.Queue, choice.Endpoint)
+	lanes, err := a.lanes(choice.Queue, choice.Endpoint)
 	if err != nil {
 		return count{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -63,23 +62,9 @@ func settingsOf(q *jobs.Queue) QueueSettings {
 // queue returns the queue with these settings.
 func (s *QueueSettings) queue(name string) jobs.Queue {
 	q := jobs.NewQueue(name)
-	set := func(ms float64, to *time.Duration) {
-		if ms != 0 {
-			*to = time.Duration(min(ms, milliseconds(maxDuration)) * float64(time.Millisecond))
-		}
-	}
-	if s.Concurrency != 0 {
-		q.Concurrency = s.Concurrency
-	}
-	if s.Attempts != 0 {
-		q.Attempts = s.Attempts
-	}
-	if s.MaxJobs != 0 {
-		q.MaxJobs = s.MaxJobs
-	}
-	set(s.Backoff, &q.Backoff)
-	set(s.MaxBackoff, &q.MaxBackoff)
-	set(s.MaxAge, &q.MaxAge)
+	q.Concurrency, q.Attempts, q.MaxJobs = cmp.Or(s.Concurrency, q.Concurrency), cmp.Or(s.Attempts, q.Attempts), cmp.Or(s.MaxJobs, q.MaxJobs)
+	q.Backoff, q.MaxBackoff = cmp.Or(fromMilliseconds(s.Backoff), q.Backoff), cmp.Or(fromMilliseconds(s.MaxBackoff), q.MaxBackoff)
+	q.MaxAge = cmp.Or(fromMilliseconds(s.MaxAge), q.MaxAge)
 	q.Rate, q.Paused = s.Rate, s.Paused
 	return q
 }

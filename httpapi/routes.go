@@ -29,16 +29,20 @@ func roleFor(method, path string) auth.Role {
 	}
 }
 
-// HandleFunc adds a route. It also routes the device whose id is a slash: a mux takes a segment of
-// %2F for the end of a path.
+// HandleFunc adds a route, which requires its role.
 func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
 	role := roleFor(method, path)
 	if role == auth.RoleRead && path != streamPath {
 		handler = m.api.turns.handler(handler)
 	}
-	guarded := m.api.guard(role, handler)
-	m.ServeMux.HandleFunc(pattern, guarded)
+	m.route(pattern, m.api.guard(role, handler))
+}
+
+// route adds a route. It also routes the device whose id is a slash: a mux takes a segment of %2F for
+// the end of a path.
+func (m routes) route(pattern string, handler http.HandlerFunc) {
+	m.ServeMux.HandleFunc(pattern, handler)
 	before, after, ok := strings.Cut(pattern, "{id}")
 	if !ok {
 		return
@@ -53,7 +57,7 @@ func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *ht
 			return
 		}
 		r.SetPathValue("id", "/")
-		guarded(w, r)
+		handler(w, r)
 	})
 }
 
@@ -77,7 +81,8 @@ func (m routes) allowed(r *http.Request) []string {
 		other := r.Clone(r.Context())
 		other.Method = method
 		_, pattern := m.Handler(other)
-		if !strings.HasPrefix(beatPath, pattern) && !strings.HasSuffix(pattern, "{$}") {
+		headBeat := method == http.MethodHead && strings.Contains(pattern, beatPath)
+		if !strings.HasPrefix(beatPath, pattern) && !strings.HasSuffix(pattern, "{$}") && !headBeat {
 			found = append(found, method)
 		}
 	}

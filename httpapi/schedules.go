@@ -120,10 +120,9 @@ func scheduleOf(sc *cron.Schedule) Schedule {
 func (s *ScheduleSettings) schedule(name string) (cron.Schedule, error) {
 	overlap, err := cron.ParseOverlap(s.Kind, s.Overlap)
 	misfire, misfireErr := cron.ParseMisfire(s.Misfire)
-	jitter := min(s.Jitter, milliseconds(maxDuration))
 	return cron.Schedule{
 		Name: name, Kind: s.Kind, Spec: strings.TrimSpace(s.When), Zone: s.Zone, Settings: s.Settings, Overlap: int(overlap), Misfire: int(misfire),
-		Jitter: time.Duration(jitter * float64(time.Millisecond)), Once: s.Once, Paused: s.Paused,
+		Jitter: fromMilliseconds(s.Jitter), Once: s.Once, Paused: s.Paused,
 	}, errors.Join(err, misfireErr)
 }
 

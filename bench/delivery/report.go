@@ -26,14 +26,7 @@ func (u *usage) add(r *rig, do func() error) (err error) {
 			return err
 		}
 	}
-	m, err := measured.StartMeter(r.endpoint.PID)
-	if err != nil {
-		return err
-	}
-	if err := do(); err != nil {
-		return err
-	}
-	used, err := m.Read()
+	used, err := measured.During(do, r.endpoint.PID)
 	if err != nil {
 		return err
 	}

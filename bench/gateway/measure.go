@@ -64,16 +64,9 @@ func (b *bench) beats(ctx context.Context, of row, p *measured.Process) (r resul
 	if err := run.Wait(ctx, min(warmup, b.Length)); err != nil {
 		return r, err
 	}
-	m, err := measured.StartMeter(p.PID)
-	if err != nil {
-		return r, err
-	}
 	before := d.Stats()
-	if err := run.Wait(ctx, b.Length); err != nil {
-		return r, err
-	}
+	r.Usage, err = measured.During(func() error { return run.Wait(ctx, b.Length) }, p.PID)
 	after := d.Stats()
-	r.Usage, err = m.Read()
 	r.n = int(after.Answered - before.Answered)
 	if len(after.Errors) > 0 {
 		err = errors.Join(err, fmt.Errorf("errors of the devices: %v", after.Errors))
@@ -88,25 +81,21 @@ func (b *bench) idleMemory(ctx context.Context, of row, p *measured.Process) (r 
 	if err != nil {
 		return r, err
 	}
-	m, err := measured.StartMeter(p.PID)
-	if err != nil {
-		return r, err
-	}
 	var stop func() error
-	if strings.HasSuffix(of.protocol, overTLS) {
-		r.n = b.idleTLS
-		stop, err = connectTLS(ctx, p, r.n)
-	} else {
-		r.n = b.idle
-		_, stop, err = play(ctx, of, p, r.n)
-	}
+	r.Usage, err = measured.During(func() (err error) {
+		if strings.HasSuffix(of.protocol, overTLS) {
+			r.n = b.idleTLS
+			stop, err = connectTLS(ctx, p, r.n)
+		} else {
+			r.n = b.idle
+			_, stop, err = play(ctx, of, p, r.n)
+		}
+		return err
+	}, p.PID)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if r.Usage, err = m.Read(); err != nil {
-		return r, err
-	}
 	if of.server == serverHolter && !b.Quick {
 		if err := run.Wait(ctx, rest); err != nil {
 			return r, err

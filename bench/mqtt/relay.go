@@ -39,7 +39,7 @@ func (r taken) perCPU() float64 { return float64(r.messages) / r.CPU.Seconds() }
 
 // relay measures how a subscriber takes messages by way of mosquitto.
 func (b *bench) relay(ctx context.Context, subscriber string) error {
-	server, err := measured.Start(ctx, measured.Beside, b.Name(), mosquitto, "")
+	server, err := measured.Start(ctx, measured.Beside, b.Name(), mosquitto, b.Dir)
 	if err != nil {
 		return err
 	}
@@ -124,17 +124,11 @@ func (f *feed) measure(ctx context.Context, length time.Duration, driver int) (r
 		return r, err
 	}
 	begin := f.counts.Applied
-	m, err := measured.StartMeter(f.process.PID, driver)
+	r.Usage, err = measured.During(func() error { return f.run(ctx, length) }, f.process.PID, driver)
 	if err != nil {
 		return r, err
 	}
-	if err := f.run(ctx, length); err != nil {
-		return r, err
-	}
 	r.messages = f.counts.Applied - begin
-	if r.Usage, err = m.Read(); err != nil {
-		return r, err
-	}
 	err = f.wait(ctx, 0)
 	r.lost = f.counts.Lost
 	return r, err

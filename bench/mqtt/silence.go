@@ -52,9 +52,19 @@ func (b *bench) silence(ctx context.Context, broker string) error {
 	return nil
 }
 
-// fallSilent connects the clients, makes them ping twice in their keep alive, and then be silent.
+// plan returns the clients of a broker, which ping twice in their keep alive. None comes back.
+func (b *bench) plan(broker string, keepAlive time.Duration) *plan.Plan {
+	p := &plan.Plan{
+		Protocol: plan.MQTT, Targets: []string{broker}, Devices: b.clients, Interval: keepAlive / 2, Timeout: keepAlive * 3 / 2, Ramp: 1e6,
+		Backoff: time.Hour, BackoffMax: time.Hour,
+	}
+	fleet.Fill(p)
+	return p
+}
+
+// fallSilent connects the clients, makes them ping, and then be silent.
 func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Duration, r *silent) (err error) {
-	p, err := measured.Start(ctx, measured.Alone, b.Name(), broker, "")
+	p, err := measured.Start(ctx, measured.Alone, b.Name(), broker, b.Dir)
 	if err != nil {
 		return err
 	}
@@ -63,11 +73,7 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 	if err != nil {
 		return err
 	}
-	clients := &plan.Plan{
-		Protocol: plan.MQTT, Targets: []string{p.Addr.String()}, Devices: b.clients, Interval: keepAlive / 2, Timeout: keepAlive * 3 / 2, Ramp: 1e6,
-		Backoff: time.Hour, BackoffMax: time.Hour, // none comes back
-	}
-	fleet.Fill(clients)
+	clients := b.plan(p.Addr.String(), keepAlive)
 	d, stop, err := fleet.Play(ctx, drive.Config{Plan: clients, Journal: true})
 	if err != nil {
 		return err
@@ -93,18 +99,11 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 }
 
 // ping measures for as long as it takes that each client has pinged.
-func (r *silent) ping(ctx context.Context, p *measured.Process, d *drive.Drive, length time.Duration) error {
-	m, err := measured.StartMeter(p.PID)
-	if err != nil {
-		return err
-	}
+func (r *silent) ping(ctx context.Context, p *measured.Process, d *drive.Drive, length time.Duration) (err error) {
 	before := d.Stats()
-	if err := run.Wait(ctx, length); err != nil {
-		return err
-	}
+	r.Usage, err = measured.During(func() error { return run.Wait(ctx, length) }, p.PID)
 	after := d.Stats()
 	r.pings, r.cut = int(after.Sent-before.Sent), int(after.Lost)
-	r.Usage, err = m.Read()
 	return err
 }
 
@@ -150,9 +149,9 @@ func (b *bench) reportSilence() string {
 		}
 	}
 	noticed := func(r silent) []time.Duration { return r.noticed }
-	n := figures.Count("noticed", func(r silent) int { return len(r.noticed) })
-	early, late := figures.Count("early", func(r silent) int { return r.early }), figures.Count("late", func(r silent) int { return r.late })
-	table := figures.Table("broker, keep alive", rows, b.silent, n, early, late,
+	table := figures.Table("broker, keep alive", rows, b.silent,
+		figures.Count("noticed", func(r silent) int { return len(r.noticed) }),
+		figures.Count("early", func(r silent) int { return r.early }), figures.Count("late", func(r silent) int { return r.late }),
 		quantile("least, ms", 0, noticed), quantile("p50", 0.5, noticed), quantile("p99", 0.99, noticed), quantile("most", 1, noticed),
 		quantile("closed, p99", 0.99, func(r silent) []time.Duration { return r.closed }),
 		figures.Col("resident, B each", 0, func(r silent) float64 { return r.resident }),
@@ -163,17 +162,16 @@ func (b *bench) reportSilence() string {
 	if table == "" {
 		return ""
 	}
-	met := func(c figures.Column[silent], want int) string {
-		ok := true
-		for _, keepAlive := range b.keepAlives {
-			figs := c.Figures(b.silent, row(holter, keepAlive))
-			ok = ok && !slices.ContainsFunc(figs, func(x float64) bool { return x != float64(want) })
+	var missing, early, late int
+	for _, keepAlive := range b.keepAlives {
+		for _, r := range b.silent[row(holter, keepAlive)] {
+			missing, early, late = missing+b.clients-len(r.noticed), early+r.early, late+r.late
 		}
-		return figures.Met(ok)
 	}
 	return fmt.Sprintf("\n### %s clients fall silent, one after the other\n\nMilliseconds from the deadline, which is one and a half keep alives after the "+
 		"client began to send its last packet, to the verdict of holter, or the end of the connection of the others. Late: after more than 1 %% of that time and "+
 		"100 ms. Resident memory after all have connected, less what was there before the first; holter holds device, session and timer for each. CPU for each "+
 		"PINGREQ, while every client pings twice in its keep alive; what the broker does on its own is among it.\n\n%s\n"+
-		"Targets for holter: all judged for silence: %s; none early: %s; none late: %s.\n", figures.Grouped(b.clients), table, met(n, b.clients), met(early, 0), met(late, 0))
+		"Targets for holter: all judged for silence: %s; none early: %s; none late: %s.\n", figures.Grouped(b.clients), table,
+		figures.Met(missing == 0), figures.Met(early == 0), figures.Met(late == 0))
 }

@@ -33,21 +33,21 @@ const DefaultHTTPRate = 20_000
 // not given, and the package that uses it applies its default; if 0 turns
 // something off, it is off. No value is negative.
 type Config struct {
-	Listen    []Listener      // where devices connect; empty only for holter monitor
-	HTTP      string          // HOST:PORT of the API
-	HTTPRate  int             // requests per second from one IP address; 0 is no limit
-	TLS       cert.Files      // of the API; unset means plain HTTP
-	Data      string          // directory for what is stored; relative to the working directory
-	Database  Secret          // URL of the database, which may hold a password; unset means SQLite in Data
-	Open      bool            // accept devices and API calls without a token, also from other machines
-	Token     Secret          // shared by all devices; unset means no authentication, but for DevicesFile and certificates
-	Log       Log             // what is logged, and how
-	Fleet     liveness.Config // MaxDevices and Outbox are never given; MinTimeout always is
-	Source    Source
-	Gateway   gateway.Config // without its ports, Guard, Logger and the fields of Source
-	MaxLine   int            // bytes of one message of the line protocol
-	Broker    Broker         // never for holter monitor
-	Bridges   []Bridge       // at least one for holter monitor
+	Listen    []Listener            // where devices connect; empty only for holter monitor
+	HTTP      string                // HOST:PORT of the API
+	HTTPRate  int                   // requests per second from one IP address; 0 is no limit
+	TLS       cert.Files            // of the API; unset means plain HTTP
+	Data      string                // directory for what is stored; relative to the working directory
+	Database  Secret                // URL of the database, which may hold a password; unset means SQLite in Data
+	Open      bool                  // accept devices and API calls without a token, also from other machines
+	Token     Secret                // shared by all devices; unset means no authentication, but for DevicesFile and certificates
+	Log       Log                   // what is logged, and how
+	Fleet     liveness.Config       // MaxDevices and Outbox are never given; MinTimeout always is
+	Source    liveness.SourceConfig // without its Name, Note and Parts
+	Gateway   gateway.Config        // without its ports, Guard, Logger and the fields of Source
+	MaxLine   int                   // bytes of one message of the line protocol
+	Broker    Broker                // never for holter monitor
+	Bridges   []Bridge              // at least one for holter monitor
 	Report    Report
 	Store     store.Config // Memory and Outbox are never given
 	Playbooks []playbook.Playbook
@@ -73,13 +73,6 @@ const (
 	LogText LogFormat = "text" // for people
 	LogJSON LogFormat = "json" // one JSON object a line
 )
-
-// Source tunes the listening clock.
-type Source struct {
-	MaxGap            time.Duration // largest step of the clock between two watermarks
-	ReconnectGrace    time.Duration // extra time of a device, beyond its interval, to reconnect
-	ReconnectGraceMax time.Duration // largest sum of the interval and ReconnectGrace
-}
 
 // spot is where something was written. Its zero value is nowhere.
 type spot = strictyaml.Place

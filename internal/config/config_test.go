@@ -51,7 +51,7 @@ func TestResolveFull(t *testing.T) {
 			},
 			Flapping: liveness.FlappingConfig{Threshold: 7, Window: 15 * time.Minute},
 		},
-		Source: config.Source{
+		Source: liveness.SourceConfig{
 			MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute,
 		},
 		Gateway: gateway.Config{
@@ -172,7 +172,7 @@ func unset(cfg config.Config) []string {
 	others := []string{
 		"TLS.Clients", "TLS.Optional", "Fleet.MaxDevices", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Broker.TLS.Clients", "Broker.TLS.Optional", "Store.Memory", "Store.Outbox",
+		"Broker.TLS.Clients", "Broker.TLS.Optional", "Store.Memory", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))

@@ -88,11 +88,13 @@ func (r *resolver) finish() (Config, error) {
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}
+	if len(r.cfg.Playbooks) == 0 {
+		r.cfg.file = nil // nobody asks it any more
+	}
 	return r.cfg, nil
 }
 
-// at returns where the first of some keys that was given stands, or the mapping in which the last one
-// is missing.
+// at returns where the first of some keys that was given stands.
 func (r *resolver) at(keys ...string) (place spot) {
 	for _, key := range keys {
 		if at, ok := r.given[key]; ok {

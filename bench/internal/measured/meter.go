@@ -9,14 +9,6 @@ import (
 	"github.com/holter-iot/holter/bench/internal/cores"
 )
 
-// Meter reads the CPU clocks of processes at the beginning and the end of a measurement.
-type Meter struct {
-	pids []int // the first one is measured
-	at   time.Time
-	used []time.Duration
-	busy time.Duration
-}
-
 // Usage is what was used during a measurement.
 type Usage struct {
 	Elapsed time.Duration
@@ -26,37 +18,42 @@ type Usage struct {
 	Others  float64       // of a core: all else; the kernel's interrupts may be among it
 }
 
-// StartMeter begins to measure a process; this one and the others drive it.
-func StartMeter(pid int, others ...int) (m Meter, err error) {
-	m.pids = append([]int{pid, os.Getpid()}, others...)
-	for _, pid := range m.pids {
-		used, err := cores.CPUTime(pid)
-		if err != nil {
-			return m, err
-		}
-		m.used = append(m.used, used)
+// During calls do, and returns what a process used meanwhile. This process and others drive it.
+func During(do func() error, pid int, drivers ...int) (u Usage, err error) {
+	drivers = append(drivers, os.Getpid())
+	begin, before := time.Now(), clocks{}
+	if err := before.read(pid, drivers); err != nil {
+		return u, err
 	}
-	if m.busy, err = cores.BusyTime(); err != nil {
-		return m, err
+	if err := do(); err != nil {
+		return u, err
 	}
-	m.at = time.Now()
-	return m, nil
+	u.Elapsed = time.Since(begin)
+	var after clocks
+	if err := after.read(pid, drivers); err != nil {
+		return u, err
+	}
+	u.CPU = after.measured - before.measured
+	driver := after.drivers - before.drivers
+	share := func(d time.Duration) float64 { return max(d.Seconds(), 0) / u.Elapsed.Seconds() }
+	u.Share, u.Driver, u.Others = share(u.CPU), share(driver), share(after.busy-before.busy-u.CPU-driver)
+	return u, nil
 }
 
-// Read returns what was used since the meter was started.
-func (m Meter) Read() (Usage, error) {
-	elapsed := time.Since(m.at)
-	end, err := StartMeter(m.pids[0], m.pids[2:]...)
-	if err != nil {
-		return Usage{}, err
+// clocks are CPU times: of processes, and for which the cores of the machine were busy.
+type clocks struct{ measured, drivers, busy time.Duration }
+
+func (c *clocks) read(pid int, drivers []int) (err error) {
+	if c.measured, err = cores.CPUTime(pid); err != nil {
+		return err
 	}
-	u := Usage{Elapsed: elapsed, CPU: end.used[0] - m.used[0]}
-	var driver time.Duration
-	for i := 1; i < len(m.used); i++ {
-		driver += end.used[i] - m.used[i]
+	for _, driver := range drivers {
+		used, err := cores.CPUTime(driver)
+		if err != nil {
+			return err
+		}
+		c.drivers += used
 	}
-	share := func(d time.Duration) float64 { return max(d.Seconds(), 0) / elapsed.Seconds() }
-	u.Share, u.Driver = share(u.CPU), share(driver)
-	u.Others = share(end.busy - m.busy - u.CPU - driver)
-	return u, nil
+	c.busy, err = cores.BusyTime()
+	return err
 }
