@@ -102,7 +102,7 @@ func TestTurns(t *testing.T) {
 			waits(ended, context.Canceled)
 			waits(t.Context(), context.DeadlineExceeded)
 			close(end)
-			<-done // a server may have ended it, since it took too long
+			_ = <-done // a server may have ended it, since it took too long
 			if err := write(t, db); err != nil {
 				t.Errorf("the next one: %v", err)
 			}
