@@ -78,9 +78,10 @@ func TestTurns(t *testing.T) {
 			if err := db.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			begun, end, done := make(chan bool), make(chan bool), make(chan error, 1)
+			begun, end, done := make(chan bool), make(chan bool), make(chan bool)
 			go func() {
-				done <- db.Write(t.Context(), "hang", func(context.Context, sqldb.Tx) error {
+				defer close(done)
+				_ = db.Write(t.Context(), "hang", func(context.Context, sqldb.Tx) error {
 					close(begun)
 					<-end
 					return nil
@@ -102,7 +103,7 @@ func TestTurns(t *testing.T) {
 			waits(ended, context.Canceled)
 			waits(t.Context(), context.DeadlineExceeded)
 			close(end)
-			_ = <-done // a server may have ended it, since it took too long
+			<-done // a server may have ended it, since it took too long
 			if err := write(t, db); err != nil {
 				t.Errorf("the next one: %v", err)
 			}
