@@ -37,7 +37,7 @@ func startWorkers(ctx context.Context, p *plan.Plan, parts int, command []string
 		f.members = append(f.members, m)
 		f.waiting++
 		wait, rate := turn(p, ranges, i)
-		f.tell(m, order{Job: &job{Plan: *p, From: r.From, To: r.To, Start: start.UnixNano(), Wait: wait, Rate: rate, Pipeline: pipeline}})
+		f.tell(m, order{Job: &job{Plan: *p, From: r.From, To: r.To, Start: start, Wait: wait, Rate: rate, Pipeline: pipeline}})
 	}
 	return f, nil
 }

@@ -72,7 +72,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	if len(cfg.Followers) == 0 {
 		return nil, nil
 	}
-	s, err := score.New(cfg.Plan, score.Options{})
+	s, err := score.New(cfg.Plan, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +185,7 @@ const onItsWay = 2 * time.Second
 
 // add passes what a worker reports to the score.
 func (j *judge) add(n *update) {
-	for i := range n.Truths {
-		t := n.Truths[i].unpack()
+	for _, t := range n.Truths {
 		j.scored.Add(t)
 		if t.Back.IsZero() {
 			j.expect(&t)

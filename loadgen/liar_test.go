@@ -136,8 +136,13 @@ func (g *liar) end() {
 	g.wg.Wait()
 }
 
-// since is how long it has run.
-func (g *liar) since() time.Duration { return time.Since(g.began) }
+// since is how long it has run; 0 as long as it has said nothing, as on a machine that is busy.
+func (g *liar) since() time.Duration {
+	if len(g.log) == 0 {
+		return 0
+	}
+	return time.Since(g.began)
+}
 
 // once reports whether it is called with a name for the first time.
 func (g *liar) once(name string) bool {

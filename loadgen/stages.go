@@ -90,7 +90,7 @@ func (r *run) begin(ctx context.Context, now time.Time) {
 	took := now.Sub(r.began)
 	r.noted = append(r.noted, fmt.Sprintf("%d devices were welcomed within %v: %.0f a second", r.seen, took.Round(10*time.Millisecond),
 		float64(r.seen)/took.Seconds()))
-	r.fleet.tellAll(order{Begin: r.begun.UnixNano()})
+	r.fleet.tellAll(order{Begin: r.begun})
 	if steps := r.p.Signals(); len(steps) > 0 {
 		r.fleet.wg.Go(func() { r.signal(ctx, steps) })
 	}

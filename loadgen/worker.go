@@ -62,7 +62,7 @@ type worker struct {
 }
 
 func (w *worker) take(j *job) error {
-	d, err := drive.New(drive.Config{Plan: &j.Plan, From: j.From, To: j.To, Start: instant(j.Start), Wait: j.Wait, Rate: j.Rate, Pipeline: j.Pipeline})
+	d, err := drive.New(drive.Config{Plan: &j.Plan, From: j.From, To: j.To, Start: j.Start, Wait: j.Wait, Rate: j.Rate, Pipeline: j.Pipeline})
 	w.drive = d
 	return err
 }
@@ -74,8 +74,8 @@ func (w *worker) obey(orders *gob.Decoder, stop func()) {
 		if orders.Decode(&o) != nil {
 			return
 		}
-		if o.Begin != 0 && w.drive != nil {
-			w.drive.Begin(instant(o.Begin))
+		if !o.Begin.IsZero() && w.drive != nil {
+			w.drive.Begin(o.Begin)
 		}
 		if o.Stop {
 			stop()
@@ -129,6 +129,5 @@ func (w *worker) stats() drive.Stats {
 
 // fill completes a report with figures, and with what was done up to their instant at least.
 func (w *worker) fill(n *update, s drive.Stats) {
-	n.Stats = s
-	n.Truths = packTruths(w.drive.Truths())
+	n.Stats, n.Truths = s, w.drive.Truths()
 }

@@ -78,9 +78,10 @@ func TestTurns(t *testing.T) {
 			if err := db.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			begun, end, done := make(chan bool), make(chan bool), make(chan error, 1)
+			begun, end, done := make(chan bool), make(chan bool), make(chan bool)
 			go func() {
-				done <- db.Write(t.Context(), "hang", func(context.Context, sqldb.Tx) error {
+				defer close(done)
+				_ = db.Write(t.Context(), "hang", func(context.Context, sqldb.Tx) error {
 					close(begun)
 					<-end
 					return nil

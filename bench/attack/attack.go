@@ -9,7 +9,6 @@
 package attack
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,9 +59,13 @@ func scaled(n int, scale float64) int { return max(int(float64(n)*scale), 1) }
 // Command returns the benchmark.
 func Command() run.Command {
 	b := &bench{devices: 2000, scale: 1}
+	names := []string{haproxy}
+	for _, w := range attacks() {
+		names = append(names, w.name)
+	}
 	return run.Command{
 		Name: "attack", Help: "holter serve under eleven attacks, and behind HAProxy", Seconds: 60,
-		Names: "\n" + strings.Join(names(), ", "),
+		Names: "\n" + strings.Join(names, ", "),
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.devices, "devices", b.devices, "established devices, which beat every second")
 			f.Float64Var(&b.scale, "scale", b.scale, "factor of the rates and numbers of connections")
@@ -71,14 +74,6 @@ func Command() run.Command {
 		Run:   func(ctx context.Context, r *run.Run) error { return b.run(ctx, r) },
 		Child: attacker,
 	}
-}
-
-func names() []string {
-	var all []string
-	for _, a := range attacks() {
-		all = append(all, a.name)
-	}
-	return append(all, "haproxy")
 }
 
 func (b *bench) run(ctx context.Context, r *run.Run) error {
@@ -111,7 +106,7 @@ type result struct {
 	measured.Usage // of the server
 
 	outcome        outcome
-	memory, most   int                     // bytes in RAM, before and at most
+	memory, after  int                     // bytes in RAM, before and after
 	before, during *hdrhistogram.Histogram // round trips of the established devices
 	refused        []string
 	offline, cut   int // established devices judged, and closed
@@ -170,23 +165,28 @@ func (b *bench) measure(ctx context.Context, s *server, d *devices, r *result, p
 	if err := run.Wait(ctx, b.rest); err != nil {
 		return err
 	}
-	before, judged := d.Stats(), d.judge()
+	before := d.Stats()
 	counted, err := s.counters(ctx)
 	if err != nil {
 		return err
 	}
+	if r.memory, err = measured.Resident(s.PID()); err != nil {
+		return err
+	}
 	var played error
 	r.Usage, err = measured.During(func() error {
-		r.stall, played = cores.Witness(func() error { return r.watch(s.PID(), func() error { return play(ctx) }) })
+		r.stall, played = cores.Witness(func() error { return play(ctx) })
 		return played
 	}, s.PID())
 	if played != nil {
 		return played
 	}
+	r.after, _ = measured.Resident(s.PID()) // none, if it ended
 	during := d.Stats()
 	r.before, r.during, r.cut = before.Histograms[drive.RTT], during.Histograms[drive.RTT], int(during.Lost-before.Lost)
 	r.unanswered = int(during.Errors[drive.CauseUnanswered] - before.Errors[drive.CauseUnanswered])
-	r.offline = int(d.judge().Figures[score.FalseOffline].Count - judged.Figures[score.FalseOffline].Count)
+	falsely := int(d.judge().Figures[score.FalseOffline].Count)
+	r.offline, d.falsely = falsely-d.falsely, falsely
 	after, silent := s.counters(ctx)
 	r.alive = errors.Join(err, silent, s.Err()) == nil
 	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "pace_factor", "duplicate_ids", "tls_handshakes", "tls_resumed"}
@@ -196,23 +196,6 @@ func (b *bench) measure(ctx context.Context, s *server, d *devices, r *result, p
 		}
 	}
 	return nil
-}
-
-// watch watches the memory of a process until play returns.
-func (r *result) watch(pid int, play func() error) (err error) {
-	done := make(chan error, 1) // room for the end of play
-	go func() { done <- play() }()
-	sample := time.NewTicker(100 * time.Millisecond)
-	defer sample.Stop()
-	for {
-		n, _ := measured.Resident(pid) // none, if it ended
-		r.memory, r.most = cmp.Or(r.memory, n), max(r.most, n)
-		select {
-		case err := <-done:
-			return err
-		case <-sample.C:
-		}
-	}
 }
 
 // play makes a process of its own attack.
@@ -244,8 +227,8 @@ func (b *bench) report() string {
 	table := figures.Table("attack", rows, results,
 		figures.Col("done/s", 0, func(r *result) float64 { return float64(r.outcome.Done) / r.Elapsed.Seconds() }),
 		figures.Col("failed/s", 0, func(r *result) float64 { return float64(r.outcome.Failed) / r.Elapsed.Seconds() }),
-		text("memory, MB before → most", func(r *result) string {
-			return fmt.Sprintf("%.0f → %.0f", float64(r.memory)/1e6, float64(r.most)/1e6)
+		text("memory, MB before → after", func(r *result) string {
+			return fmt.Sprintf("%.0f → %.0f", float64(r.memory)/1e6, float64(r.after)/1e6)
 		}),
 		figures.Col("CPU, % of a core", 0, func(r *result) float64 { return 100 * r.Share }),
 		text("RTT p99, ms before → during", func(r *result) string { return fmt.Sprintf("%.2f → %.2f", p99(r.before), p99(r.during)) }),

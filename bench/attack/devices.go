@@ -22,14 +22,15 @@ const patience = 3 * time.Second
 type devices struct {
 	*drive.Drive
 
-	scored *score.Score
-	stop   func() error
+	scored  *score.Score
+	stop    func() error
+	falsely int // false verdicts that were counted
 }
 
 // play connects the devices of a plan and makes them beat until stop is called.
 func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
 	fleet.Fill(p)
-	scored, err := score.New(p, score.Options{Slack: patience})
+	scored, err := score.New(p, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +46,10 @@ func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
 		cancel()
 		return nil, errors.Join(err, followed.Wait())
 	}
-	return &devices{d, scored, func() error { cancel(); return errors.Join(stop(), followed.Wait()) }}, nil
+	return &devices{Drive: d, scored: scored, stop: func() error { cancel(); return errors.Join(stop(), followed.Wait()) }}, nil
 }
 
-// judge judges what has happened.
+// judge judges what has happened. All events that say a device is online must have come.
 func (d *devices) judge() score.Report {
 	now := time.Now()
 	for _, t := range d.Truths() {

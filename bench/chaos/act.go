@@ -13,13 +13,13 @@ import (
 
 // inject injects a fault.
 func (r *trial) inject(ctx context.Context, f *Fault) error {
-	if f.writes() {
-		r.writer.prepare(ctx)
-	}
-	if f.Kind == Loop {
+	if f.Kind == Loop || f.writes() {
 		if err := r.server.awaitReady(ctx); err != nil {
 			return err
 		}
+	}
+	if f.writes() {
+		r.writer.prepare(ctx)
 	}
 	if err := r.server.wait(ctx, f.Wait); err != nil {
 		return err
@@ -37,7 +37,8 @@ func (r *trial) inject(ctx context.Context, f *Fault) error {
 	case Beat:
 		return r.beat(ctx, f.Down)
 	case Write:
-		return r.write(ctx, f.Down)
+		nothing := func() error { return nil }
+		return r.during(ctx, f, nothing, nothing)
 	case Disk, DiskKill:
 		return r.during(ctx, f, r.disk.fill, r.disk.free)
 	case Freeze, FreezeKill:
@@ -82,47 +83,33 @@ func (r *trial) beat(ctx context.Context, down time.Duration) error {
 // beatWithin is the longest time between a heartbeat and a kill.
 const beatWithin = 300 * time.Millisecond
 
-// write kills the server right after it has answered writes, and looks for them after the restart.
-func (r *trial) write(ctx context.Context, down time.Duration) error {
-	if err := r.writeAndKill(ctx, down); err != nil {
-		return err
-	}
-	return r.look(ctx)
-}
-
-func (r *trial) writeAndKill(ctx context.Context, down time.Duration) error {
-	r.writer.write(ctx)
-	defer r.writer.end()
-	return r.kill(ctx, down)
-}
-
-// look looks for the answered writes once the server is ready.
-func (r *trial) look(ctx context.Context) error {
-	if err := r.server.awaitReady(ctx); err != nil {
-		return err
-	}
-	return r.writer.look(ctx)
-}
-
-// during begins a trouble and ends it after a time. If the fault kills, the server is killed in
-// between.
+// during begins a trouble, if the fault has a length, and ends it after that. In the middle, the
+// server is killed right after it has answered writes, if the fault does that; once all is over and
+// the server is ready, they are looked for.
 func (r *trial) during(ctx context.Context, f *Fault, begin, end func() error) error {
-	defer r.server.trouble(f.Kind)()
+	if f.Length > 0 {
+		defer r.server.trouble(f.Kind)()
+	}
 	if err := begin(); err != nil {
 		return err
 	}
 	until := time.Now().Add(f.Length)
 	err := r.server.wait(ctx, f.Length/2)
-	if err == nil && f.kills() {
-		err = r.writeAndKill(ctx, f.Down)
+	if err == nil && f.writes() {
+		r.writer.write(ctx)
+		err = r.kill(ctx, f.Down)
+		r.writer.end()
 	}
 	if err == nil {
 		err = r.server.wait(ctx, time.Until(until))
 	}
-	if err = errors.Join(err, end()); err != nil || !f.kills() {
+	if err = errors.Join(err, end()); err != nil || !f.writes() {
 		return err
 	}
-	return r.look(ctx)
+	if err := r.server.awaitReady(ctx); err != nil {
+		return err
+	}
+	return r.writer.look(ctx)
 }
 
 func (r *trial) freeze() error { return r.database.Signal(syscall.SIGSTOP) }

@@ -73,13 +73,10 @@ func (f Fault) String() string {
 	return text
 }
 
-// kills reports whether the server is killed in the middle of the fault.
-func (f *Fault) kills() bool {
-	return f.Kind == DiskKill || f.Kind == FreezeKill || f.Kind == CrashKill
-}
-
 // writes reports whether it kills the server after answered writes.
-func (f Fault) writes() bool { return f.Kind == Write || f.kills() }
+func (f Fault) writes() bool {
+	return f.Kind == Write || f.Kind == DiskKill || f.Kind == FreezeKill || f.Kind == CrashKill
+}
 
 // span is how long the faults take, at least.
 func span(faults []Fault) (sum time.Duration) {

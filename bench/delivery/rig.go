@@ -28,8 +28,7 @@ const (
 	fleetTimeout = time.Minute
 )
 
-// rig is a store, a registry and a delivery engine at work, as in holter serve, but without
-// checkpoints; and an endpoint.
+// rig is a store, a registry and a delivery engine at work, as in holter serve, and an endpoint.
 type rig struct {
 	config   sqldb.Config
 	store    *store.Store
@@ -40,6 +39,8 @@ type rig struct {
 	now      time.Time         // of the source: simulated, so that silence takes no time
 	endpoint *measured.Process // see receive
 	ends     []func() error    // called backwards
+
+	run func(part func(context.Context) error) // starts a part, which ends with the rig
 }
 
 // open returns a rig with an empty database. The caller closes it.
@@ -58,8 +59,9 @@ func open(ctx context.Context, database string) (*rig, error) {
 	r.pulse(0)
 	running, ctx := errgroup.WithContext(ctx)
 	ctx, cancel := context.WithCancel(ctx)
-	running.Go(func() error { return r.engine.Run(ctx) })
-	running.Go(func() error { return r.registry.Run(ctx) })
+	r.run = func(part func(context.Context) error) { running.Go(func() error { return part(ctx) }) }
+	r.run(r.engine.Run)
+	r.run(r.registry.Run)
 	r.ends = append(r.ends, func() error {
 		cancel()
 		r.endpoint.Stop()

@@ -109,8 +109,10 @@ func (r *rig) latency(ctx context.Context, n int) (found result, err error) {
 	return found, nil
 }
 
-// silence makes all devices fall silent at one instant. Webhooks of many events go out meanwhile.
+// silence makes all devices fall silent at one instant. Webhooks of many events go out, and
+// checkpoints go on meanwhile.
 func (r *rig) silence(ctx context.Context, n int) (found result, err error) {
+	r.run(func(ctx context.Context) error { return r.store.Run(ctx, r.registry) })
 	if err := r.heard(ctx, n); err != nil {
 		return found, err
 	}

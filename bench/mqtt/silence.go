@@ -64,7 +64,7 @@ func (b *bench) plan(broker string, keepAlive time.Duration) *plan.Plan {
 
 // fallSilent connects the clients, makes them ping, and then be silent.
 func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Duration, r *silent) (err error) {
-	p, err := measured.Start(ctx, measured.Alone, b.Name(), broker, "")
+	p, err := measured.Start(ctx, measured.Alone, b.Name(), broker, b.Dir)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ const (
 type subject struct {
 	measurement, name string
 
-	start   func(ctx context.Context, broker string) (measured.Subject, error) // broker is a URL, for those that subscribe
+	start   func(ctx context.Context, at string) (measured.Subject, error) // at is the broker's URL for a subscriber, a directory for a broker
 	measure func(b *bench, ctx context.Context, name string) error
 }
 
@@ -114,21 +114,13 @@ func (*admitAll) Provides(b byte) bool { return b == mochi.OnConnectAuthenticate
 // OnConnectAuthenticate implements mochi.Hook.
 func (*admitAll) OnConnectAuthenticate(*mochi.Client, packets.Packet) bool { return true }
 
-// serveMosquitto starts mosquitto, which ends with this process.
-func serveMosquitto(ctx context.Context, _ string) (s measured.Subject, err error) {
-	dir, err := os.MkdirTemp("", "holter-bench-")
+// serveMosquitto starts mosquitto, which ends with this process, with its files in a directory.
+func serveMosquitto(ctx context.Context, dir string) (s measured.Subject, err error) {
+	server, err := serve.Mosquitto(ctx, dir, filepath.Join(dir, "mosquitto.log"))
 	if err != nil {
 		return s, err
 	}
-	server, err := serve.Mosquitto(ctx, dir, filepath.Join(dir, "mosquitto.log"))
-	if err != nil {
-		return s, errors.Join(err, os.RemoveAll(dir))
-	}
-	s.Addr, s.PID = netip.MustParseAddrPort(server.MQTT), server.PID()
-	s.Stop = func() {
-		server.Stop()
-		_ = os.RemoveAll(dir)
-	}
+	s.Addr, s.PID, s.Stop = netip.MustParseAddrPort(server.MQTT), server.PID(), server.Stop
 	return s, nil
 }
 

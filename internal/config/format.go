@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
@@ -21,7 +22,7 @@ func format() strictyaml.Format {
 func readFile(name string) (string, error) {
 	text, err := format().ReadFile(name)
 	switch {
-	case errors.Is(err, strictyaml.ErrDirectory):
+	case errors.Is(err, syscall.EISDIR):
 		return "", fmt.Errorf("%s: is a directory; --config takes a YAML file", name)
 	case err != nil:
 		return "", fmt.Errorf("%s: cannot read the configuration file: %w", name, err)

@@ -16,9 +16,6 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// ErrDirectory is returned by ReadFile for a name that is a directory's.
-var ErrDirectory = errors.New("it is a directory")
-
 // Format is what all files of one kind have in common.
 type Format struct {
 	MaxSize int // bytes, whole KiB; of larger files no more than MaxSize+1 bytes are read
@@ -39,23 +36,15 @@ const maxDepth = 32
 // ReadFile returns the text of a file, or of a larger one the beginning, which
 // Parse rejects. Its error does not say the name.
 func (f Format) ReadFile(name string) (string, error) {
-	text, err := f.readFile(name)
+	var text []byte
+	file, err := os.Open(name)
+	if err == nil {
+		defer func() { _ = file.Close() }() // only read
+		text, err = io.ReadAll(io.LimitReader(file, int64(f.MaxSize)+1))
+	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 	}
-	return text, err
-}
-
-func (f Format) readFile(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }() // only read
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return "", ErrDirectory
-	}
-	text, err := io.ReadAll(io.LimitReader(file, int64(f.MaxSize)+1))
 	return string(text), err
 }
 

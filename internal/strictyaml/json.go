@@ -16,8 +16,8 @@ import (
 const maxJSON = 1 << 20
 
 // JSON stores any value as JSON that says just what the file does: keys stay in
-// their order, numbers as they are written, but for _ in them. What YAML reads
-// otherwise than it looks is a mistake: 0123 would be 83.
+// their order, numbers as they are written. What YAML reads otherwise than it
+// looks is a mistake: 0123 would be 83.
 func JSON(r *Reader, dst *json.RawMessage) Setter {
 	return func(path string, n ast.Node) {
 		w := jsonWriter{r: r}
@@ -129,11 +129,10 @@ func (w *jsonWriter) scalar(path string, n, v ast.Node) []byte {
 			return jsonText(text)
 		}
 	}
-	digits := []byte(strings.ReplaceAll(text, "_", ""))
-	if !json.Valid(digits) {
-		return fail("is no number as JSON has them (no 0 or + before it, no 0x); put it in quotes if it is a text")
+	if !json.Valid([]byte(text)) {
+		return fail("is no number as JSON has them (no 0 or + before it, no 0x, no _); put it in quotes if it is a text")
 	}
-	return digits
+	return []byte(text)
 }
 
 // likeNumber is what looks like a number, be it one for the parser or not.

@@ -25,7 +25,6 @@ func TestJSON(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"v: 12", `12`},
 		{"v: -0", `-0`},
-		{"v: 1_000", `1000`},
 		{"v: 1.10", `1.10`},
 		{"v: 9007199254740993", `9007199254740993`},
 		{"v: 123456789012345678901234567890", `123456789012345678901234567890`},
@@ -72,6 +71,7 @@ func TestJSONMistakes(t *testing.T) {
 		format     strictyaml.Format
 		text, want string
 	}{
+		{rich(), "v: 1_000", number},
 		{rich(), "v: 0123", number},
 		{rich(), "v: 08", number},
 		{rich(), "v: -01", number},

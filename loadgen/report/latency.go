@@ -75,36 +75,28 @@ func DistributionOf(h *hdrhistogram.Histogram, unit time.Duration) (Distribution
 
 // add counts values that are not below those added before.
 func (d *Distribution) add(value Millis, count uint64) {
-	for len(d.Buckets) == 0 || d.Buckets[len(d.Buckets)-1].To <= value {
-		next := firstBucket(value)
-		if n := len(d.Buckets); n > 0 {
-			next = Bucket{From: d.Buckets[n-1].To, To: after(d.Buckets[n-1].To)}
-		}
-		d.Buckets = append(d.Buckets, next)
-	}
-	d.Buckets[len(d.Buckets)-1].Count += count
-}
-
-func firstBucket(value Millis) Bucket {
 	b := Bucket{To: Millis(time.Microsecond)}
+	if n := len(d.Buckets); n > 0 {
+		b = d.Buckets[n-1]
+		d.Buckets = d.Buckets[:n-1]
+	}
 	for b.To <= value {
+		if len(d.Buckets) > 0 || b.Count > 0 {
+			d.Buckets = append(d.Buckets, b)
+		}
 		b = Bucket{From: b.To, To: after(b.To)}
 	}
-	return b
+	b.Count += count
+	d.Buckets = append(d.Buckets, b)
 }
 
 // after returns the next longer border of buckets: after 1 comes 2, then 5, then 10.
 func after(border Millis) Millis {
-	power := Millis(time.Microsecond)
-	for power*10 <= border {
-		power *= 10
-	}
-	switch border / power {
-	case 1:
-		return 2 * power
-	case 2:
-		return 5 * power
-	default:
-		return 10 * power
+	for power := Millis(time.Microsecond); ; power *= 10 {
+		for _, factor := range []Millis{1, 2, 5} {
+			if next := factor * power; next > border {
+				return next
+			}
+		}
 	}
 }

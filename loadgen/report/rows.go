@@ -66,14 +66,6 @@ func width(text string) int {
 	}
 }
 
-// cut shortens a text without colours.
-func cut(text string, columns int) string {
-	if utf8.RuneCountInString(text) <= columns {
-		return text
-	}
-	return string([]rune(text)[:max(columns-1, 0)]) + "…"
-}
-
 // ascii replaces the other characters that the screen uses.
 func ascii(text string) string {
 	text = strings.NewReplacer("█", "#", "░", ".", "▸", ">", "µs", "us", "…", "~", "×", "x").Replace(text)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // Escape sequences. The second screen of a terminal leaves alone what was on the first one;
@@ -113,21 +115,8 @@ func (v *Screen) follow(s *Sample) {
 	v.before = &Sample{Phase: s.Phase, Done: s.Done}
 }
 
-// Colours.
-const (
-	bold   = "1"
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	cyan   = "36"
-)
-
-func (v *Screen) paint(color, text string) string {
-	if v.cfg.Plain || text == "" {
-		return text
-	}
-	return "\x1b[" + color + "m" + text + "\x1b[0m"
+func (v *Screen) paint(color terminal.Paint, text string) string {
+	return terminal.Screen{Colour: !v.cfg.Plain}.In(color, text)
 }
 
 // alarm paints a count that should be 0.
@@ -136,7 +125,7 @@ func (v *Screen) alarm(n uint64, what string) string {
 	if n == 0 {
 		return text
 	}
-	return v.paint(red, text)
+	return v.paint(terminal.Red, text)
 }
 
 func (v *Screen) frame(s *Sample, columns, lines int) []string {
@@ -160,9 +149,9 @@ func (v *Screen) head(s *Sample, columns int) []string {
 	if planned := v.run.Fleet.Length; planned > 0 {
 		right += " / " + stopwatch(planned)
 	}
-	left := cut(headline(&v.run), max(columns-len(right)-2, 10))
+	left := terminal.Shorten(headline(&v.run), max(columns-len(right)-2, 10), false)
 	space := strings.Repeat(" ", max(columns-utf8.RuneCountInString(left)-len(right), 2))
-	return []string{v.paint(bold, left) + space + v.paint(dim, right), ""}
+	return []string{v.paint(terminal.Bold, left) + space + v.paint(terminal.Faint, right), ""}
 }
 
 // stageLines shows the stages, as many as there is room for, around the one that goes on.
@@ -177,17 +166,17 @@ func (v *Screen) stageLines(s *Sample, columns, room int) []string {
 	var lines []string
 	for i := from; i < to; i++ {
 		stage := v.stages[i]
-		done, mark, color := 0.0, "  ", dim
+		done, mark, color := 0.0, "  ", terminal.Faint
 		switch {
 		case i < v.now:
-			done, color = 1, green
+			done, color = 1, terminal.Green
 		case i == v.now:
-			done, mark, color = min(max(s.Done, 0), 1), "▸ ", bold
+			done, mark, color = min(max(s.Done, 0), 1), "▸ ", terminal.Bold
 		}
 		full := int(done*float64(bar) + 0.5)
-		name := cut(clean(stage.Name), wide)
+		name := terminal.Shorten(clean(stage.Name), wide, false)
 		name += strings.Repeat(" ", wide-utf8.RuneCountInString(name))
-		line := mark + name + "  " + v.paint(cyan, strings.Repeat("█", full)) + v.paint(dim, strings.Repeat("░", bar-full))
+		line := mark + name + "  " + v.paint(terminal.Blue, strings.Repeat("█", full)) + v.paint(terminal.Faint, strings.Repeat("░", bar-full))
 		line += fmt.Sprintf(" %3.0f%%", 100*done)
 		if stage.Length > 0 {
 			line += "  of " + clock(stage.Length)
@@ -209,8 +198,8 @@ func (v *Screen) figures(s *Sample, columns int) []string {
 		{"round trip", latencyWords(s.RTT)},
 		{"from plan", latencyWords(s.RTTPlanned)},
 		{"own lateness", latencyWords(s.Lateness)},
-		{"generator", []string{fmt.Sprintf("%.2f cores", s.CPU), size(s.Memory), plural(s.Workers, "worker"), v.dead(s)}},
-		{"errors", v.errorWords(s)},
+		{"generator", []string{fmt.Sprintf("%.2f cores", s.CPU), size(s.Memory), plural(s.Workers, "worker"), v.paint(terminal.Red, deadWords(s.Dead))}},
+		{"errors", errorCounts(s, v.paint)},
 		{"verdicts", v.scoreWords(s)},
 	}
 	var lines []string
@@ -220,31 +209,13 @@ func (v *Screen) figures(s *Sample, columns int) []string {
 	return lines
 }
 
-func (v *Screen) dead(s *Sample) string {
-	if s.Dead == 0 {
-		return ""
-	}
-	return v.paint(red, plural(s.Dead, "worker")+" died")
-}
-
-func (v *Screen) errorWords(s *Sample) []string {
-	var words []string
-	for _, cause := range s.Causes() {
-		words = append(words, v.paint(red, count(s.Errors[cause])+" "+clean(cause)))
-	}
-	if len(words) == 0 {
-		return []string{v.paint(green, "none")}
-	}
-	return words
-}
-
 func (v *Screen) scoreWords(s *Sample) []string {
 	c := s.Score
 	if c == nil {
-		return []string{v.paint(dim, "nobody follows them (--verify)")}
+		return []string{v.paint(terminal.Faint, "nobody follows them (--verify)")}
 	}
 	return []string{
-		v.paint(green, count(c.Right)+" right"), v.alarm(c.FalseOffline, "false offline"), v.alarm(c.Missed, "missed"),
+		v.paint(terminal.Green, count(c.Right)+" right"), v.alarm(c.FalseOffline, "false offline"), v.alarm(c.Missed, "missed"),
 		v.alarm(c.WrongReason, "wrong reason"), v.alarm(c.Gaps, "gaps"), v.alarm(c.Order, "out of order"),
 	}
 }
@@ -255,7 +226,7 @@ func (v *Screen) noteLines() []string {
 	}
 	lines := []string{""}
 	for _, note := range v.notes {
-		lines = append(lines, "  "+v.paint(yellow, note))
+		lines = append(lines, "  "+v.paint(terminal.Yellow, note))
 	}
 	return lines
 }

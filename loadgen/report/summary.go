@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // lateness of the generator from which on the summary warns.
@@ -85,7 +87,7 @@ func figureRows(f *Final) []row {
 		{"from plan", append(finalWords(f.RTTPlanned), "counted from when it should have been sent")},
 		{"own lateness", append(finalWords(f.Lateness), lateWords(f))},
 		{"generator", []string{fmt.Sprintf("%.2f cores at the most", most.cpu), size(most.memory) + " at the most", perDevice(most)}},
-		{"errors", errorCounts(last)},
+		{"errors", errorCounts(last, terminal.Screen{}.In)},
 	}
 }
 
@@ -267,13 +269,13 @@ func deadWords(n int) string {
 	return plural(n, "worker") + " died"
 }
 
-func errorCounts(s *Sample) []string {
+func errorCounts(s *Sample, paint func(color terminal.Paint, text string) string) []string {
 	var words []string
 	for _, cause := range s.Causes() {
-		words = append(words, count(s.Errors[cause])+" "+clean(cause))
+		words = append(words, paint(terminal.Red, count(s.Errors[cause])+" "+clean(cause)))
 	}
 	if len(words) == 0 {
-		return []string{"none"}
+		return []string{paint(terminal.Green, "none")}
 	}
 	return words
 }

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns a function that reads the size of a terminal; false if the file is none.
-func terminal(f *os.File) (dimensions func() (columns, lines int), ok bool) {
+// dimensionsOf returns a function that reads the size of a terminal; false if the file is none.
+func dimensionsOf(f *os.File) (dimensions func() (columns, lines int), ok bool) {
 	of := func() (*unix.Winsize, error) { return unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ) }
 	if _, err := of(); err != nil {
 		return nil, false

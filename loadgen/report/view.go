@@ -23,7 +23,7 @@ func Open(out *os.File, run Run, asJSON bool) View {
 	if asJSON {
 		return NewObjects(out, run)
 	}
-	dimensions, ok := terminal(out)
+	dimensions, ok := dimensionsOf(out)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
 		return NewLines(out, run)
 	}

@@ -7,18 +7,13 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // count writes a number as people read it: 500,000.
 func count[N ~int | ~uint64 | ~float64](n N) string {
-	digits, sign := strconv.FormatFloat(math.Round(float64(n)), 'f', 0, 64), ""
-	if digits[0] == '-' {
-		digits, sign = digits[1:], "-"
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
+	return terminal.Grouped(int64(math.Round(float64(n))))
 }
 
 func plural[N int | uint64](n N, one string) string {

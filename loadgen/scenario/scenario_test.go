@@ -178,7 +178,7 @@ func TestOpen(t *testing.T) {
 		{"xyzzy", 0, `unknown scenario "xyzzy" (known are`},
 		{"none.yaml", 0, "none.yaml: cannot read the scenario: no such file"},
 		{".", 0, `unknown scenario "."`},
-		{"./", 0, "./: cannot read the scenario: it is a directory"},
+		{"./", 0, "./: cannot read the scenario: is a directory"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

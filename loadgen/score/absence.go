@@ -37,7 +37,7 @@ func (m marks) has(x marks) bool { return m&x != 0 }
 
 // terms determine when verdicts are due. Times are nanoseconds.
 type terms struct {
-	timeout, grace, slack, clock, reconnect, late int64
+	timeout, grace, slack, clock, reconnect, late, keep int64
 
 	wills bool // devices have last wills
 	// deafened reports whether the source was deaf between the absence and the verdict: a restarted
@@ -156,6 +156,7 @@ type claim struct {
 	time     int64 // when it was decided
 	came     int64 // when it arrived, by this machine's clock
 	deadline int64 // when it was due; of a device that is back, when it went offline
+	err      int64 // by how much these times may be wrong
 	place    *place
 	reason   reason
 	exact    bool // the deadline was told

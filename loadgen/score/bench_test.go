@@ -20,7 +20,7 @@ func BenchmarkMemory(b *testing.B) {
 				var before, after runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&before)
-				s, err := score.New(fleet(n), score.Options{})
+				s, err := score.New(fleet(n), 0)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -61,7 +61,7 @@ func BenchmarkMemory(b *testing.B) {
 
 func BenchmarkVerdict(b *testing.B) {
 	const n = 100_000
-	s, err := score.New(fleet(n), score.Options{})
+	s, err := score.New(fleet(n), 0)
 	if err != nil {
 		b.Fatal(err)
 	}

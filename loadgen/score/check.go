@@ -164,7 +164,7 @@ func (s *Score) reckonLocked(t *track, v *Verdict) string {
 		return fmt.Sprintf("after %v of silence, by a timeout of %v", v.HeardSilence, v.Timeout)
 	case v.Deadline.Before(own.Add(-rounding)):
 		return fmt.Sprintf("deadline %s, before it was silent for %v, seen last %s", clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
-	case t.since != 0 && t.place.hears() && v.Deadline.Sub(own) > s.options.Slack:
+	case t.since != 0 && t.place.hears() && int64(v.Deadline.Sub(own)) > s.terms.slack:
 		return fmt.Sprintf("deadline %s, long after it was silent for %v, seen last %s, and its source was not deaf",
 			clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
 	}
@@ -195,9 +195,9 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 		began := max(a.at, a.last)
 		allowed := s.terms.late
 		if a.mark.has(judged) && c.deadline+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
-			allowed = s.errorLocked(c) // it was judged in this absence, so nothing from before is told late
+			allowed = c.err // it was judged in this absence, so nothing from before is told late
 		}
-		if !a.mark.has(lost) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-s.errorLocked(c)) {
+		if !a.mark.has(lost) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-c.err) {
 			a.mark |= ghostly
 			s.report.add(FalseOnline, s.caseLocked(n, a, c))
 			return true
@@ -211,11 +211,6 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 
 // connectTakes is how long it may take until it is known that an attempt to connect failed.
 const connectTakes = int64(15 * time.Second)
-
-// errorLocked is how far the times of a claim may be off.
-func (s *Score) errorLocked(c *claim) int64 {
-	return s.terms.clock + c.place.gateway.err
-}
 
 // lateLocked counts what arrived late from a gateway that must be in time.
 func (s *Score) lateLocked(c *claim, example func() report.Example) {

@@ -42,7 +42,7 @@ func TestDeafTimes(t *testing.T) {
 		{"of a source that no device is at", []score.Verdict{with(deafness(heard, 30, 10), func(v *score.Verdict) { v.Source = "mqtt" })}, 0, 0, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := score.New(fleet(1), score.Options{})
+			s, err := score.New(fleet(1), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestDeafAnswered(t *testing.T) {
 		{"at the end", 39, 40, 0},
 		{"over all of it", 19, 41, 0},
 	} {
-		s, err := score.New(fleet(1), score.Options{})
+		s, err := score.New(fleet(1), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,11 +12,11 @@
 // silence that it tells reached the timeout, else its own. It is a false offline unless the truth
 // has an absence of the device that was due by then: the last sign of life was a timeout before, or
 // the connection had ended a close grace before, or a goodbye had been said; and that had not ended
-// with a return. A verdict that tells no deadline, as brokers' do, may come up to [Options].Slack
+// with a return. A verdict that tells no deadline, as brokers' do, may come up to a slack ([New])
 // after the return. A device that the truth does not speak of was alive all the time.
 //
-// An absence that lasted for longer than Slack beyond its deadline and has no verdict is a missed
-// offline, until one comes. One that comes more than Slack after the gateway had heard that the
+// An absence that lasted for longer than the slack beyond its deadline and has no verdict is a missed
+// offline, until one comes. One that comes more than it after the gateway had heard that the
 // device was back is a false offline, whatever it says of itself. Latency counts from the deadline
 // by the truth to the arrival. Time in which the source was deaf (source.deaf and source.heard)
 // moves that deadline, and so excuses what comes late or not at all; it never excuses a false

@@ -28,7 +28,6 @@ func (s *Score) Verdict(v Verdict) {
 	}
 	p := s.placeLocked(v.URL, v.Source)
 	p.used = true
-	p.gateway.err = int64(v.Error)
 	s.wholeLocked(p.gateway, &v)
 	t := s.trackLocked(n, p, &v)
 	if v.Source != "" {
@@ -207,7 +206,7 @@ func (s *Score) stateLocked(n int, p *place, t *track, v *Verdict) {
 // at the latest, and did not come before.
 func (v *Verdict) claim(p *place, r reason, due int64) *claim {
 	at := nanos(v.when())
-	return &claim{time: at, came: max(nanos(v.Came), at), deadline: min(due, at), place: p, reason: r}
+	return &claim{time: at, came: max(nanos(v.Came), at), deadline: min(due, at), err: int64(v.Error), place: p, reason: r}
 }
 
 // offlineLocked takes an offline verdict, and judges it if that can be done at once.
@@ -223,10 +222,10 @@ func (s *Score) offlineLocked(n int, p *place, v *Verdict) {
 	}
 	c := v.claim(p, r, nanos(deadline))
 	c.exact = exact
-	if v.Timeout != 0 && c.reason == silence && (v.Timeout-s.options.Timeout).Abs() >= time.Millisecond {
+	if v.Timeout != 0 && c.reason == silence && (v.Timeout-time.Duration(s.terms.timeout)).Abs() >= time.Millisecond {
 		s.report.add(AnotherTimeout, func() report.Example {
 			e := s.exampleLocked(n, nil, v)
-			e.Said += fmt.Sprintf(", by a timeout of %v instead of %v", v.Timeout, s.options.Timeout)
+			e.Said += fmt.Sprintf(", by a timeout of %v instead of %v", v.Timeout, time.Duration(s.terms.timeout))
 			return e
 		})
 	}

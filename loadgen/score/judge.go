@@ -13,7 +13,7 @@ import (
 // matchLocked finds the absence that a claim fits best, and how well.
 func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 	t := s.terms
-	t.clock = s.errorLocked(c)
+	t.clock = c.err
 	for _, a := range s.devices[n].absences {
 		t.deafened = c.place.awake(a.at, c.deadline) < c.deadline-a.at
 		away := a.back != 0 && s.elsewhereLocked(n, a, c.place.gateway)
@@ -194,7 +194,7 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 		return
 	}
 	d.absences = slices.DeleteFunc(d.absences, func(a *absence) bool {
-		return a.back != 0 && !a.mark.has(missed|inferred) && a.back+int64(s.options.Keep)+s.terms.timeout <= until
+		return a.back != 0 && !a.mark.has(missed|inferred) && a.back+s.terms.keep+s.terms.timeout <= until
 	})
 }
 

@@ -20,7 +20,7 @@ const (
 	MissedOffline
 	FalseOnline
 	WrongReason
-	TooLate // see [Options].Late
+	TooLate
 	NeverOnline
 	Stuck
 	DeafAnswered // known at the end only, as the three before it

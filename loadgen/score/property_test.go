@@ -115,7 +115,7 @@ func (l *life) number() {
 
 // judge scores lives, in the order in which their truths and verdicts come.
 func judge(t *rapid.T, lives []life) score.Report {
-	s, err := score.New(fleet(len(lives)), score.Options{})
+	s, err := score.New(fleet(len(lives)), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,51 +13,36 @@ import (
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
-// Options describe what to expect of the gateway beyond the plan, and what to tolerate.
-type Options struct {
-	// Timeout is the silence after which a device is offline. Default: what devices of the plan
-	// announce, over MQTT one and a half of their keep alive.
-	Timeout time.Duration
-	// Slack is how late a verdict may come before its absence counts as missed, and how long a
-	// return may be on its way for a verdict that tells no deadline. Default 2 s.
-	Slack time.Duration
-	// Clock is how far the clocks of gateway and generator may differ. Default none: on one machine
-	// a verdict is false if it comes a nanosecond early.
-	Clock time.Duration
-	// ReconnectGrace is for how long at most a source waits to hear a device once it was deaf;
-	// altogether it waits three times that at most from a device's timeout on. Default: the plan's
-	// interval and 10 s, at most 5 min.
-	ReconnectGrace time.Duration
-	// Late is how long after it was due a verdict or a return may come before it counts as late.
-	// Default 5 s.
-	Late time.Duration
-	// Keep is how long an absence that is over is remembered, for verdicts that come late. Default
-	// 1 min.
-	Keep time.Duration
-}
+const (
+	// slackByDefault is that of [New].
+	slackByDefault = 2 * time.Second
+	// lateAfter is how long after it was due a verdict or a return may come before it counts as late.
+	lateAfter = 5 * time.Second
+	// keepFor is how long an absence that is over is remembered, for verdicts that come late.
+	keepFor = time.Minute
+	// maxReconnect bounds for how long a source waits to hear a device once it was deaf: the plan's
+	// interval and 10 s.
+	maxReconnect = 5 * time.Minute
+)
 
-func (o Options) withDefaults(p *plan.Plan) (Options, error) {
-	announced := p.Timeout
-	if p.Protocol == plan.MQTT {
-		announced = (p.Timeout * 2 / 3).Truncate(time.Second) * 3 / 2
+// termsOf returns when the verdicts on a plan are due.
+func termsOf(p *plan.Plan, slack time.Duration) (terms, error) {
+	timeout := p.Timeout
+	if p.Protocol == plan.MQTT { // one and a half of the keep alive
+		timeout = (timeout * 2 / 3).Truncate(time.Second) * 3 / 2
 	}
-	o.Timeout = cmp.Or(o.Timeout, announced)
-	o.Slack = cmp.Or(o.Slack, 2*time.Second)
-	o.ReconnectGrace = cmp.Or(o.ReconnectGrace, min(p.Interval+10*time.Second, 5*time.Minute))
-	o.Late = cmp.Or(o.Late, 5*time.Second)
-	o.Keep = cmp.Or(o.Keep, time.Minute)
+	slack = cmp.Or(slack, slackByDefault)
 	var errs []error
-	if o.Timeout <= 0 {
-		errs = append(errs, errors.New("score: there is no timeout; set that of the plan, or Options.Timeout to what the gateway uses"))
+	if timeout <= 0 {
+		errs = append(errs, errors.New("score: there is no timeout; set that of the plan"))
 	}
-	for name, d := range map[string]time.Duration{
-		"Slack": o.Slack, "Clock": o.Clock, "ReconnectGrace": o.ReconnectGrace, "Late": o.Late, "Keep": o.Keep, "the plan's grace": p.Grace,
-	} {
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("score: %s is %v; it must not be negative", name, d))
-		}
+	if slack < 0 || p.Grace < 0 {
+		errs = append(errs, fmt.Errorf("score: the slack is %v and the plan's grace %v; they must not be negative", slack, p.Grace))
 	}
-	return o, errors.Join(errs...)
+	return terms{
+		timeout: int64(timeout), grace: int64(p.Grace), slack: int64(slack), late: int64(lateAfter), keep: int64(keepFor),
+		reconnect: int64(min(p.Interval+10*time.Second, maxReconnect)), wills: p.Protocol == plan.MQTT,
+	}, errors.Join(errs...)
 }
 
 // device is what is known of a device.
@@ -77,9 +62,8 @@ const (
 
 // Score checks verdicts against the truth. All methods may be called concurrently.
 type Score struct {
-	plan    *plan.Plan
-	options Options
-	terms   terms
+	plan  *plan.Plan
+	terms terms
 
 	mu       sync.Mutex // guards the fields below
 	complete int64      // all that was done before is known
@@ -111,23 +95,18 @@ type gateway struct {
 	full, numbered, reasoned bool
 	spoke, offline           bool // there was an event of a device, and an offline verdict
 	clock                    report.Clock
-	err                      int64 // of the clock, as it was measured last
 }
 
 // New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say
-// what is due when.
-func New(p *plan.Plan, o Options) (*Score, error) {
-	o, err := o.withDefaults(p)
+// what is due when. slack is how late a verdict may come before its absence counts as missed, and how
+// long a return may be on its way for a verdict that tells no deadline; 0: 2 s. On one machine a
+// verdict is false if it comes a nanosecond early.
+func New(p *plan.Plan, slack time.Duration) (*Score, error) {
+	t, err := termsOf(p, slack)
 	if err != nil {
 		return nil, err
 	}
-	s := &Score{
-		plan: p, options: o, devices: make([]device, max(p.Devices, 0)),
-		terms: terms{
-			timeout: int64(o.Timeout), grace: int64(p.Grace), slack: int64(o.Slack), clock: int64(o.Clock), reconnect: int64(o.ReconnectGrace),
-			late: int64(o.Late), wills: p.Protocol == plan.MQTT,
-		},
-	}
+	s := &Score{plan: p, terms: t, devices: make([]device, max(p.Devices, 0))}
 	longest := int64(24 * time.Hour / unit)
 	s.report = Report{
 		Devices: len(s.devices), decided: hdrhistogram.New(1, longest, 3), told: hdrhistogram.New(1, longest, 3),

@@ -130,7 +130,7 @@ func TestScore(t *testing.T) {
 		for _, c := range cases {
 			for _, mode := range []string{"truth first", "verdicts first", "judged meanwhile"} {
 				t.Run(c.name+"/"+mode, func(t *testing.T) {
-					s, err := score.New(fleet(1), score.Options{Keep: time.Hour})
+					s, err := score.New(fleet(1), 0)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -248,7 +248,7 @@ func unknownCases() []scoreCase {
 
 // What a worker did is known until it told last, and that it is gone only later: what was judged meanwhile is judged again.
 func TestUnknownIsLearntLater(t *testing.T) {
-	s, err := score.New(fleet(3), score.Options{})
+	s, err := score.New(fleet(3), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -470,7 +470,7 @@ func elsewhereCases() []scoreCase {
 }
 
 func TestLatency(t *testing.T) {
-	s, err := score.New(fleet(100), score.Options{})
+	s, err := score.New(fleet(100), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +496,7 @@ func TestLatency(t *testing.T) {
 }
 
 func TestExamples(t *testing.T) {
-	s, err := score.New(fleet(30), score.Options{})
+	s, err := score.New(fleet(30), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -534,7 +534,7 @@ func TestExamples(t *testing.T) {
 
 // What came late was missed until it came.
 func TestLateVerdict(t *testing.T) {
-	s, err := score.New(fleet(1), score.Options{})
+	s, err := score.New(fleet(1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -557,7 +557,7 @@ func TestLateVerdict(t *testing.T) {
 
 // A verdict is not right before it is known that the device was not back.
 func TestReturnToldLate(t *testing.T) {
-	s, err := score.New(fleet(1), score.Options{})
+	s, err := score.New(fleet(1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -578,7 +578,7 @@ func TestReturnToldLate(t *testing.T) {
 // All methods may be called at once.
 func TestConcurrency(t *testing.T) {
 	const n = 500
-	s, err := score.New(fleet(n), score.Options{})
+	s, err := score.New(fleet(n), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -616,13 +616,13 @@ func TestConcurrency(t *testing.T) {
 func TestNew(t *testing.T) {
 	bad := fleet(1)
 	bad.Timeout, bad.Grace = 0, -1
-	if _, err := score.New(bad, score.Options{Slack: -1}); err == nil || !strings.Contains(err.Error(), "timeout") ||
-		!strings.Contains(err.Error(), "Slack") || !strings.Contains(err.Error(), "grace") {
+	if _, err := score.New(bad, -1); err == nil || !strings.Contains(err.Error(), "timeout") ||
+		!strings.Contains(err.Error(), "slack") || !strings.Contains(err.Error(), "grace") {
 		t.Errorf("New = %v", err)
 	}
 	p := fleet(1)
 	p.Protocol = plan.MQTT // keep alive 6 s, so 9 s
-	s, err := score.New(p, score.Options{})
+	s, err := score.New(p, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !ok {
 			return
 		}
-		s, err := score.New(fleet(1), score.Options{})
+		s, err := score.New(fleet(1), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
