@@ -169,6 +169,6 @@ func (g *Gateway) makeRoom() bool {
 func (g *Gateway) warnFull(what string, address netip.Addr) {
 	if n := g.full.count(what); n&(n-1) == 0 {
 		g.log.Warn("there is no room for a connection", "reason", what, "times", n, "address", address, "connections", g.connections.Load(), "newcomers", g.newcomers.count(),
-			"help", "look at who connects from there; the limits are gateway.max_connections, max_newcomers and max_per_address")
+			"help", "look at who connects from there; the limits are max_connections, max_connections_per_address and max_newcomers of gateway")
 	}
 }

@@ -55,7 +55,7 @@ func TestResolveFull(t *testing.T) {
 			MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute,
 		},
 		Gateway: gateway.Config{
-			ReusePort: true, MaxConnections: 600_000, MaxPerAddress: 1000, AcceptRate: 5000,
+			ReusePort: true, MaxConnections: 600_000, MaxPerAddress: 1000, MaxNewcomers: 5000, MaxNewcomersPerAddress: 100, AcceptRate: 5000,
 			HandshakeTimeout: 3 * time.Second, MaxHandshakes: 4, IdleTimeout: 10 * time.Minute,
 			MaxOutbound: 131072, CloseRate: 500, MaxBeatRate: 250_000, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
 		},
@@ -170,9 +170,9 @@ func zeroFields(v reflect.Value, path string) (zero []string) {
 // unset returns the fields of a configuration that are zero, but for those that no file can set.
 func unset(cfg config.Config) []string {
 	others := []string{
-		"TLS.Clients", "TLS.Optional", "Fleet.MaxDevices", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Loops",
+		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "Fleet.MaxDevices", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Broker.TLS.Clients", "Broker.TLS.Optional", "Store.Memory", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts",
+		"Broker.TLS.Clients", "Broker.TLS.Optional", "Broker.TLS.Revoked", "Broker.TLS.MinVersion", "Store.Memory", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))

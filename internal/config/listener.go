@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec/dtu"
 	"github.com/holter-iot/holter/internal/strictyaml"
@@ -44,6 +45,9 @@ type Listener struct {
 	Protocols []string       // one at least, in the order of Protocols
 	Packets   bool           // UDP instead of TCP
 	TLS       *cert.Files    // nil: none; those of the API if the file names none
+	Identity  gateway.Identity
+	Messages  int            // most of a connection per second; 0: the default, -1: no limit
+	Bytes     int            // the same
 	Proxies   []netip.Prefix // from where connections begin with a PROXY header; never with Packets
 	DTU       *dtu.Options   // not nil if ProtocolDTU is among Protocols
 
@@ -165,6 +169,34 @@ func parseProtocol(text string) (string, error) {
 func parseClientNames(text string) (optional bool, err error) {
 	word, err := oneOf(text, "one of: required (every device shows a certificate), optional", "required", "optional")
 	return word == "optional", err
+}
+
+// parseIdentity reads what on a certificate is the device's id.
+func parseIdentity(text string) (gateway.Identity, error) {
+	var words []string
+	for _, i := range gateway.Identities() {
+		if i != gateway.AnyName {
+			words = append(words, string(i))
+		}
+	}
+	word, err := oneOf(text, "one of: "+strings.Join(words, ", "), words...)
+	return gateway.Identity(word), err
+}
+
+// parseTLSVersion reads the least version of TLS.
+func parseTLSVersion(text string) (string, error) {
+	return oneOf(text, "one of: 1.2, 1.3", "1.2", "1.3")
+}
+
+// perSecond reads how much of something a connection may send per second; 0 is no limit.
+func perSecond(least int) func(text string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := count{min: least, max: 1 << 20, off: true}.parse(text)
+		if err == nil && n == 0 {
+			n = -1
+		}
+		return n, err
+	}
 }
 
 // parseNetwork reads ADDRESS/BITS, or one address.

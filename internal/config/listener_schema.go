@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec/dtu"
 	"github.com/holter-iot/holter/internal/strictyaml"
@@ -54,8 +55,10 @@ func longListener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
 	seen := d.Mapping(path, n, []strictyaml.Field{
 		{Key: "address", Set: strictyaml.Value(d, &address, parseAnyListener)},
 		{Key: "protocols", Set: protocolList(d, &protocols)},
-		{Key: "tls", Set: listenerTLS(d, &files)},
+		{Key: "tls", Set: listenerTLS(d, &files, &l.Identity)},
 		{Key: "proxies", Set: networkList(d, &l.Proxies)},
+		{Key: "max_messages", Set: strictyaml.Plain(d, &l.Messages, perSecond(1))},
+		{Key: "max_bytes", Set: strictyaml.Plain(d, &l.Bytes, perSecond(8<<10))},
 		{Key: "dtu", Set: dtuSection(d, &l.DTU)},
 	})
 	fail := func(key, message string) { d.FailAt(strictyaml.Join(path, key), message) }
@@ -86,6 +89,10 @@ func (l *Listener) check(fail func(key, message string)) {
 	switch {
 	case l.Packets && l.TLS != nil:
 		fail("tls", "TLS over UDP is not supported; remove it, or udp from the address")
+	case len(l.Proxies) > 0 && l.Identity != gateway.AnyName && l.Identity != gateway.CommonName:
+		fail("tls.identity", "a proxy passes on the common name alone; write cn, or remove it")
+	case l.Packets && (l.Messages != 0 || l.Bytes != 0):
+		fail("max_messages", "max_messages and max_bytes are for connections; remove them, or udp from the address")
 	case l.Packets && len(l.Proxies) > 0:
 		fail("proxies", "there are no PROXY headers over UDP; remove it, or udp from the address")
 	case l.DTU != nil && !speaksDTU:
@@ -121,18 +128,23 @@ func protocolList(d *strictyaml.Reader, all *[]string) strictyaml.Setter {
 	}
 }
 
-func listenerTLS(d *strictyaml.Reader, files **cert.Files) strictyaml.Setter {
+func listenerTLS(d *strictyaml.Reader, files **cert.Files, identity *gateway.Identity) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		var t cert.Files
 		seen := d.Mapping(path, n, append(certificate(d, &t),
 			strictyaml.Field{Key: "client_ca", Set: strictyaml.Value(d, &t.Clients, parseFile)},
+			strictyaml.Field{Key: "crl", Set: strictyaml.Value(d, &t.Revoked, parseFile)},
+			strictyaml.Field{Key: "min_version", Set: strictyaml.Value(d, &t.MinVersion, parseTLSVersion)},
+			strictyaml.Field{Key: "identity", Set: strictyaml.Value(d, identity, parseIdentity)},
 			strictyaml.Field{Key: "client_names", Set: strictyaml.Value(d, &t.Optional, parseClientNames)}))
 		switch {
 		case (seen["cert"] == nil) != (seen["key"] == nil):
 			d.Fail(path, n, "a certificate needs its key: give both cert and key, or neither for those of the API")
-		case seen["client_names"] != nil && seen["client_ca"] == nil:
-			d.Fail(strictyaml.Join(path, "client_names"), seen["client_names"],
-				"client_ca is missing; give the file with the authorities that sign device certificates")
+		}
+		for _, key := range []string{"client_names", "crl", "identity"} {
+			if seen[key] != nil && seen["client_ca"] == nil {
+				d.Fail(strictyaml.Join(path, key), seen[key], "client_ca is missing; give the file with the authorities that sign device certificates")
+			}
 		}
 		*files = &t
 	}

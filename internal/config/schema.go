@@ -75,6 +75,8 @@ func gatewayFields(d *strictyaml.Reader, c *Config) []strictyaml.Field {
 	return []strictyaml.Field{
 		{Key: "max_connections", Set: strictyaml.Plain(d, &g.MaxConnections, count{min: 1, max: 100 * million}.parse)},
 		{Key: "max_connections_per_address", Set: strictyaml.Plain(d, &g.MaxPerAddress, count{min: 1, max: 100 * million, off: true}.parse)},
+		{Key: "max_newcomers", Set: strictyaml.Plain(d, &g.MaxNewcomers, count{min: 1, max: 100 * million}.parse)},
+		{Key: "max_newcomers_per_address", Set: strictyaml.Plain(d, &g.MaxNewcomersPerAddress, count{min: 1, max: 100 * million}.parse)},
 		{Key: "accept_rate", Set: strictyaml.Plain(d, &g.AcceptRate, count{min: 1, max: 10 * million}.parse)},
 		{Key: "handshake_timeout", Set: strictyaml.Value(d, &g.HandshakeTimeout, span{min: time.Millisecond, max: time.Hour}.parse)},
 		{Key: "max_handshakes", Set: strictyaml.Plain(d, &g.MaxHandshakes, count{min: 1, max: 65536}.parse)},

@@ -40,7 +40,7 @@ func protocolsOf(l *config.Listener, maxLine int) ([]codec.Protocol, error) {
 // listeners returns the device ports.
 func (s *server) listeners() (all []gateway.Listener, err error) {
 	for _, l := range s.config.Listen {
-		out := gateway.Listener{Address: l.Address, Packets: l.Packets, Proxies: l.Proxies}
+		out := gateway.Listener{Address: l.Address, Packets: l.Packets, Proxies: l.Proxies, Identity: l.Identity, MaxMessages: l.Messages, MaxBytes: l.Bytes}
 		if out.Protocols, err = protocolsOf(&l, s.config.MaxLine); err != nil {
 			return nil, l.Mistake(err.Error())
 		}
