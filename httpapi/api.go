@@ -52,6 +52,10 @@ type Config struct {
 	TLS *tls.Config
 	// Auth looks up the roles of tokens. Default: all requests are allowed.
 	Auth Auth
+	// Local says that only this machine is meant to reach the API. While no token is required,
+	// requests are then refused that name another host: they are from pages whose name was made to
+	// point here (DNS rebinding).
+	Local bool
 	// Starting returns an error while the process is starting. Then everything below /v1 is
 	// answered with it and 503, and the source of the heartbeats is deaf. It is called concurrently
 	// and must return at once. Default: always started.

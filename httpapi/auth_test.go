@@ -369,6 +369,37 @@ func TestStarting(t *testing.T) {
 	})
 }
 
+// TestRebinding refuses a page whose name was made to point to this machine, unless it shows a token.
+func TestRebinding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		auth := &secrets{none: true}
+		h := f.beating(httpapi.Config{Auth: auth, Local: true}).Handler()
+		ask := func(host string, headers ...string) *httptest.ResponseRecorder {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/devices", nil)
+			r.Host = host
+			for i := 0; i+1 < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			h.ServeHTTP(w, r)
+			return w
+		}
+		for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "192.0.2.1:8080", "127.0.0.1.evil.example", "[2001:db8::1]:80"} {
+			wantProblem(t, ask(host), host, 421, "only localhost is answered")
+		}
+		for _, host := range []string{"", "localhost", "LOCALHOST:8080", "holter.localhost:8080", "127.0.0.1", "127.8.8.8:80", "[::1]:8080", "::1", "localhost."} {
+			if w := ask(host); w.Code != 200 {
+				t.Errorf("%q: %d %s", host, w.Code, w.Body)
+			}
+		}
+		auth.set(func() { auth.none = false })
+		if w := ask("evil.example"); w.Code != 401 {
+			t.Errorf("with tokens: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
 // TestCrossOrigin refuses what a page of another site makes a browser do.
 func TestCrossOrigin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

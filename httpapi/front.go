@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"strconv"
 	"strings"
@@ -25,7 +28,7 @@ func (a *API) front(next http.Handler) http.Handler {
 		}
 		header.Set("Cache-Control", "no-store")
 		header.Set("X-Content-Type-Options", "nosniff")
-		if !a.admit(w, r) {
+		if !a.admit(w, r) || !a.isMeant(w, r) {
 			return
 		}
 		if err := crossOrigin.Check(asChange(r)); err != nil {
@@ -44,6 +47,35 @@ func (a *API) front(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// isMeant refuses a request for another host that this machine alone may ask, see [Config.Local].
+func (a *API) isMeant(w http.ResponseWriter, r *http.Request) bool {
+	if !a.config.Local || isLoopback(r.Host) {
+		return true
+	}
+	if a.tokens != nil {
+		if required, err := a.config.Auth.Required(); required && err == nil {
+			return true
+		}
+	}
+	a.denied.Add(1)
+	writeProblem(w, http.StatusMisdirectedRequest, fmt.Sprintf(
+		"without tokens only localhost is answered, and this asks for %.100q; ask for localhost, make a token (holter tokens create), or start with --open", r.Host))
+	return false
+}
+
+// isLoopback reports whether a request's host is this machine. A request without one is no browser's.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761, 6.3
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.Unmap().IsLoopback()
 }
 
 // asChange returns a request as a POST if it is a heartbeat by GET, because that changes something.

@@ -125,6 +125,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Rate:       float64(s.config.HTTPRate),
 		TLS:        certificates,
 		Auth:       s.auth,
+		Local:      config.Loopback(s.config.HTTP) && !s.config.Open,
 		Starting:   s.waiting,
 		Ready:      s.ready,
 		Detail:     s.detail,
