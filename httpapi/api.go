@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -112,6 +113,8 @@ type API struct {
 	sockets *sockets.Set
 	turns   turns
 	callers *limits[caller] // of messages to devices
+	tagKey  [32]byte        // key of the entity tags
+	editing chan struct{}   // capacity 1: holds a value while settings are changed through the API; never closed
 
 	committing atomic.Int64 // requests that wait until their change is stored
 
@@ -136,7 +139,8 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
-	a.callers, a.sends = newLimits[caller](sendRate, sendRate), newSends()
+	a.callers, a.sends, a.editing = newLimits[caller](sendRate, sendRate), newSends(), make(chan struct{}, 1)
+	_, _ = rand.Read(a.tagKey[:]) // it never fails
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
 	}
