@@ -156,8 +156,12 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 			return nil, err
 		}
 	}
+	compress, err := newCompressor()
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
-	if err := a.register(routes{mux, a}, metrics); err != nil {
+	if err := a.register(routes{mux, a, compress}, metrics); err != nil {
 		return nil, err
 	}
 	a.handler = a.front(mux)

@@ -12,7 +12,8 @@ import (
 type routes struct {
 	*http.ServeMux
 
-	api *API
+	api      *API
+	compress func(http.Handler) http.HandlerFunc
 }
 
 // roleFor returns the role that a route requires, and none for health checks.
@@ -33,6 +34,9 @@ func roleFor(method, path string) auth.Role {
 func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
 	role := roleFor(method, path)
+	if isCompressed(path) {
+		handler = m.compress(http.HandlerFunc(handler))
+	}
 	if role == auth.RoleRead && path != streamPath {
 		handler = m.api.turns.handler(handler)
 	}
