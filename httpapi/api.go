@@ -57,6 +57,10 @@ type Config struct {
 	// requests are then refused that name another host: they are from pages whose name was made to
 	// point here (DNS rebinding).
 	Local bool
+	// AllowOrigins are the origins whose pages may read the API in a browser (CORS), such as
+	// https://board.example. They may change nothing, and send no heartbeats. Default: none; then only
+	// pages that the API serves itself.
+	AllowOrigins []string
 	// Starting returns an error while the process is starting. Then everything below /v1 is
 	// answered with it and 503, and the source of the heartbeats is deaf. It is called concurrently
 	// and must return at once. Default: always started.
@@ -218,7 +222,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Detail == nil {
 		c.Detail = func() string { return "" }
 	}
-	var errs []error
+	errs := []error{checkOrigins(c.AllowOrigins)}
 	if c.MaxConnections < 4 {
 		errs = append(errs, fmt.Errorf("httpapi: MaxConnections is %d, want 4 or more", c.MaxConnections))
 	}

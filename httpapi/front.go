@@ -28,7 +28,7 @@ func (a *API) front(next http.Handler) http.Handler {
 		}
 		header.Set("Cache-Control", "no-store")
 		header.Set("X-Content-Type-Options", "nosniff")
-		if !a.admit(w, r) || !a.isMeant(w, r) {
+		if a.share(w, r) || !a.admit(w, r) || !a.isMeant(w, r) {
 			return
 		}
 		if err := crossOrigin.Check(asChange(r)); err != nil {

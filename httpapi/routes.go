@@ -69,6 +69,9 @@ func (m routes) route(pattern string, handler http.HandlerFunc) {
 func (m routes) fallback(w http.ResponseWriter, r *http.Request) {
 	allowed := m.allowed(r)
 	switch {
+	case len(allowed) > 0 && r.Method == http.MethodOptions:
+		w.Header().Set("Allow", strings.Join(allowed, ", ")+", OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
 	case len(allowed) > 0:
 		notAllowed(w, strings.Join(allowed, ", "))
 	case strings.HasPrefix(r.URL.Path, "/v1/devices/") || strings.HasPrefix(r.URL.Path, beatPath):
