@@ -40,10 +40,12 @@ type Config struct {
 	// MaxConnections is the largest number of connections served at a time. Further ones wait in
 	// the listener's backlog, and hold up the listening clock of the heartbeats. To make room, the
 	// connection that has been idle longest, for at least 1 s, is closed, and other connections are
-	// closed after their next answer. At most three quarters may be streams of events; further
-	// streams are refused, so that there is always room for health checks. At least 4. Default:
-	// 1,024.
+	// closed after their next answer. At least 4. Default: 1,024, or what MaxStreams needs.
 	MaxConnections int
+	// MaxStreams is the largest number of streams of events. Further ones are refused. It is three
+	// quarters of MaxConnections at most, so that there is always room for health checks. Default:
+	// three quarters of MaxConnections.
+	MaxStreams int
 	// Rate is the largest number of requests per second from an address (for IPv6, a network of 64
 	// bits), with bursts of twice that. More are refused with 429, heartbeats as well. Health
 	// checks are not limited. Default: 0, no limit.
@@ -201,7 +203,8 @@ func (a *API) Handler() http.Handler { return a.handler }
 
 func (c Config) withDefaults() (Config, error) {
 	c.Version, c.BeatSource = cmp.Or(c.Version, "unknown"), cmp.Or(c.BeatSource, "http")
-	c.MaxConnections = cmp.Or(c.MaxConnections, 1024)
+	c.MaxConnections = cmp.Or(c.MaxConnections, max(1024, c.MaxStreams/3*4+4))
+	c.MaxStreams = cmp.Or(c.MaxStreams, c.MaxConnections*3/4)
 	if c.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -225,6 +228,9 @@ func (c Config) withDefaults() (Config, error) {
 	errs := []error{checkOrigins(c.AllowOrigins)}
 	if c.MaxConnections < 4 {
 		errs = append(errs, fmt.Errorf("httpapi: MaxConnections is %d, want 4 or more", c.MaxConnections))
+	}
+	if c.MaxConnections >= 4 && (c.MaxStreams < 1 || c.MaxStreams > c.MaxConnections*3/4) {
+		errs = append(errs, fmt.Errorf("httpapi: MaxStreams is %d, want 1 to %d, three quarters of MaxConnections", c.MaxStreams, c.MaxConnections*3/4))
 	}
 	if !(c.Rate >= 0 && c.Rate <= 1e6) { // excludes NaN
 		errs = append(errs, fmt.Errorf("httpapi: Rate is %v, want 0 to 1000000 requests per second", c.Rate))

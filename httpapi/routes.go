@@ -40,7 +40,11 @@ func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *ht
 	if role == auth.RoleRead && path != streamPath {
 		handler = m.api.turns.handler(handler)
 	}
-	m.route(pattern, m.api.guard(role, handler))
+	handler = m.api.guard(role, handler)
+	if path == streamPath {
+		handler = untilStop(m.api.afterStart(handler))
+	}
+	m.route(pattern, handler)
 }
 
 // route adds a route. It also routes the device whose id is a slash: a mux takes a segment of %2F for

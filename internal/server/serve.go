@@ -125,6 +125,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Rate:         float64(s.config.HTTPRate),
 		TLS:          certificates,
 		AllowOrigins: s.config.Origins,
+		MaxStreams:   s.config.Streams,
 		Auth:         s.auth,
 		Local:        config.Loopback(s.config.HTTP) && !s.config.Open,
 		Starting:     s.waiting,
