@@ -65,12 +65,14 @@ func (a *API) registerAdmin(api huma.API) {
 			"by HTTP or through an external broker.", http.StatusConflict), a.disconnect)
 	serve(a, api, add("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
 		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
-	serve(a, api, add("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy", ""),
+	serve(a, api, add("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy",
+		"Those of its group, of what it announces, and the default apply again."),
 		change("policy removed", func(id string) error { return a.registry.SetPolicy(id, liveness.Policy{}) }))
 	serve(a, api, add("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
 		"It is judged as usual, but its events are suppressed: routes deliver them only if they ask for all. Its silence does not count towards an outage of its group."),
 		change("maintenance started", func(id string) error { return a.registry.SetMaintenance(id, true) }))
-	serve(a, api, add("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""),
+	serve(a, api, add("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device",
+		"Its events are no longer suppressed."),
 		change("maintenance stopped", func(id string) error { return a.registry.SetMaintenance(id, false) }))
 }
 

@@ -192,7 +192,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	}
 	a.registerHealth(mux, api, metrics)
 	a.registerProfiles(mux, api)
-	describeTokens(api.OpenAPI())
+	describeAll(api.OpenAPI())
 	return a.registerDocs(mux, api.OpenAPI())
 }
 

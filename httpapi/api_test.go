@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -240,6 +242,8 @@ func TestOpenAPI(t *testing.T) {
 		h := f.beating(httpapi.Config{}).Handler()
 		spec := getJSON[struct {
 			OpenAPI    string
+			Servers    []struct{ URL string }
+			Tags       []struct{ Name, Description string }
 			Paths      map[string]map[string]any
 			Components struct{ Schemas map[string]any }
 		}](t, h, "/openapi.json")
@@ -247,8 +251,35 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("openapi %s, want 3.1", spec.OpenAPI)
 		}
 		page := get(h, "/docs").Body.String()
+		if len(spec.Servers) != 1 || spec.Servers[0].URL != "/" {
+			t.Errorf("servers %v", spec.Servers)
+		}
+		tagged := map[string]bool{}
+		for _, tag := range spec.Tags {
+			tagged[tag.Name] = tag.Description != ""
+		}
+		for path, item := range spec.Paths {
+			for method, op := range item {
+				described := op.(map[string]any)
+				responses := described["responses"].(map[string]any)
+				if described["summary"] == nil || described["description"] == nil || !tagged[described["tags"].([]any)[0].(string)] || responses["421"] == nil {
+					t.Errorf("%s %s is not described whole: %v", method, path, described)
+				}
+				for _, status := range []string{"401", "403", "429", "503"} {
+					if len(described["security"].([]any)) > 0 && responses[status] == nil {
+						t.Errorf("%s %s does not have %s", method, path, status)
+					}
+				}
+				for status := range responses {
+					code, _ := strconv.Atoi(status)
+					if anchor := strings.ReplaceAll(strings.ToLower(http.StatusText(code)), " ", "-"); code >= 400 && !slices.Contains(problemHeadings(t), anchor) {
+						t.Errorf("%s %s: %s is not in docs/reference/problems.md", method, path, status)
+					}
+				}
+			}
+		}
 		for _, operation := range []string{
-			"GET /healthz", "GET /readyz", "GET /metrics", "GET /debug/pprof/", "GET /v1/devices", "GET /v1/devices/{id}",
+			"GET /healthz", "GET /readyz", "GET /metrics", "GET /debug/pprof/{profile}", "GET /v1/devices", "GET /v1/devices/{id}",
 			"DELETE /v1/devices/{id}", "GET /v1/devices/{id}/explain", "GET /v1/devices/{id}/events", "PUT /v1/devices/{id}/policy",
 			"DELETE /v1/devices/{id}/policy", "PUT /v1/devices/{id}/maintenance", "DELETE /v1/devices/{id}/maintenance", "GET /v1/events",
 			"GET /v1/events/stream", "POST /v1/devices/{id}/send", "GET /v1/sources", "GET /v1/groups", "GET /v1/stats", "POST /v1/beat/{id}", "GET /v1/beat/{id}",

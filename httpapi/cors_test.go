@@ -70,7 +70,7 @@ func TestMethods(t *testing.T) {
 			Paths map[string]map[string]struct{}
 		}](t, h, "/openapi.json")
 		for path, item := range spec.Paths {
-			target := strings.NewReplacer("{id}", "a", "{name}", "line").Replace(path)
+			target := strings.NewReplacer("{id}", "a", "{name}", "line", "{profile}", "heap").Replace(path)
 			w := ask(h, http.MethodOptions, target)
 			if w.Code != http.StatusNoContent {
 				t.Errorf("OPTIONS %s = %d %s", path, w.Code, w.Body)

@@ -124,31 +124,6 @@ func beatProblems() map[string]*huma.Response {
 	return responses
 }
 
-// describeTokens describes which role each operation requires.
-func describeTokens(spec *huma.OpenAPI) {
-	if spec.Components.SecuritySchemes == nil {
-		spec.Components.SecuritySchemes = make(map[string]*huma.SecurityScheme)
-	}
-	spec.Components.SecuritySchemes["token"] = &huma.SecurityScheme{
-		Type: "http", Scheme: "bearer",
-		Description: "Required if the server has tokens. A token with the role read may read everything but profiles, one with the " +
-			"role beat may send heartbeats and nothing else, one with the role admin may do everything.",
-	}
-	for path, item := range spec.Paths {
-		for method, op := range operationsOf(item) {
-			need := roleFor(method, path)
-			if need == "" {
-				op.Security = []map[string][]string{}
-				continue
-			}
-			op.Security = []map[string][]string{{"token": {string(need)}}}
-			op.Responses["401"] = problemResponse("A token is missing or wrong")
-			op.Responses["403"] = problemResponse("The token's role may not do this")
-			op.Responses["429"] = problemResponse("Too many requests, or too many wrong tokens")
-		}
-	}
-}
-
 // operationsOf returns the operations of a path by method.
 func operationsOf(item *huma.PathItem) map[string]*huma.Operation {
 	all := map[string]*huma.Operation{

@@ -72,10 +72,12 @@ func (a *API) registerDevices(api huma.API) {
 			p.Schema = &huma.Schema{Type: huma.TypeBoolean}
 		}
 	}
-	serve(a, api, operation("devices", "get-device", "GET /v1/devices/{id}", "A device, and everything that its state is derived from", "", missing), a.device)
+	serve(a, api, operation("devices", "get-device", "GET /v1/devices/{id}", "A device, and everything that its state is derived from",
+		"With the parts of its heard silence, which lists leave out.", missing), a.device)
 	serve(a, api, operation("devices", "explain-device", "GET /v1/devices/{id}/explain", "Why a device is in its state: the same as the device itself",
 		"The command holter explain shows it as text.", missing), a.device)
-	events := operation("devices", "list-device-events", "GET /v1/devices/{id}/events", "Events of a device after a seq", "", missing)
+	events := operation("devices", "list-device-events", "GET /v1/devices/{id}/events", "Events of a device after a seq",
+		"By seq, which has no gaps and continues if the device is forgotten and heard again. missed says that some are no longer kept.", missing)
 	events.Tags = append(events.Tags, "events")
 	serve(a, api, events, a.deviceEvents)
 }

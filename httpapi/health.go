@@ -11,14 +11,15 @@ import (
 
 // registerHealth adds health checks and metrics, whose clients do not read JSON.
 func (a *API) registerHealth(mux routes, api huma.API, metrics http.Handler) {
-	add := func(id, summary, ok string, problems map[string]string, serve http.HandlerFunc) {
-		op := operation("health", id, "GET /"+id, summary, "")
+	add := func(id, summary, description, ok string, problems map[string]string, serve http.HandlerFunc) {
+		op := operation("health", id, "GET /"+id, summary, description)
 		op.Responses = textResponses("text/plain", ok, problems)
 		mux.describe(api, serve, &op)
 	}
-	add("healthz", "Whether the process is alive", "ok", nil, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
-	add("readyz", "Whether the process can do its work", "ok", map[string]string{"503": "The reason why it cannot"}, a.ready)
-	add("metrics", "Metrics for Prometheus", "Text exposition format", nil, metrics.ServeHTTP)
+	add("healthz", "Whether the process is alive", "It answers from the beginning of the start, and needs no token.", "ok", nil, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
+	add("readyz", "Whether the process can do its work",
+		"503 while it starts, and while the database does not answer. Lines below the ok are warnings. It needs no token.", "ok", map[string]string{"503": "The reason why it cannot"}, a.ready)
+	add("metrics", "Metrics for Prometheus", "They are listed in docs/reference/metrics.md.", "Text exposition format", nil, metrics.ServeHTTP)
 	mux.ServeMux.HandleFunc("/", mux.fallback)
 }
 

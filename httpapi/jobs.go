@@ -84,7 +84,8 @@ func (a *API) registerJobs(api huma.API) {
 	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job that is not done", "Without its body.", http.StatusNotFound), a.getJob)
 	serveEmpty(a, api, operation("delivery", "delete-job", "DELETE /v1/jobs/{job}", "Delete a job",
 		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
-	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
+	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint",
+		"Give one of queue and endpoint, or both. Those that are being delivered may still arrive.", http.StatusNotFound), a.deleteJobs)
 	serve(a, api, operation("delivery", "retry-now", "POST /v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
 		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.retryNow)
 }

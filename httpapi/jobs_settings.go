@@ -118,18 +118,18 @@ func (a *API) registerDelivery(api huma.API) {
 	a.registerDead(api)
 	const missing, used, changed = http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed
 	engine := a.config.Delivery
-	serve(a, api, operation("delivery", "list-queues", "GET /v1/queues", "List the queues", ""), a.listQueues)
-	serveTagged(a, api, operation("delivery", "get-queue", "GET /v1/queues/{name}", "Show a queue", "", missing), a.queueSettings, a.getQueue)
+	serve(a, api, operation("delivery", "list-queues", "GET /v1/queues", "List the queues", "All of them, with counts."), a.listQueues)
+	serveTagged(a, api, operation("delivery", "get-queue", "GET /v1/queues/{name}", "Show a queue", "With its counts.", missing), a.queueSettings, a.getQueue)
 	serveEmpty(a, api, operation("delivery", "put-queue", "PUT /v1/queues/{name}", "Make or change a queue", "It takes effect at once.", changed), a.putQueue)
 	a.serveChange(api, operation("delivery", "delete-queue", "DELETE /v1/queues/{name}", "Delete a queue",
 		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "queue deleted", a.queueSettings, engine.DeleteQueue)
 	a.serveChange(api, operation("delivery", "pause-queue", "PUT /v1/queues/{name}/pause", "Pause a queue",
 		"No delivery begins; jobs are kept, and more may come.", missing), "queue paused", a.queueSettings,
 		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, true) })
-	a.serveChange(api, operation("delivery", "resume-queue", "DELETE /v1/queues/{name}/pause", "Resume a queue", "", missing), "queue resumed", a.queueSettings,
+	a.serveChange(api, operation("delivery", "resume-queue", "DELETE /v1/queues/{name}/pause", "Resume a queue", "Its deliveries begin again.", missing), "queue resumed", a.queueSettings,
 		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, false) })
 
-	serve(a, api, operation("delivery", "list-endpoints", "GET /v1/endpoints", "List the endpoints", ""), a.listEndpoints)
+	serve(a, api, operation("delivery", "list-endpoints", "GET /v1/endpoints", "List the endpoints", "All of them, with state and counts. Secrets are hidden."), a.listEndpoints)
 	serveTagged(a, api, operation("delivery", "get-endpoint", "GET /v1/endpoints/{name}", "Show an endpoint", "Its secrets are hidden.", missing),
 		a.endpointSettings, a.getEndpoint)
 	serveEmpty(a, api, operation("delivery", "put-endpoint", "PUT /v1/endpoints/{name}", "Make or change an endpoint",
@@ -141,17 +141,17 @@ func (a *API) registerDelivery(api huma.API) {
 		missing), "endpoint disabled", a.endpointSettings, func(ctx context.Context, name string) error {
 		return engine.EnableEndpoint(ctx, name, false, "by an operator")
 	})
-	a.serveChange(api, operation("delivery", "enable-endpoint", "DELETE /v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), "endpoint enabled", a.endpointSettings,
+	a.serveChange(api, operation("delivery", "enable-endpoint", "DELETE /v1/endpoints/{name}/disabled", "Enable an endpoint", "Its jobs are delivered again.", missing), "endpoint enabled", a.endpointSettings,
 		func(ctx context.Context, name string) error { return engine.EnableEndpoint(ctx, name, true, "") })
 
 	serve(a, api, operation("delivery", "list-routes", "GET /v1/routes", "List the routes",
 		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
-	serveTagged(a, api, operation("delivery", "get-route", "GET /v1/routes/{name}", "Show a route", "", missing), a.routeSettings, a.getRoute)
+	serveTagged(a, api, operation("delivery", "get-route", "GET /v1/routes/{name}", "Show a route", "The ETag stands for its settings.", missing), a.routeSettings, a.getRoute)
 	serveEmpty(a, api, operation("delivery", "put-route", "PUT /v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing, used, changed), a.putRoute)
 	a.serveChange(api, operation("delivery", "delete-route", "DELETE /v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", a.routeSettings, engine.DeleteRoute)
 	a.serveChange(api, operation("delivery", "pause-route", "PUT /v1/routes/{name}/pause", "Pause a route", "It creates no jobs.", missing), "route paused", a.routeSettings,
 		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, true) })
-	a.serveChange(api, operation("delivery", "resume-route", "DELETE /v1/routes/{name}/pause", "Resume a route", "", missing), "route resumed", a.routeSettings,
+	a.serveChange(api, operation("delivery", "resume-route", "DELETE /v1/routes/{name}/pause", "Resume a route", "It creates jobs again, from the next event on.", missing), "route resumed", a.routeSettings,
 		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, false) })
 }
 

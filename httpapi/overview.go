@@ -91,7 +91,7 @@ func (a *API) registerOverview(api huma.API) {
 		a.listGroups)
 	serve(a, api, operation("overview", "list-policies", "GET /v1/policies", "Policies of groups, and the default",
 		"A device's own policy overrides them; /v1/devices/{id} shows the policy of a device and where it is from."), a.listPolicies)
-	serve(a, api, operation("overview", "get-stats", "GET /v1/stats", "Counts of devices and events", ""), a.stats)
+	serve(a, api, operation("overview", "get-stats", "GET /v1/stats", "Counts of devices and events", "Also version, node and timers of the process."), a.stats)
 }
 
 func timersOf(st *timer.Stats) Timers {

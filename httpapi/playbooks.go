@@ -103,11 +103,11 @@ func (a *API) registerPlaybooks(api huma.API) {
 		return
 	}
 	serve(a, api, operation("playbooks", "list-playbooks", "GET /v1/playbooks", "List the playbooks", "They are in the server's configuration."), a.listPlaybooks)
-	serve(a, api, operation("playbooks", "get-playbook", "GET /v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound), a.getPlaybook)
+	serve(a, api, operation("playbooks", "get-playbook", "GET /v1/playbooks/{name}", "Show a playbook", "With its steps, also as a flowchart.", http.StatusNotFound), a.getPlaybook)
 	serve(a, api, operation("playbooks", "start-run", "POST /v1/playbooks/{name}/run", "Run a playbook for a device",
 		"It needs no event. The run is stored when this is answered.", http.StatusNotFound), a.startRun)
 	serve(a, api, operation("playbooks", "list-runs", "GET /v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound), a.listRuns)
-	serve(a, api, operation("playbooks", "get-run", "GET /v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound), a.getRun)
+	serve(a, api, operation("playbooks", "get-run", "GET /v1/runs/{run}", "Show a run and its steps", "With the progress of each step.", http.StatusNotFound), a.getRun)
 	serveEmpty(a, api, operation("playbooks", "cancel-run", "DELETE /v1/runs/{run}", "Cancel a run",
 		"A step in progress may still complete.", http.StatusNotFound, http.StatusConflict), a.cancelRun)
 }

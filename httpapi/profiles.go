@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"net/http/pprof"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,8 +13,14 @@ func (a *API) registerProfiles(mux routes, api huma.API) {
 	mux.HandleFunc("GET /debug/pprof/profile", untilStop(pprof.Profile))
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", untilStop(pprof.Trace))
-	op := operation("health", "profiles", "GET /debug/pprof/", "Profiles of the process, for go tool pprof",
-		"Below it are heap, goroutine, profile?seconds=30 and others. A profile may take less than a minute.")
-	op.Responses = textResponses("text/html", "A page with links", nil)
-	mux.describe(api, untilStop(pprof.Index), &op)
+	mux.HandleFunc("GET /debug/pprof/", untilStop(pprof.Index))
+	op := operation("health", "profiles", "GET /debug/pprof/{profile}", "Profiles of the process, for go tool pprof",
+		"Such as heap, goroutine or profile?seconds=30, which may take less than a minute. /debug/pprof/ is a page with links to all.", http.StatusNotFound)
+	op.Parameters = []*huma.Param{
+		{Name: "profile", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Description: "Its name."},
+		{Name: "seconds", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger}, Description: "How long to measure."},
+		{Name: "debug", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger}, Description: "1 or 2 for text."},
+	}
+	op.Responses = textResponses("application/octet-stream", "The profile", nil)
+	api.OpenAPI().AddOperation(&op)
 }

@@ -93,14 +93,14 @@ func (a *API) registerSchedules(api huma.API) {
 		}
 	}
 	serve(a, api, operation("schedules", "list-schedules", "GET /v1/schedules", "List the schedules", "By name."), a.listSchedules)
-	serveTagged(a, api, operation("schedules", "get-schedule", "GET /v1/schedules/{name}", "Show a schedule", "", missing), a.scheduleSettings, a.getSchedule)
+	serveTagged(a, api, operation("schedules", "get-schedule", "GET /v1/schedules/{name}", "Show a schedule", "With its next instant.", missing), a.scheduleSettings, a.getSchedule)
 	serve(a, api, operation("schedules", "put-schedule", "PUT /v1/schedules/{name}", "Make or change a schedule",
 		"A schedule whose instants change continues from now, others where they were. Waiting runs use the new settings.", exists, changed), a.putSchedule)
 	a.serveChange(api, operation("schedules", "delete-schedule", "DELETE /v1/schedules/{name}", "Delete a schedule",
 		"Its history is deleted as well. A running command continues; a maintenance window ends within some seconds.", missing), "schedule deleted", a.scheduleSettings, engine.Delete)
 	serve(a, api, operation("schedules", "pause-schedule", "PUT /v1/schedules/{name}/pause", "Pause a schedule",
 		"Its instants pass without a run, and are not made up for. Waiting and running runs are not affected.", missing, changed), setPaused(true, "schedule paused"))
-	serve(a, api, operation("schedules", "resume-schedule", "DELETE /v1/schedules/{name}/pause", "Resume a schedule", "", missing, changed), setPaused(false, "schedule resumed"))
+	serve(a, api, operation("schedules", "resume-schedule", "DELETE /v1/schedules/{name}/pause", "Resume a schedule", "From its next instant on.", missing, changed), setPaused(false, "schedule resumed"))
 	serve(a, api, operation("schedules", "run-schedule", "POST /v1/schedules/{name}/run", "Run a schedule now",
 		"In addition to its instants, and also while it is paused. 409 if its overlap policy leaves no room.", missing, exists), a.runSchedule)
 	serve(a, api, operation("schedules", "list-schedule-runs", "GET /v1/schedule-runs", "List the runs of schedules",

@@ -40,7 +40,7 @@ type sourceInput struct {
 }
 
 func (a *API) registerSources(api huma.API) {
-	serve(a, api, operation("overview", "list-sources", "GET /v1/sources", "Sources of heartbeats and their listening clocks", ""), a.listSources)
+	serve(a, api, operation("overview", "list-sources", "GET /v1/sources", "Sources of heartbeats and their listening clocks", "Also those that are not configured any more and still have devices."), a.listSources)
 	serveEmpty(a, api, operation("administration", "retire-source", "POST /v1/sources/{name}/retire", "Retire a source that will not come back",
 		"For a source that is not configured any more. Its devices, which are unknown until then, keep their heard silence "+
 			"and are judged by the clocks of the other sources of its kind, or of all sources if there is none. It happens automatically after "+
