@@ -6,8 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -143,4 +145,30 @@ func TestDelivery(t *testing.T) {
 	holter("there is no queue", "jobs", "add", "1", "--url", h.URL, "--queue", "none")
 	holter("private", "endpoints", "set", "x", "--target", "http://10.0.0.1/", "--settings", `{"private":true}`)
 	p.untilGet("/metrics", 200, `holter_delivery_outcomes_total{outcome="delivered",queue="pager"} 2`)
+}
+
+// What somebody else changes between reading and writing is read again, not overwritten.
+func TestSetReadsAgain(t *testing.T) {
+	var rate atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/queues/q", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("ETag", strconv.Quote(strconv.FormatInt(rate.Load(), 10)))
+		_, _ = fmt.Fprintf(w, `{"name":"q","rate":%d}`, rate.Load())
+		rate.CompareAndSwap(0, 7) // somebody else is quicker
+	})
+	mux.HandleFunc("PUT /v1/queues/q", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-Match") != `"7"` {
+			w.WriteHeader(http.StatusPreconditionFailed)
+			_, _ = io.WriteString(w, `{"status":412,"detail":"it has changed"}`)
+			return
+		}
+		if text, err := io.ReadAll(r.Body); err != nil || !strings.Contains(string(text), `"rate":7`) || !strings.Contains(string(text), `"attempts":3`) {
+			t.Errorf("%s, %v", text, err)
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	url := serveTest(t, mux)
+	if got := typeLine(t.Context(), t, "queues", "set", "q", "--attempts", "3", "--api", url); got.stdout != "queue q set\n" {
+		t.Errorf("%+v", got)
+	}
 }
