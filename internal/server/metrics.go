@@ -11,6 +11,7 @@ import (
 
 // collect reports the metrics of all parts that the server has.
 func (s *server) collect(m metrics.Sample) {
+	m.Count("forgotten_devices_total", "Devices that were forgotten because they were silent for too long.", s.forgotten.Load())
 	s.storeMetrics(m)
 	s.deliveryMetrics(m)
 	s.scheduleMetrics(m)
