@@ -301,6 +301,16 @@ func TestSniff(t *testing.T) {
 	}
 }
 
+// TestSniffPieces holds that a login behind the end of a line is never denied, however it comes in.
+func TestSniffPieces(t *testing.T) {
+	first := append([]byte("\r\n"), find(t, "login-13").input...)
+	for n := range len(first) {
+		if got := (gt06.Protocol{}).Sniff(first[:n+1]); got == codec.No {
+			t.Errorf("Sniff(%q) = No", first[:n+1])
+		}
+	}
+}
+
 func TestClientID(t *testing.T) {
 	tests := []struct{ id, want string }{
 		{"752533678900242", "752533678900242"},
