@@ -47,7 +47,10 @@ func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 		return dst
 	}
 	f := frameOf(m.Note)
-	if f.form == bare {
+	switch {
+	case f.form == bare && (f.kind == typeTime || f.kind == typeRequest):
+		return dst // no such tracker is known to ask
+	case f.form == bare:
 		return appendBare(dst, f.kind, m.Text)
 	}
 	switch f.kind {
