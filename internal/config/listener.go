@@ -46,6 +46,7 @@ type Listener struct {
 	Packets   bool        // UDP instead of TCP
 	TLS       *cert.Files // nil: none; those of the API if the file names none
 	Identity  gateway.Identity
+	Lenient   bool           // GT06 frames with a wrong or missing checksum count
 	Messages  int            // most of a connection per second; 0: the default, -1: no limit
 	Bytes     int            // the same
 	Proxies   []netip.Prefix // from where connections begin with a PROXY header; never with Packets
