@@ -20,7 +20,7 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 		sh.setOwnLocked(d.id, p)
 		d.rule = r.resolveLocked(sh, id, d.rule.Value().announced)
 		if f, known := d.conditionLocked(); known && d.source != nil { // otherwise the verdict whose timer has expired reads the new policy
-			r.setLocked(sh, d, f, now)
+			r.setLocked(sh, d, f, f, now)
 		}
 		r.emitLocked(sh, d, DeviceChanged, "", now)
 	})
