@@ -125,13 +125,7 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 		g.counts.enrollErrors.Add(1)
 		g.left(&served.conversation, addr)
 		g.warnAccept(err)
-		return
 	}
-	served.loop.soon(func() { // it may have said hello by then
-		if served.IsOpen() && !served.established {
-			g.welcome(&served.connection)
-		}
-	})
 }
 
 // serve hands a connection to its event loop.
