@@ -103,6 +103,9 @@ func (c *conn) remote() netip.Addr { return c.other }
 // verify implements link.
 func (c *conn) verify() error { return nil }
 
+// narrow implements link.
+func (c *conn) narrow() { _ = unix.SetsockoptInt(c.FD(), unix.SOL_SOCKET, unix.SO_RCVBUF, narrow) }
+
 // silent implements link.
 func (c *conn) silent() bool { return c.Unread() == 0 }
 

@@ -15,6 +15,9 @@ type intake struct {
 const (
 	// burst is for how long the most may come at once that a connection may send in that time.
 	burst = 10 * time.Second
+	// narrow is the size that the kernel is asked to give the buffer of a socket whose connection sends
+	// too much: what lies there is old when it is handled, and a device that has died seems alive.
+	narrow = 64 << 10
 	// intakeStep is how long a connection is paused, so that it is not read for each message.
 	intakeStep = 50 * time.Millisecond
 )
@@ -56,6 +59,7 @@ func (c *connection) listen(x *exchange, input []byte) (used int, end, more bool
 	switch ahead := c.intake.used - now; {
 	case more && !c.intake.slow:
 		c.intake.slow = true
+		c.link.narrow()
 		c.slowed(x)
 	case ahead < burst/2:
 		c.intake.slow = false
