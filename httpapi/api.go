@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -39,10 +40,12 @@ type Config struct {
 	// MaxConnections is the largest number of connections served at a time. Further ones wait in
 	// the listener's backlog, and hold up the listening clock of the heartbeats. To make room, the
 	// connection that has been idle longest, for at least 1 s, is closed, and other connections are
-	// closed after their next answer. At most three quarters may be streams of events; further
-	// streams are refused, so that there is always room for health checks. At least 4. Default:
-	// 1,024.
+	// closed after their next answer. At least 4. Default: 1,024, or what MaxStreams needs.
 	MaxConnections int
+	// MaxStreams is the largest number of streams of events. Further ones are refused. It is three
+	// quarters of MaxConnections at most, so that there is always room for health checks. Default:
+	// three quarters of MaxConnections.
+	MaxStreams int
 	// Rate is the largest number of requests per second from an address (for IPv6, a network of 64
 	// bits), with bursts of twice that. More are refused with 429, heartbeats as well. Health
 	// checks are not limited. Default: 0, no limit.
@@ -56,6 +59,10 @@ type Config struct {
 	// requests are then refused that name another host: they are from pages whose name was made to
 	// point here (DNS rebinding).
 	Local bool
+	// AllowOrigins are the origins whose pages may read the API in a browser (CORS), such as
+	// https://board.example. They may change nothing, and send no heartbeats. Default: none; then only
+	// pages that the API serves itself.
+	AllowOrigins []string
 	// Starting returns an error while the process is starting. Then everything below /v1 is
 	// answered with it and 503, and the source of the heartbeats is deaf. It is called concurrently
 	// and must return at once. Default: always started.
@@ -112,6 +119,8 @@ type API struct {
 	sockets *sockets.Set
 	turns   turns
 	callers *limits[caller] // of messages to devices
+	tagKey  [32]byte        // key of the entity tags
+	editing chan struct{}   // capacity 1: holds a value while settings are changed through the API; never closed
 
 	committing atomic.Int64 // requests that wait until their change is stored
 
@@ -136,7 +145,8 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
-	a.callers, a.sends = newLimits[caller](sendRate, sendRate), newSends()
+	a.callers, a.sends, a.editing = newLimits[caller](sendRate, sendRate), newSends(), make(chan struct{}, 1)
+	_, _ = rand.Read(a.tagKey[:]) // it never fails
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
 	}
@@ -152,8 +162,12 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 			return nil, err
 		}
 	}
+	compress, err := newCompressor()
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
-	if err := a.register(routes{mux, a}, metrics); err != nil {
+	if err := a.register(routes{mux, a, compress}, metrics); err != nil {
 		return nil, err
 	}
 	a.handler = a.front(mux)
@@ -189,7 +203,8 @@ func (a *API) Handler() http.Handler { return a.handler }
 
 func (c Config) withDefaults() (Config, error) {
 	c.Version, c.BeatSource = cmp.Or(c.Version, "unknown"), cmp.Or(c.BeatSource, "http")
-	c.MaxConnections = cmp.Or(c.MaxConnections, 1024)
+	c.MaxConnections = cmp.Or(c.MaxConnections, max(1024, c.MaxStreams/3*4+4))
+	c.MaxStreams = cmp.Or(c.MaxStreams, c.MaxConnections*3/4)
 	if c.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -210,9 +225,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Detail == nil {
 		c.Detail = func() string { return "" }
 	}
-	var errs []error
+	errs := []error{checkOrigins(c.AllowOrigins)}
 	if c.MaxConnections < 4 {
 		errs = append(errs, fmt.Errorf("httpapi: MaxConnections is %d, want 4 or more", c.MaxConnections))
+	}
+	if c.MaxConnections >= 4 && (c.MaxStreams < 1 || c.MaxStreams > c.MaxConnections*3/4) {
+		errs = append(errs, fmt.Errorf("httpapi: MaxStreams is %d, want 1 to %d, three quarters of MaxConnections", c.MaxStreams, c.MaxConnections*3/4))
 	}
 	if !(c.Rate >= 0 && c.Rate <= 1e6) { // excludes NaN
 		errs = append(errs, fmt.Errorf("httpapi: Rate is %v, want 0 to 1000000 requests per second", c.Rate))

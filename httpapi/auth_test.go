@@ -345,7 +345,7 @@ func TestStarting(t *testing.T) {
 		s := newSecrets()
 		starting := errors.New("restoring 300,000 of 1,000,000 devices")
 		h := f.beating(httpapi.Config{Starting: func() error { return starting }, Auth: s}).Handler()
-		for _, target := range []string{"/v1/stats", "/v1/devices/a", "/v1/events/stream", "/v1/nothing", "/v1/beat/a", "/readyz"} {
+		for _, target := range []string{"/v1/stats", "/v1/devices/a", "/v1/nothing", "/v1/beat/a", "/readyz"} {
 			w := get(h, target)
 			wantProblem(t, w, target, 503, "starting: restoring 300,000 of 1,000,000 devices")
 			if w.Header().Get("Retry-After") != "1" {

@@ -219,11 +219,8 @@ func (a *API) beats(w http.ResponseWriter, r *http.Request) {
 		_, detail := problemOf(why)
 		w.Header().Set("Retry-After", "1")
 		writeJSON(w, http.StatusServiceUnavailable, "application/problem+json", &busyBatchError{
-			ErrorModel: huma.ErrorModel{
-				Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
-				Detail: detail + "; all of the batch may be sent again",
-			},
-			Accepted: answer.Accepted, Rejected: answer.Rejected, Errors: answer.Errors,
+			ErrorModel: newProblem(http.StatusServiceUnavailable, detail+"; all of the batch may be sent again"),
+			Accepted:   answer.Accepted, Rejected: answer.Rejected, Errors: answer.Errors,
 		})
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -217,4 +218,63 @@ func (s *secrets) Required() (bool, error) {
 		return false, errors.New("not yet")
 	}
 	return !s.none, nil
+}
+
+// BenchmarkStreams measures the memory of a thousand streams: idle, and after a burst of events, all
+// of which each of them has read.
+func BenchmarkStreams(b *testing.B) {
+	const streams, burst = 1000, 300
+	for b.Loop() {
+		s := newStation(b, liveness.Config{}, httpapi.Config{NoBeats: true, MaxStreams: streams})
+		before := inUse()
+		conns := make([]net.Conn, streams)
+		buffer := make([]byte, 64<<10)
+		for i := range conns {
+			conns[i] = s.dial(b).conn
+			if _, err := conns[i].Write([]byte("GET /v1/events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+				b.Fatal(err)
+			}
+			readUntil(b, conns[i], buffer, "id: 0\n")
+		}
+		idle := inUse() - before
+		for range burst {
+			if err := s.log.Append(b.Context(), []liveness.Event{{Type: liveness.DeviceOnline, Subject: "dev", Time: time.Now()}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, c := range conns {
+			readUntil(b, c, buffer, fmt.Sprintf("id: %d\n", burst))
+		}
+		b.ReportMetric(idle/streams, "B/stream")
+		b.ReportMetric((inUse()-before)/streams, "B/stream-after-burst")
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}
+}
+
+// inUse returns the bytes of heap and stacks in use.
+func inUse() float64 {
+	runtime.GC()
+	runtime.GC() // what pools keep is let go by the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse + m.StackInuse)
+}
+
+// readUntil reads what a connection has until a text comes.
+func readUntil(b *testing.B, c net.Conn, buffer []byte, text string) {
+	b.Helper()
+	kept := 0 // of the end of what was read before, in case the text comes in parts
+	for {
+		n, err := c.Read(buffer[kept:])
+		if err != nil {
+			b.Fatal(err)
+		}
+		got := buffer[:kept+n]
+		if bytes.Contains(got, []byte(text)) {
+			return
+		}
+		kept = copy(buffer, got[max(0, len(got)-len(text)):])
+	}
 }

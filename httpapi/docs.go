@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -10,9 +12,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
+
+// openAPIType is the media type of the description.
+const openAPIType = "application/openapi+json"
 
 //go:embed docs.html
 var docsHTML string
@@ -28,9 +34,13 @@ func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) error {
 	if err != nil {
 		return fmt.Errorf("httpapi: page of documentation: %w", err)
 	}
-	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/openapi+json")
-		_, _ = w.Write(text) // the client may be gone
+	sum := sha256.Sum256(text)
+	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"` // weak, because it is compressed for some
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", openAPIType)
+		w.Header().Set("Cache-Control", "private, no-cache")
+		w.Header().Set("ETag", tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 	})
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

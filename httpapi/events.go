@@ -85,11 +85,8 @@ func (a *API) gone(after uint64) error {
 		why = fmt.Sprintf("offset %d is ahead of the log, which ends at %d: it is of another database, or this one was restored from before", after, latest)
 	}
 	return &missedError{
-		ErrorModel: huma.ErrorModel{
-			Title: http.StatusText(http.StatusGone), Status: http.StatusGone,
-			Detail: fmt.Sprintf("%s; the oldest is %d, read on with after=%d", why, oldest, oldest-1),
-		},
-		Oldest: oldest,
+		ErrorModel: newProblem(http.StatusGone, fmt.Sprintf("%s; the oldest is %d, read on with after=%d", why, oldest, oldest-1)),
+		Oldest:     oldest,
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -148,8 +150,8 @@ func send(h http.Handler, method, target, body string, headers ...string) *httpt
 func wantProblem(t *testing.T, w *httptest.ResponseRecorder, what string, code int, part string) {
 	t.Helper()
 	var problem struct {
-		Title, Detail string
-		Status        int
+		Type, Title, Detail string
+		Status              int
 	}
 	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
 		t.Errorf("%s: %v: %d %s", what, err, w.Code, w.Body)
@@ -158,9 +160,29 @@ func wantProblem(t *testing.T, w *httptest.ResponseRecorder, what string, code i
 	if w.Code != code || problem.Status != code || problem.Title != http.StatusText(code) || !strings.Contains(problem.Detail, part) {
 		t.Errorf("%s = %d %s, want %d with %q", what, w.Code, w.Body, code, part)
 	}
+	if anchor, ok := strings.CutPrefix(problem.Type, problemsPage+"#"); !ok || !slices.Contains(problemHeadings(t), anchor) {
+		t.Errorf("%s: type %s has no heading in docs/reference/problems.md", what, problem.Type)
+	}
 	if kind := w.Header().Get("Content-Type"); kind != "application/problem+json" {
 		t.Errorf("%s: content type %s", what, kind)
 	}
+}
+
+const problemsPage = "https://github.com/holter-iot/holter/blob/main/docs/reference/problems.md"
+
+// problemHeadings returns the anchors of the page that the types of problems lead to.
+func problemHeadings(t *testing.T) (anchors []string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/reference/problems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		if heading, ok := strings.CutPrefix(line, "## "); ok {
+			anchors = append(anchors, strings.ReplaceAll(strings.ToLower(strings.TrimSpace(heading)), " ", "-"))
+		}
+	}
+	return anchors
 }
 
 // getJSON wants a 200.

@@ -28,7 +28,7 @@ func (a *API) front(next http.Handler) http.Handler {
 		}
 		header.Set("Cache-Control", "no-store")
 		header.Set("X-Content-Type-Options", "nosniff")
-		if !a.admit(w, r) || !a.isMeant(w, r) {
+		if a.share(w, r) || !a.admit(w, r) || !a.isMeant(w, r) {
 			return
 		}
 		if err := crossOrigin.Check(asChange(r)); err != nil {
@@ -88,7 +88,7 @@ func asChange(r *http.Request) *http.Request {
 	return &change
 }
 
-// admit refuses requests while the process starts, and beyond the rate limit.
+// admit refuses requests, except for streams, while the process starts, and all requests beyond the rate limit.
 func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 	if path := r.URL.Path; path == "/healthz" || path == "/readyz" {
 		return true
@@ -99,7 +99,8 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 			"make fewer, put heartbeats together in POST /v1/beats, or raise the limit")
 		return false
 	}
-	if strings.HasPrefix(r.URL.Path, "/v1/") {
+	waits := r.URL.Path == streamPath && r.Method == http.MethodGet // see afterStart
+	if strings.HasPrefix(r.URL.Path, "/v1/") && !waits {
 		if err := a.config.Starting(); err != nil {
 			writeLater(w, http.StatusServiceUnavailable, time.Second, "starting: "+err.Error())
 			return false

@@ -81,6 +81,7 @@ func (a *API) registerJobs(api huma.API) {
 	add.MaxBodyBytes = maxJobBody
 	serve(a, api, add, a.enqueue)
 	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job that is not done", "Without its body.", http.StatusNotFound), a.getJob)
 	serveEmpty(a, api, operation("delivery", "delete-job", "DELETE /v1/jobs/{job}", "Delete a job",
 		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
 	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
@@ -103,14 +104,26 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err er
 	}
 	names := namesOf(a.config.Delivery)
 	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{Lanes: lanes, After: in.After}, in.Limit, a.now())
-	page.Jobs = mapped(views, func(v *jobs.View) Job {
-		return Job{
-			Job: v.ID, Queue: names.queues[v.Lane.Queue], Endpoint: names.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State), Event: v.Event,
-			Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
-		}
-	})
+	page.Jobs = mapped(views, names.job)
 	page.Next = nextPage(views, in.Limit, func(v *jobs.View) uint64 { return v.ID })
 	return page, err
+}
+
+func (a *API) getJob(ctx context.Context, in *oneJobInput) (Job, error) {
+	names := namesOf(a.config.Delivery)
+	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{IDs: []uint64{in.Job}}, 1, a.now())
+	switch {
+	case err != nil:
+		return Job{}, err
+	case len(views) == 0:
+		return Job{}, noJob(in.Job)
+	}
+	return names.job(&views[0]), nil
+}
+
+// noJob is the problem that a job does not exist.
+func noJob(id uint64) error {
+	return huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", id))
 }
 
 func (a *API) deleteJob(ctx context.Context, in *oneJobInput) error {
@@ -119,7 +132,7 @@ func (a *API) deleteJob(ctx context.Context, in *oneJobInput) error {
 		return err
 	}
 	if n == 0 {
-		return huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", in.Job))
+		return noJob(in.Job)
 	}
 	a.logChange(ctx, "job deleted", "job", in.Job)
 	return nil
@@ -162,6 +175,13 @@ func namesOf(e *delivery.Engine) laneNames {
 		n.endpoints[p.Num] = p.Name
 	}
 	return n
+}
+
+func (n laneNames) job(v *jobs.View) Job {
+	return Job{
+		Job: v.ID, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State), Event: v.Event,
+		Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
+	}
 }
 
 // lanes returns the lanes of a queue and an endpoint. An empty name stands for all. It returns nil

@@ -19,11 +19,6 @@ type nameInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Its name."`
 }
 
-type putInput[S any] struct {
-	Name string `path:"name" maxLength:"64" doc:"Its name."`
-	Body S
-}
-
 // QueueSettings are the settings of a queue. Fields that are left out have defaults.
 type QueueSettings struct {
 	Concurrency int     `json:"concurrency,omitempty" minimum:"1" doc:"Deliveries at a time. Default: 32."`
@@ -121,70 +116,94 @@ func (a *API) registerDelivery(api huma.API) {
 	}
 	a.registerJobs(api)
 	a.registerDead(api)
-	const missing, used = http.StatusNotFound, http.StatusConflict
+	const missing, used, changed = http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed
 	engine := a.config.Delivery
 	serve(a, api, operation("delivery", "list-queues", "GET /v1/queues", "List the queues", ""), a.listQueues)
-	serveEmpty(a, api, operation("delivery", "put-queue", "PUT /v1/queues/{name}", "Make or change a queue", "It takes effect at once."), a.putQueue)
+	serveTagged(a, api, operation("delivery", "get-queue", "GET /v1/queues/{name}", "Show a queue", "", missing), a.queueSettings, a.getQueue)
+	serveEmpty(a, api, operation("delivery", "put-queue", "PUT /v1/queues/{name}", "Make or change a queue", "It takes effect at once.", changed), a.putQueue)
 	a.serveChange(api, operation("delivery", "delete-queue", "DELETE /v1/queues/{name}", "Delete a queue",
-		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "queue deleted", engine.DeleteQueue)
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "queue deleted", a.queueSettings, engine.DeleteQueue)
 	a.serveChange(api, operation("delivery", "pause-queue", "PUT /v1/queues/{name}/pause", "Pause a queue",
-		"No delivery begins; jobs are kept, and more may come.", missing), "queue paused",
+		"No delivery begins; jobs are kept, and more may come.", missing), "queue paused", a.queueSettings,
 		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, true) })
-	a.serveChange(api, operation("delivery", "resume-queue", "DELETE /v1/queues/{name}/pause", "Resume a queue", "", missing), "queue resumed",
+	a.serveChange(api, operation("delivery", "resume-queue", "DELETE /v1/queues/{name}/pause", "Resume a queue", "", missing), "queue resumed", a.queueSettings,
 		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, false) })
 
 	serve(a, api, operation("delivery", "list-endpoints", "GET /v1/endpoints", "List the endpoints", ""), a.listEndpoints)
+	serveTagged(a, api, operation("delivery", "get-endpoint", "GET /v1/endpoints/{name}", "Show an endpoint", "Its secrets are hidden.", missing),
+		a.endpointSettings, a.getEndpoint)
 	serveEmpty(a, api, operation("delivery", "put-endpoint", "PUT /v1/endpoints/{name}", "Make or change an endpoint",
-		"To change the secret of a webhook, give the new one as secret and the old one as previous_secret: it signs with both until the old one is left out."), a.putEndpoint)
+		"To change the secret of a webhook, give the new one as secret and the old one as previous_secret: it signs with both until the old one is left out.", used, changed), a.putEndpoint)
 	a.serveChange(api, operation("delivery", "delete-endpoint", "DELETE /v1/endpoints/{name}", "Delete an endpoint",
-		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "endpoint deleted", engine.DeleteEndpoint)
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "endpoint deleted", a.endpointSettings, engine.DeleteEndpoint)
 	a.serveChange(api, operation("delivery", "disable-endpoint", "PUT /v1/endpoints/{name}/disabled", "Disable an endpoint",
 		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_dropped_total; to miss nothing, pause the queue instead.",
-		missing), "endpoint disabled", func(ctx context.Context, name string) error {
+		missing), "endpoint disabled", a.endpointSettings, func(ctx context.Context, name string) error {
 		return engine.EnableEndpoint(ctx, name, false, "by an operator")
 	})
-	a.serveChange(api, operation("delivery", "enable-endpoint", "DELETE /v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), "endpoint enabled",
+	a.serveChange(api, operation("delivery", "enable-endpoint", "DELETE /v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), "endpoint enabled", a.endpointSettings,
 		func(ctx context.Context, name string) error { return engine.EnableEndpoint(ctx, name, true, "") })
 
 	serve(a, api, operation("delivery", "list-routes", "GET /v1/routes", "List the routes",
 		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
-	serveEmpty(a, api, operation("delivery", "put-route", "PUT /v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing), a.putRoute)
-	a.serveChange(api, operation("delivery", "delete-route", "DELETE /v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", engine.DeleteRoute)
-	a.serveChange(api, operation("delivery", "pause-route", "PUT /v1/routes/{name}/pause", "Pause a route", "It creates no jobs.", missing), "route paused",
+	serveTagged(a, api, operation("delivery", "get-route", "GET /v1/routes/{name}", "Show a route", "", missing), a.routeSettings, a.getRoute)
+	serveEmpty(a, api, operation("delivery", "put-route", "PUT /v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing, used, changed), a.putRoute)
+	a.serveChange(api, operation("delivery", "delete-route", "DELETE /v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", a.routeSettings, engine.DeleteRoute)
+	a.serveChange(api, operation("delivery", "pause-route", "PUT /v1/routes/{name}/pause", "Pause a route", "It creates no jobs.", missing), "route paused", a.routeSettings,
 		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, true) })
-	a.serveChange(api, operation("delivery", "resume-route", "DELETE /v1/routes/{name}/pause", "Resume a route", "", missing), "route resumed",
+	a.serveChange(api, operation("delivery", "resume-route", "DELETE /v1/routes/{name}/pause", "Resume a route", "", missing), "route resumed", a.routeSettings,
 		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, false) })
 }
 
 func (a *API) listQueues(context.Context, *struct{}) (queueList, error) {
+	return queueList{a.viewQueues(a.config.Delivery.Settings().Queues...)}, nil
+}
+
+func (a *API) getQueue(_ context.Context, in *nameInput) (Queue, error) {
+	q, err := a.config.Delivery.Queue(in.Name)
+	return a.viewQueues(q)[0], err
+}
+
+func (a *API) viewQueues(queues ...jobs.Queue) []Queue {
 	stats := make(map[string]delivery.QueueStats)
 	for _, st := range a.config.Delivery.Stats().Queues {
 		stats[st.Name] = st
 	}
-	return queueList{mapped(a.config.Delivery.Settings().Queues, func(q *jobs.Queue) Queue {
+	return mapped(queues, func(q *jobs.Queue) Queue {
 		st := stats[q.Name]
 		return Queue{
 			QueueSettings: settingsOf(q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
 		}
-	})}, nil
+	})
 }
 
 func (a *API) putQueue(ctx context.Context, in *putInput[QueueSettings]) error {
-	return a.changedNamed(ctx, "queue set", in.Name, a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name)))
+	return a.changedNamed(ctx, "queue set", in.Name, a.edit(ctx, in.Name, condition{in.IfMatch, in.IfNoneMatch}, a.queueSettings, func() error {
+		return a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name))
+	}))
 }
 
 func (a *API) listEndpoints(context.Context, *struct{}) (endpointList, error) {
+	return endpointList{a.viewEndpoints(a.config.Delivery.Settings().Endpoints...)}, nil
+}
+
+func (a *API) getEndpoint(_ context.Context, in *nameInput) (Endpoint, error) {
+	p, err := a.config.Delivery.Endpoint(in.Name)
+	return a.viewEndpoints(p)[0], err
+}
+
+func (a *API) viewEndpoints(endpoints ...jobs.Endpoint) []Endpoint {
 	stats := make(map[string]delivery.EndpointStats)
 	for _, st := range a.config.Delivery.Stats().Endpoints {
 		stats[st.Name] = st
 	}
-	return endpointList{mapped(a.config.Delivery.Settings().Endpoints, func(p *jobs.Endpoint) Endpoint {
+	return mapped(endpoints, func(p *jobs.Endpoint) Endpoint {
 		st := stats[p.Name]
 		return Endpoint{
 			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings)},
 			Name:             p.Name, State: st.State, Note: st.Note, Delivered: st.Delivered, Failed: st.Failed,
 		}
-	})}, nil
+	})
 }
 
 // errOfPlaybook is the problem of a change to the endpoint or the route of a playbook.
@@ -196,18 +215,29 @@ func (a *API) putEndpoint(ctx context.Context, in *putInput[EndpointSettings]) e
 	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
 		return errOfPlaybook(in.Name)
 	}
-	err := a.config.Delivery.PutEndpoint(ctx, jobs.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
-	return a.changedNamed(ctx, "endpoint set", in.Name, err)
+	p := jobs.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings}
+	return a.changedNamed(ctx, "endpoint set", in.Name, a.edit(ctx, in.Name, condition{in.IfMatch, in.IfNoneMatch}, a.endpointSettings, func() error {
+		return a.config.Delivery.PutEndpoint(ctx, p)
+	}))
 }
 
 func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
+	return routeList{a.viewRoutes(a.config.Delivery.Settings().Routes...)}, nil
+}
+
+func (a *API) getRoute(_ context.Context, in *nameInput) (Route, error) {
+	r, err := a.config.Delivery.Route(in.Name)
+	return a.viewRoutes(r)[0], err
+}
+
+func (a *API) viewRoutes(routes ...jobs.Route) []Route {
 	names := namesOf(a.config.Delivery)
-	return routeList{mapped(a.config.Delivery.Settings().Routes, func(r *jobs.Route) Route {
+	return mapped(routes, func(r *jobs.Route) Route {
 		return Route{Name: r.Name, RouteSettings: RouteSettings{
 			Types: r.Types, Reasons: r.Reasons, Group: r.Group, Device: r.Device, All: r.Suppressed, Queue: names.queues[r.Queue],
 			Endpoint: names.endpoints[r.Endpoint], Paused: r.Paused,
 		}}
-	})}, nil
+	})
 }
 
 func (a *API) putRoute(ctx context.Context, in *putInput[RouteSettings]) error {
@@ -223,7 +253,10 @@ func (a *API) putRoute(ctx context.Context, in *putInput[RouteSettings]) error {
 	if err != nil {
 		return err
 	}
-	return a.changedNamed(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, jobs.Route{
+	r := jobs.Route{
 		Name: in.Name, Types: b.Types, Reasons: b.Reasons, Group: b.Group, Device: b.Device, Suppressed: b.All, Queue: q.Num, Endpoint: p.Num, Paused: b.Paused,
+	}
+	return a.changedNamed(ctx, "route set", in.Name, a.edit(ctx, in.Name, condition{in.IfMatch, in.IfNoneMatch}, a.routeSettings, func() error {
+		return a.config.Delivery.PutRoute(ctx, r)
 	}))
 }

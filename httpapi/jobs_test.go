@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,15 @@ func TestDeliverySettings(t *testing.T) {
 	if len(routes) != 1 || routes[0].Queue != "pager" || routes[0].Endpoint != "ops" || routes[0].Device != "a/*" || !routes[0].All {
 		t.Errorf("routes %+v", routes)
 	}
+	if q := getJSON[httpapi.Queue](t, h, "/v1/queues/pager"); q != queues[1] {
+		t.Errorf("queue %+v, want %+v", q, queues[1])
+	}
+	if r := getJSON[httpapi.Route](t, h, "/v1/routes/r"); !reflect.DeepEqual(r, routes[0]) {
+		t.Errorf("route %+v, want %+v", r, routes[0])
+	}
+	if p := getJSON[httpapi.Endpoint](t, h, "/v1/endpoints/ops"); p.Name != "ops" || p.Kind != "webhook" || strings.Contains(string(p.Settings), "MfKQ9") {
+		t.Errorf("endpoint %+v", p)
+	}
 	ok("PUT", "/v1/queues/pager/pause", "")
 	ok("PUT", "/v1/endpoints/ops/disabled", "")
 	if p := getJSON[struct{ Endpoints []httpapi.Endpoint }](t, h, "/v1/endpoints").Endpoints[0]; p.State != "disabled" || p.Note != "by an operator" {
@@ -109,6 +119,9 @@ func TestDeliverySettings(t *testing.T) {
 		{"DELETE", "/v1/queues/pager", "", 409, `the route "r" leads to the queue "pager"`},
 		{"DELETE", "/v1/endpoints/ops", "", 409, `the route "r" leads to the endpoint "ops"`},
 		{"DELETE", "/v1/queues/default", "", 422, "always there"},
+		{"GET", "/v1/queues/none", "", 404, `no queue "none"`},
+		{"GET", "/v1/endpoints/none", "", 404, `no endpoint "none"`},
+		{"GET", "/v1/routes/none", "", 404, `no route "none"`},
 		{"DELETE", "/v1/queues/none", "", 404, `no "none" among the queues`},
 		{"PUT", "/v1/queues/a%20b", `{}`, 422, "is no name"},
 		{"PUT", "/v1/queues/none/pause", "", 404, `no queue "none"`},
@@ -164,6 +177,9 @@ func TestJobs(t *testing.T) {
 	if len(page.Jobs) != 1 || page.Next != one || page.Jobs[0].Endpoint != "ops" || page.Jobs[0].Queue != "default" || page.Jobs[0].State != "ready" {
 		t.Errorf("page %+v", page)
 	}
+	if job := getJSON[httpapi.Job](t, h, "/v1/jobs/1"); job != page.Jobs[0] {
+		t.Errorf("job %+v, want %+v", job, page.Jobs[0])
+	}
 	page.Jobs = getJSON[struct{ Jobs []httpapi.Job }](t, h, "/v1/jobs?after=1").Jobs
 	if len(page.Jobs) != 1 || page.Jobs[0].Job != two || page.Jobs[0].State != "waiting" || page.Jobs[0].Endpoint != "" ||
 		page.Jobs[0].URL != "https://example.org/x" {
@@ -189,6 +205,8 @@ func TestJobs(t *testing.T) {
 		{"PUT", "/v1/routes/playbook-x", `{"endpoint":"ops"}`, 409, "belongs to a playbook"},
 		{"PUT", "/v1/routes/none/pause", "", 404, `there is no route "none"`},
 		{"GET", "/v1/jobs?limit=0", "", 422, "query.limit"},
+		{"GET", "/v1/jobs/99", "", 404, "there is no job 99;"},
+		{"GET", "/v1/jobs/x", "", 422, "path.job"},
 		{"DELETE", "/v1/jobs/99", "", 404, "there is no job 99;"},
 		{"DELETE", "/v1/jobs", "", 422, "say of which queue"},
 		{"POST", "/v1/dead-letters/retry", `{}`, 422, "say which dead letters"},

@@ -46,13 +46,6 @@ func serveEmpty[I any](a *API, api huma.API, op huma.Operation, handle func(cont
 	})
 }
 
-// serveChange adds an operation that changes something with a name, and logs what was done, such as "queue paused".
-func (a *API) serveChange(api huma.API, op huma.Operation, done string, change func(ctx context.Context, name string) error) {
-	serveEmpty(a, api, op, func(ctx context.Context, in *nameInput) error {
-		return a.changedNamed(ctx, done, in.Name, change(ctx, in.Name))
-	})
-}
-
 // changedNamed logs what was done to something with a name, unless err says that it was not. It returns err.
 func (a *API) changedNamed(ctx context.Context, done, name string, err error) error {
 	if err == nil {
@@ -76,7 +69,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrBad), errors.Is(err, cron.ErrBad):
 		return huma.Error422UnprocessableEntity(lines)
-	case errors.Is(err, jobs.ErrUnknown), errors.Is(err, cron.ErrUnknown), errors.Is(err, playbook.ErrUnknown):
+	case isMissing(err):
 		return huma.Error404NotFound(lines)
 	case errors.Is(err, jobs.ErrInUse), errors.Is(err, playbook.ErrEnded), errors.Is(err, cron.ErrExists), errors.Is(err, cron.ErrBusy):
 		return huma.Error409Conflict(strings.TrimPrefix(lines, "cron: "))

@@ -13,10 +13,26 @@ import (
 
 const unknownDevice = "no device with this id was ever seen or configured; /v1/devices?prefix= finds ids by how they begin"
 
-// explainProblem puts the list of errors into the detail of a problem, because not every client
-// shows the list.
+// problemsPage is the page that explains the types of problems. Each has a heading there.
+const problemsPage = "https://github.com/holter-iot/holter/blob/main/docs/reference/problems.md"
+
+// problemType returns the type of the problems with a status. It is the address of its heading.
+func problemType(status int) string {
+	return problemsPage + "#" + strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "-")
+}
+
+// newProblem returns a problem.
+func newProblem(status int, detail string) huma.ErrorModel {
+	return huma.ErrorModel{Type: problemType(status), Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// explainProblem gives a problem its type. It puts the list of errors into the detail, because not
+// every client shows the list.
 func explainProblem(_ huma.Context, _ string, v any) (any, error) {
 	p, ok := v.(*huma.ErrorModel)
+	if ok {
+		p.Type = problemType(p.Status)
+	}
 	if !ok || p.Detail != "validation failed" || len(p.Errors) == 0 {
 		return v, nil
 	}
@@ -51,7 +67,8 @@ type missedError struct {
 
 // writeProblem answers with a problem where huma does not serve.
 func writeProblem(w http.ResponseWriter, status int, detail string) {
-	writeJSON(w, status, "application/problem+json", &huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
+	problem := newProblem(status, detail)
+	writeJSON(w, status, "application/problem+json", &problem)
 }
 
 func writeJSON(w http.ResponseWriter, status int, kind string, v any) {

@@ -12,7 +12,8 @@ import (
 type routes struct {
 	*http.ServeMux
 
-	api *API
+	api      *API
+	compress func(http.Handler) http.HandlerFunc
 }
 
 // roleFor returns the role that a route requires, and none for health checks.
@@ -33,10 +34,17 @@ func roleFor(method, path string) auth.Role {
 func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
 	role := roleFor(method, path)
+	if isCompressed(path) {
+		handler = m.compress(http.HandlerFunc(handler))
+	}
 	if role == auth.RoleRead && path != streamPath {
 		handler = m.api.turns.handler(handler)
 	}
-	m.route(pattern, m.api.guard(role, handler))
+	handler = m.api.guard(role, handler)
+	if path == streamPath {
+		handler = untilStop(m.api.afterStart(handler))
+	}
+	m.route(pattern, handler)
 }
 
 // route adds a route. It also routes the device whose id is a slash: a mux takes a segment of %2F for
@@ -65,6 +73,9 @@ func (m routes) route(pattern string, handler http.HandlerFunc) {
 func (m routes) fallback(w http.ResponseWriter, r *http.Request) {
 	allowed := m.allowed(r)
 	switch {
+	case len(allowed) > 0 && r.Method == http.MethodOptions:
+		w.Header().Set("Allow", strings.Join(allowed, ", ")+", OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
 	case len(allowed) > 0:
 		notAllowed(w, strings.Join(allowed, ", "))
 	case strings.HasPrefix(r.URL.Path, "/v1/devices/") || strings.HasPrefix(r.URL.Path, beatPath):

@@ -56,9 +56,11 @@ type ScheduleRun struct {
 }
 
 type scheduleInput struct {
-	Name string `path:"name" maxLength:"64" doc:"Its name."`
-	New  bool   `query:"new" doc:"Answers 409 if it exists already."`
-	Body ScheduleSettings
+	Name        string `path:"name" maxLength:"64" doc:"Its name."`
+	New         bool   `query:"new" doc:"Answers 409 if it exists already."`
+	IfMatch     string `header:"If-Match" doc:"The ETag that GET answered with. If the settings have changed since, nothing is done, and the answer is 412."`
+	IfNoneMatch string `header:"If-None-Match" doc:"With * the answer is 412 if it exists already."`
+	Body        ScheduleSettings
 }
 
 type scheduleList struct {
@@ -81,22 +83,24 @@ func (a *API) registerSchedules(api huma.API) {
 	if a.config.Schedules == nil {
 		return
 	}
-	const missing, exists = http.StatusNotFound, http.StatusConflict
+	const missing, exists, changed = http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed
 	engine := a.config.Schedules
-	setPaused := func(paused bool, done string) func(context.Context, *nameInput) (Schedule, error) {
-		return func(ctx context.Context, in *nameInput) (Schedule, error) {
-			return a.changedSchedule(ctx, done, in.Name, engine.Pause(ctx, in.Name, paused))
+	setPaused := func(paused bool, done string) func(context.Context, *editInput) (Schedule, error) {
+		return func(ctx context.Context, in *editInput) (Schedule, error) {
+			return a.changedSchedule(ctx, done, in.Name, a.edit(ctx, in.Name, condition{match: in.IfMatch}, a.scheduleSettings, func() error {
+				return engine.Pause(ctx, in.Name, paused)
+			}))
 		}
 	}
 	serve(a, api, operation("schedules", "list-schedules", "GET /v1/schedules", "List the schedules", "By name."), a.listSchedules)
-	serve(a, api, operation("schedules", "get-schedule", "GET /v1/schedules/{name}", "Show a schedule", "", missing), a.getSchedule)
+	serveTagged(a, api, operation("schedules", "get-schedule", "GET /v1/schedules/{name}", "Show a schedule", "", missing), a.scheduleSettings, a.getSchedule)
 	serve(a, api, operation("schedules", "put-schedule", "PUT /v1/schedules/{name}", "Make or change a schedule",
-		"A schedule whose instants change continues from now, others where they were. Waiting runs use the new settings.", exists), a.putSchedule)
+		"A schedule whose instants change continues from now, others where they were. Waiting runs use the new settings.", exists, changed), a.putSchedule)
 	a.serveChange(api, operation("schedules", "delete-schedule", "DELETE /v1/schedules/{name}", "Delete a schedule",
-		"Its history is deleted as well. A running command continues; a maintenance window ends within some seconds.", missing), "schedule deleted", engine.Delete)
+		"Its history is deleted as well. A running command continues; a maintenance window ends within some seconds.", missing), "schedule deleted", a.scheduleSettings, engine.Delete)
 	serve(a, api, operation("schedules", "pause-schedule", "PUT /v1/schedules/{name}/pause", "Pause a schedule",
-		"Its instants pass without a run, and are not made up for. Waiting and running runs are not affected.", missing), setPaused(true, "schedule paused"))
-	serve(a, api, operation("schedules", "resume-schedule", "DELETE /v1/schedules/{name}/pause", "Resume a schedule", "", missing), setPaused(false, "schedule resumed"))
+		"Its instants pass without a run, and are not made up for. Waiting and running runs are not affected.", missing, changed), setPaused(true, "schedule paused"))
+	serve(a, api, operation("schedules", "resume-schedule", "DELETE /v1/schedules/{name}/pause", "Resume a schedule", "", missing, changed), setPaused(false, "schedule resumed"))
 	serve(a, api, operation("schedules", "run-schedule", "POST /v1/schedules/{name}/run", "Run a schedule now",
 		"In addition to its instants, and also while it is paused. 409 if its overlap policy leaves no room.", missing, exists), a.runSchedule)
 	serve(a, api, operation("schedules", "list-schedule-runs", "GET /v1/schedule-runs", "List the runs of schedules",
@@ -150,7 +154,7 @@ func (a *API) getSchedule(ctx context.Context, in *nameInput) (Schedule, error) 
 func (a *API) putSchedule(ctx context.Context, in *scheduleInput) (Schedule, error) {
 	sc, err := in.Body.schedule(in.Name)
 	if err == nil {
-		err = a.config.Schedules.Put(ctx, sc, in.New)
+		err = a.edit(ctx, in.Name, condition{in.IfMatch, in.IfNoneMatch}, a.scheduleSettings, func() error { return a.config.Schedules.Put(ctx, sc, in.New) })
 	}
 	return a.changedSchedule(ctx, "schedule set", in.Name, err)
 }

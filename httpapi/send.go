@@ -226,7 +226,7 @@ func (a *API) absent(id, why string) error {
 		why += fmt.Sprintf("; it was heard last at %q, %v ago; nothing is kept for it, so try again when it is back", v.Source, seen)
 	}
 	return &absentError{
-		ErrorModel: huma.ErrorModel{Title: http.StatusText(http.StatusConflict), Status: http.StatusConflict, Detail: why},
+		ErrorModel: newProblem(http.StatusConflict, why),
 		State:      v.State.String(), Connected: v.Connected, Source: v.Source, LastSeen: utc(v.LastSeen),
 	}
 }

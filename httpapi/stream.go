@@ -43,11 +43,12 @@ func (a *API) registerStream(mux routes, api huma.API) {
 		"A message named missed, with the field oldest, says that events are no longer kept; the stream continues there. "+
 			"A comment comes every 15 s if there is nothing else; with a filter, it carries the latest offset. A comment says why the "+
 			"server ends a stream. A reader that takes nothing for 10 s is disconnected without one. A reader that reconnects "+
-			"with Last-Event-ID misses nothing.")
+			"with Last-Event-ID misses nothing. While the process starts, the answer waits for up to 30 s, and is then a stream that ends at once "+
+			"and tells its reader to come back, because an EventSource that is answered 503 never does.")
 	op.Parameters = parameters
 	op.Responses = textResponses("text/event-stream", "Each message: id the offset, event the type, data the event",
 		map[string]string{"422": "A bad offset or filter", "503": "There are too many streams"})
-	mux.describe(api, untilStop(a.stream), &op)
+	mux.describe(api, a.stream, &op)
 }
 
 // place is the position of a stream in the log.
@@ -63,15 +64,11 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
-	defer a.streams.Add(-1)
-	if most := int64(a.config.MaxConnections) * 3 / 4; a.streams.Add(1) > most {
-		a.refused.Add(1)
-		writeLater(w, http.StatusServiceUnavailable, 10*time.Second, fmt.Sprintf("there are %d streams already, and no room for another; "+
-			"come back later, or read /v1/events page by page", most))
+	if !a.takeStream(w) {
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // else nginx buffers events
+	defer a.streams.Add(-1)
+	setStreamHeader(w)
 	if r.Method == http.MethodHead {
 		return
 	}
@@ -86,6 +83,23 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, errUnreadable):
 		a.config.Logger.Error("event stream closed: cannot read events", "error", err)
 	}
+}
+
+// takeStream counts a stream, or refuses it because there are too many.
+func (a *API) takeStream(w http.ResponseWriter) bool {
+	if a.streams.Add(1) <= int64(a.config.MaxStreams) {
+		return true
+	}
+	a.streams.Add(-1)
+	a.refused.Add(1)
+	writeLater(w, http.StatusServiceUnavailable, 10*time.Second, fmt.Sprintf("there are %d streams already, and no room for another; "+
+		"come back later, read /v1/events page by page, or raise http_max_streams", a.config.MaxStreams))
+	return false
+}
+
+func setStreamHeader(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // else nginx buffers events
 }
 
 // startOf returns the position and the filter that a request asks for.
@@ -130,6 +144,7 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 		if s.recheck() {
 			return s.comment("the token was revoked")
 		}
+		events = s.release(events)
 		wait, cancel := context.WithDeadline(ctx, s.wrote.Add(heartbeatEvery))
 		var err error
 		events, err = a.events.Wait(wait, events[:0], at.after, streamBatch)
@@ -157,6 +172,24 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 		}
 	}
 	return s.comment("the server stops, come back later")
+}
+
+// Between two reads, a stream keeps the memory for so much.
+const (
+	keepEvents = 4
+	keepBytes  = 4 << 10
+)
+
+// release lets go of memory that a burst of events needed, because a stream mostly waits, and there
+// may be thousands. It returns the events' memory if it is to be used again.
+func (s *streamWriter) release(events []liveness.Event) []liveness.Event {
+	if cap(s.buffer) > keepBytes {
+		s.buffer = nil
+	}
+	if cap(events) > keepEvents {
+		return nil
+	}
+	return events
 }
 
 // stillAllowed reports whether the token of a stream is still valid. It counts as valid while it

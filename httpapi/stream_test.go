@@ -334,3 +334,52 @@ func TestServeListenerFails(t *testing.T) {
 		}
 	})
 }
+
+// A stream that is asked for during the start begins with the end of the start; an EventSource that
+// is refused would not come back.
+func TestStreamWaitsForTheStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		starts time.Duration // 0: it does not
+		took   time.Duration
+		want   string
+	}{
+		"soon":  {10 * time.Second, 10 * time.Second, "retry: 2000\nid: 0\n"},
+		"late":  {29900 * time.Millisecond, 29900 * time.Millisecond, "retry: 2000\nid: 0\n"},
+		"never": {0, 30 * time.Second, "retry: 5000\n: starting: a, b\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, liveness.Config{}, 0)
+				began := time.Now()
+				s := serve(t, f.api(httpapi.Config{MaxStreams: 1, Starting: func() error {
+					if c.starts == 0 || time.Since(began) < c.starts {
+						return errors.New("a, b")
+					}
+					return nil
+				}}))
+				first := make(chan string, 1)
+				go func() {
+					answer, err := s.client.Get("http://holter/v1/events/stream") //nolint:noctx // Serve ends it
+					if err != nil {
+						first <- err.Error()
+						return
+					}
+					defer answer.Body.Close()
+					text := make([]byte, len(c.want))
+					_, _ = io.ReadFull(answer.Body, text)
+					first <- answer.Status + " " + string(text)
+				}()
+				time.Sleep(time.Second)
+				if answer, text := s.get(t, "/v1/events/stream"); answer.StatusCode != 503 || !strings.Contains(text, "raise http_max_streams") {
+					t.Errorf("one too many = %s %s", answer.Status, text)
+				}
+				got := <-first
+				if took := time.Since(began); got != "200 OK "+c.want || took < c.took || took > c.took+startPoll {
+					t.Errorf("after %v: %q, want %q after %v", took, got, c.want, c.took)
+				}
+			})
+		})
+	}
+}
+
+const startPoll = 100 * time.Millisecond

@@ -61,11 +61,19 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 // Ask sends a request with a body as JSON, and stores the JSON of the answer in into, which may
 // be an *Answer. Body and into may be nil.
 func (c *Client) Ask(ctx context.Context, method, path string, body, into any) error {
+	return c.AskIf(ctx, method, path, nil, body, into)
+}
+
+// AskIf is Ask with further headers, such as If-Match.
+func (c *Client) AskIf(ctx context.Context, method, path string, headers map[string]string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	request, err := c.Request(ctx, method, path, body)
 	if err != nil {
 		return err
+	}
+	for name, value := range headers {
+		request.Header.Set(name, value)
 	}
 	answer, err := c.Do(request)
 	if err != nil {
@@ -85,7 +93,7 @@ func (c *Client) Ask(ctx context.Context, method, path string, body, into any) e
 	case into == nil:
 		return nil
 	}
-	got := Answer{text, c.Stranger(answer, text)}
+	got := Answer{JSON: text, ETag: answer.Header.Get("ETag"), Strange: c.Stranger(answer, text)}
 	if raw, ok := into.(*Answer); ok && json.Valid(text) {
 		*raw = got
 		return nil
@@ -96,7 +104,8 @@ func (c *Client) Ask(ctx context.Context, method, path string, body, into any) e
 // Answer is the JSON of an answer that is decoded later, in whole or in part.
 type Answer struct {
 	JSON    json.RawMessage
-	Strange error // says that the answer is not one of the API; return it if the JSON does not fit
+	ETag    string // of what was read; empty if the API gives none
+	Strange error  // says that the answer is not one of the API; return it if the JSON does not fit
 }
 
 // Decode stores the JSON in into. Its error says that the answer is not one of the API.

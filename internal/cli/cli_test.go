@@ -67,6 +67,11 @@ func TestPrecedence(t *testing.T) {
 			"broker: {listen: 127.0.0.1:1}", "127.0.0.1:1", "HOLTER_MQTT", "127.0.0.1:2", "127.0.0.1:2", "--mqtt=off", "",
 		},
 		{
+			"origins", func(c config.Config) any { return strings.Join(c.Origins, " ") }, "",
+			"http_allow_origins: ['http://file']", "http://file",
+			"HOLTER_HTTP_ALLOW_ORIGINS", "http://env,http://b", "http://env http://b", "--http-allow-origins=http://flag", "http://flag",
+		},
+		{
 			"data", func(c config.Config) any { return c.Data }, "./holter-data",
 			"data: file", "file", "HOLTER_DATA", "env", "env", "--data=flag", "flag",
 		},

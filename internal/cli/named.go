@@ -50,19 +50,20 @@ func (c *getCommand) Run(ctx context.Context, command *kong.Context, api *apicli
 }
 
 // find returns the element of a list with a name; nil if there is none.
-func find(ctx context.Context, api *apiclient.Client, path, name string) (found *apiclient.Answer, err error) {
-	l := list{path: path, limit: onePage}
-	_, err = l.each(ctx, api, func(raw json.RawMessage) error {
-		var element struct{ Name string }
-		if json.Unmarshal(raw, &element) != nil {
-			return l.answer.Strange
-		}
-		if element.Name == name {
-			found = &apiclient.Answer{JSON: raw, Strange: l.answer.Strange}
-		}
-		return nil
-	})
-	return found, err
+func find(ctx context.Context, api *apiclient.Client, list, name string) (*apiclient.Answer, error) {
+	var found apiclient.Answer
+	err := api.Get(ctx, pathOf(list, name), nil, &found)
+	switch {
+	case apiclient.StatusOf(err) == http.StatusNotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var element struct{ Name string }
+	if found.Decode(&element) != nil || element.Name != name {
+		return nil, found.Strange
+	}
+	return &found, nil
 }
 
 // ask asks the API, and prints the answer as JSON or as show does. If show returns
@@ -89,31 +90,40 @@ func ask[T any](ctx context.Context, api *apiclient.Client, out output, asJSON b
 // put writes the settings S of an element of a list: those that it has, overridden by the options
 // that were given, which are a struct whose JSON has the names of the settings. If there is no such
 // element, create completes its settings first, unless it is nil. What the API answers is stored in
-// answer, unless that is nil.
+// answer, unless that is nil. If somebody else changes the element meanwhile, put begins again.
 func put[S any](ctx context.Context, api *apiclient.Client, list, name, query string, options, answer any, create func(*S) error) error {
-	found, err := find(ctx, api, list, name)
-	if err != nil {
-		return err
-	}
-	var settings S
-	switch {
-	case found != nil:
-		err = found.Decode(&settings)
-	case create != nil:
-		err = create(&settings)
-	}
-	if err != nil {
-		return err
-	}
 	given, err := json.Marshal(options)
-	if err == nil {
-		err = json.Unmarshal(given, &settings)
-	}
 	if err != nil {
 		return fmt.Errorf("options: %w", err)
 	}
-	return api.Ask(ctx, http.MethodPut, pathOf(list, name)+query, settings, answer)
+	for range putAttempts {
+		var settings S
+		unchanged := map[string]string{"If-None-Match": "*"}
+		found, err := find(ctx, api, list, name)
+		switch {
+		case err != nil:
+		case found != nil:
+			unchanged = map[string]string{"If-Match": found.ETag}
+			err = found.Decode(&settings)
+		case create != nil:
+			err = create(&settings)
+		}
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(given, &settings); err != nil {
+			return fmt.Errorf("options: %w", err)
+		}
+		err = api.AskIf(ctx, http.MethodPut, pathOf(list, name)+query, unchanged, settings, answer)
+		if apiclient.StatusOf(err) != http.StatusPreconditionFailed {
+			return err
+		}
+	}
+	return fmt.Errorf("%s %q is changed by somebody else again and again; try later", singular(list), name)
 }
+
+// putAttempts is how often put tries to write what it has read.
+const putAttempts = 5
 
 // set puts an element, and says so.
 func set[S any](ctx context.Context, api *apiclient.Client, out output, list, name string, options any, create func(*S) error) error {

@@ -88,7 +88,7 @@ func TestScheduleSetOver(t *testing.T) {
 	} {
 		schedule := `{"name":"a","kind":"webhook","when":"2026-03-02T12:00:00Z","runs":1` + extra + `}`
 		mux := http.NewServeMux()
-		mux.Handle("GET /v1/schedules", answer(http.StatusOK, "application/json", `{"schedules":[`+schedule+`]}`))
+		mux.Handle("GET /v1/schedules/a", answer(http.StatusOK, "application/json", schedule))
 		mux.Handle("PUT /v1/schedules/a", answer(http.StatusOK, "application/json", schedule))
 		url := serveTest(t, mux)
 		if got := typeLine(t.Context(), t, "schedules", "set", "a", "--settings", `{"endpoint":"ops"}`, "--api", url); got.stdout != want {

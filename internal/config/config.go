@@ -36,6 +36,8 @@ type Config struct {
 	Listen    []Listener            // where devices connect; empty only for holter monitor
 	HTTP      string                // HOST:PORT of the API
 	HTTPRate  int                   // requests per second from one IP address; 0 is no limit
+	Streams   int                   // largest number of streams of events; 0 if it was not given
+	Origins   []string              // whose pages may read the API in a browser
 	TLS       cert.Files            // of the API; unset means plain HTTP
 	Data      string                // directory for what is stored; relative to the working directory
 	Database  Secret                // URL of the database, which may hold a password; unset means SQLite in Data

@@ -63,7 +63,7 @@ func TestResolveFull(t *testing.T) {
 		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000},
 		TLS:      cert.Files{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
 		Database: config.NewSecret("postgres://holter:secret@db.example/holter"),
-		HTTPRate: 500,
+		HTTPRate: 500, Streams: 2000, Origins: []string{"https://board.example", "http://localhost:3000"},
 		Broker: config.Broker{
 			Listen: "0.0.0.0:1883", Users: "/etc/holter/users", Anonymous: config.AnonymousAnyone, MaxClients: 5000, MaxPacket: 65536,
 			TLS: cert.Files{Cert: "/etc/holter/mqtt.pem", Key: "/etc/holter/mqtt.key"},

@@ -19,7 +19,7 @@ import (
 
 // Setting is one value from the command line or the environment.
 type Setting struct {
-	// Key is as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
+	// Key is as in the file, with a dot where it nests: listen, http, http_allow_origins, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
 	// log.level, log.format, broker.listen. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
 	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
 	// mqtt.tls.ca, mqtt.tls.cert, mqtt.tls.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
@@ -168,6 +168,9 @@ func (r *resolver) apply(s Setting) {
 func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
 	if key, ok := strings.CutPrefix(key, "mqtt."); ok {
 		return r.typed.setter(d, key)
+	}
+	if key == "http_allow_origins" {
+		return strictyaml.Value(d, &r.cfg.Origins, parseOrigins)
 	}
 	if key != "listen" {
 		return strictyaml.Find(r.root(d), key)

@@ -29,6 +29,8 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "listen", Set: listenList(d, &c.Listen)},
 		{Key: "http", Set: strictyaml.Value(d, &c.HTTP, parseAddress)},
 		{Key: "http_rate", Set: strictyaml.Plain(d, &c.HTTPRate, count{min: 1, max: 1_000_000, off: true}.parse)},
+		{Key: "http_max_streams", Set: strictyaml.Plain(d, &c.Streams, count{min: 1, max: 100_000}.parse)},
+		{Key: "http_allow_origins", Set: originList(d, &c.Origins)},
 		{Key: "tls", Fields: certificate(d, &c.TLS)},
 		{Key: "data", Set: strictyaml.Value(d, &c.Data, parseData)},
 		{Key: "database", Set: strictyaml.Value(d, &c.Database, parseDatabase)},

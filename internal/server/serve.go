@@ -121,21 +121,23 @@ func (s *server) build(ctx context.Context) (err error) {
 	}
 	s.auth = newTokenAuth(s.database, s.config)
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
-		Version:    Version(),
-		Logger:     s.log,
-		Rate:       float64(s.config.HTTPRate),
-		TLS:        certificates,
-		Auth:       s.auth,
-		Local:      config.Loopback(s.config.HTTP) && !s.config.Open,
-		Starting:   s.waiting,
-		Ready:      s.ready,
-		Detail:     s.detail,
-		Checkpoint: func(ctx context.Context) error { return s.store.Checkpoint(ctx, s.registry) },
-		Sender:     s.sender(),
-		Delivery:   s.delivery,
-		Playbooks:  s.books,
-		Schedules:  s.cron,
-		Collectors: []prometheus.Collector{metrics.Collector(s.collect)},
+		Version:      Version(),
+		Logger:       s.log,
+		Rate:         float64(s.config.HTTPRate),
+		TLS:          certificates,
+		AllowOrigins: s.config.Origins,
+		MaxStreams:   s.config.Streams,
+		Auth:         s.auth,
+		Local:        config.Loopback(s.config.HTTP) && !s.config.Open,
+		Starting:     s.waiting,
+		Ready:        s.ready,
+		Detail:       s.detail,
+		Checkpoint:   func(ctx context.Context) error { return s.store.Checkpoint(ctx, s.registry) },
+		Sender:       s.sender(),
+		Delivery:     s.delivery,
+		Playbooks:    s.books,
+		Schedules:    s.cron,
+		Collectors:   []prometheus.Collector{metrics.Collector(s.collect)},
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())
