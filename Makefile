@@ -94,7 +94,7 @@ chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each d
 
 ATTACK ?= 15
 .PHONY: attack
-attack: ## Attack holter serve in eleven ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/numbers/reliability.md (6 minutes)
+attack: ## Attack holter serve in thirteen ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/numbers/reliability.md (6 minutes)
 	cd bench && $(GO) run . attack -seconds $(ATTACK) -md ../docs/numbers/reliability.md
 
 .PHONY: bench-store

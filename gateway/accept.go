@@ -121,22 +121,11 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 	if proxied {
 		served.throughProxy()
 	}
-	g.welcome(&served.connection, addressUnless(proxied, addr))
 	if err := serve(served, c); err != nil {
 		g.counts.enrollErrors.Add(1)
-		g.newcomers.leave(&served.connection)
 		g.left(&served.conversation, addr)
 		g.warnAccept(err)
 	}
-}
-
-// addressUnless returns an address, or none for a connection that comes through a proxy: what it is is
-// still to be said.
-func addressUnless(proxied bool, a netip.Addr) netip.Addr {
-	if proxied {
-		return netip.Addr{}
-	}
-	return a
 }
 
 // serve hands a connection to its event loop.

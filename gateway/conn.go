@@ -28,12 +28,17 @@ func newConn(l *loop, at *listener, other netip.Addr) *conn {
 func (c *conn) open(fd int) error {
 	g := c.gateway
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
-	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() { g.closeLate(&c.connection) })
-	err := c.loop.events.Add(fd, c)
-	if err != nil {
-		g.timers.Cancel(c.deadline)
+	if err := c.loop.events.Add(fd, c); err != nil {
+		return err
 	}
-	return err
+	c.loop.soon(func() {
+		if c.isOver() || c.established { // it was faster
+			return
+		}
+		c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() { g.closeLate(&c.connection) })
+		g.welcome(&c.connection)
+	})
+	return nil
 }
 
 // Closed implements [eventloop.Handler]: it ends what the connection held.
@@ -97,6 +102,9 @@ func (c *conn) remote() netip.Addr { return c.other }
 
 // verify implements link.
 func (c *conn) verify() error { return nil }
+
+// narrow implements link.
+func (c *conn) narrow() { _ = unix.SetsockoptInt(c.FD(), unix.SOL_SOCKET, unix.SO_RCVBUF, narrow) }
 
 // silent implements link.
 func (c *conn) silent() bool { return c.Unread() == 0 }

@@ -32,6 +32,8 @@ type link interface {
 	remote() netip.Addr
 	// verify returns why the certificate that the device has shown is no longer good.
 	verify() error
+	// narrow lets the socket hold less that was not read.
+	narrow()
 	// silent reports whether the other end has sent nothing that was not read.
 	silent() bool
 	// isOver reports whether the connection has ended.

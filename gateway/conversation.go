@@ -234,6 +234,7 @@ func (t *conversation) beforeHello(x *exchange) (end bool) {
 	case m.Kind == codec.Bye && len(m.ID) == 0:
 		return true
 	case o.Err != nil: // the codec's word
+		t.tellMistake(x)
 	case m.Kind == codec.Register:
 		t.register(x)
 	case m.Kind == codec.Challenge:

@@ -9,11 +9,15 @@ import (
 // message, and its bytes, take a time; what they have taken may be ahead of the clock by burst.
 type intake struct {
 	used time.Duration // since the gateway's start
+	slow bool          // it has sent too much, and not much less since
 }
 
 const (
 	// burst is for how long the most may come at once that a connection may send in that time.
 	burst = 10 * time.Second
+	// narrow is the size that the kernel is asked to give the buffer of a socket whose connection sends
+	// too much: what lies there is old when it is handled, and a device that has died seems alive.
+	narrow = 64 << 10
 	// intakeStep is how long a connection is paused, so that it is not read for each message.
 	intakeStep = 50 * time.Millisecond
 )
@@ -51,13 +55,19 @@ func (c *connection) listen(x *exchange, input []byte) (used int, end, more bool
 	rest, end := c.hear(x, part)
 	used = len(part) - len(rest)
 	c.intake.spend(l, now, messages-x.budget, used)
-	if more = !end && used < len(input) && (x.budget == 0 || len(part) < len(input)); more {
+	more = !end && used < len(input) && (x.budget == 0 || len(part) < len(input))
+	switch ahead := c.intake.used - now; {
+	case more && !c.intake.slow:
+		c.intake.slow = true
+		c.link.narrow()
 		c.slowed(x)
+	case ahead < burst/2:
+		c.intake.slow = false
 	}
 	return used, end, more
 }
 
-// slowed counts that a connection is read more slowly, and logs the 1st, 2nd, 4th, 8th … time.
+// slowed counts that a connection is to be read more slowly, and logs the 1st, 2nd, 4th, 8th … time.
 func (c *connection) slowed(x *exchange) {
 	g := c.gateway
 	if n := g.counts.slowed.Add(1); n&(n-1) == 0 {

@@ -122,9 +122,12 @@ func (n *newcomers) dropLocked(c *connection) {
 	}
 }
 
-// welcome gives a connection that has been accepted, or that a PROXY header has named, a place among
-// the newcomers.
-func (g *Gateway) welcome(c *connection, address netip.Addr) {
+// welcome gives a connection that has been accepted a place among the newcomers.
+func (g *Gateway) welcome(c *connection) {
+	address := c.address()
+	if c.awaitsHeader() { // which names it
+		address = netip.Addr{}
+	}
 	if goes := g.newcomers.enter(c, address); goes != nil {
 		g.evict(goes)
 	}

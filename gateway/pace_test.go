@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,8 +24,9 @@ import (
 // follower is a device of the line protocol that does as it is told: it sends three heartbeats in
 // each timeout.
 type follower struct {
-	told []string // only after it has ended
-	quit chan struct{}
+	told  []string     // only after it has ended
+	heard atomic.Int32 // how much of that there is
+	quit  chan struct{}
 }
 
 // follow runs a follower until it is told to quit.
@@ -60,6 +62,7 @@ func (f *follower) follow(t *testing.T, c net.Conn, id string, interval, first t
 				t.Error(err)
 			}
 			f.told = append(f.told, ttl)
+			f.heard.Add(1)
 			interval = timeout / 3
 			next = time.Now().Add(interval)
 		}
@@ -93,10 +96,10 @@ func TestPace(t *testing.T) {
 			_ = conns[i].Close()
 		}
 	}
-	stretched := func(want time.Duration, from, to int) func() bool {
+	stretched := func(want time.Duration, times int32, from, to int) func() bool {
 		return func() bool {
 			for i := from; i < to; i++ {
-				if i%10 != 9 && r.device(fmt.Sprintf("d-%d", i)).Policy.Timeout != want {
+				if i%10 != 9 && (r.device(fmt.Sprintf("d-%d", i)).Policy.Timeout != want || all[i].heard.Load() < times) {
 					return false
 				}
 			}
@@ -104,13 +107,13 @@ func TestPace(t *testing.T) {
 		}
 	}
 	testwait.Until(t, "the fleet is slowed down", func() bool { return r.gateway.Stats().PaceFactor == 1.5 })
-	testwait.Until(t, "all were told", stretched(4500*time.Millisecond, 0, devices))
+	testwait.Until(t, "all were told", stretched(4500*time.Millisecond, 1, 0, devices))
 	if v := r.device("fixed-d-9"); v.Policy.Timeout != 3*time.Second || v.Policy.Interval != time.Second || v.Seq != 1 {
 		t.Errorf("the device with a policy of its own is %+v", v)
 	}
 	end(0, 50)
 	testwait.Until(t, "there is no need any more", func() bool { return r.gateway.Stats().PaceFactor == 1 })
-	testwait.Until(t, "all were told", stretched(3*time.Second, 50, devices))
+	testwait.Until(t, "all were told", stretched(3*time.Second, 2, 50, devices))
 	end(50, devices)
 	running.Wait()
 	for i, f := range all {

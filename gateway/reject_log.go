@@ -16,6 +16,7 @@ const (
 	otherName  = "its certificate is that of another device"
 	isRevoked  = "its token or certificate was revoked"
 	noName     = "its certificate names no device"
+	mistaken   = "its message has a mistake"
 )
 
 // refusal is what is logged of a device that was refused. It never holds a token.
@@ -36,6 +37,14 @@ func (t *conversation) tellRefused(x *exchange, id, reason string) {
 		r.certificate = t.details.name
 	}
 	x.gateway.tell(r)
+}
+
+// tellMistake logs what is wrong with a message that was to open a session.
+func (t *conversation) tellMistake(x *exchange) {
+	m := &x.message
+	x.gateway.tell(refusal{
+		id: strings.Clone(clipped(string(m.ID))), address: x.address(), protocol: t.protocol(x.listener), reason: mistaken, why: m.Err.Error(),
+	})
 }
 
 // tell logs a refusal: the 1st, 2nd, 4th, 8th … for one reason as a warning, the others at debug
@@ -75,6 +84,8 @@ func (r refusal) help() string {
 		return "add it to the devices file, if it is one of yours"
 	case otherName:
 		return "the name on the certificate must be the device's id; that of jt808 has no zeros on the left"
+	case mistaken:
+		return "correct the settings of the device"
 	case noName:
 		return "give it one name that is the device's id, or choose another kind with the listener's identity"
 	default:

@@ -54,7 +54,7 @@ type Stats struct {
 	Resumed           uint64 // those among them that resumed a session,
 	HandshakeErrors   uint64 // and those that failed
 	SlowReaders       uint64 // closed because they left too much unread
-	Slowed            uint64 // times that a connection was read more slowly, because it sent too much
+	Slowed            uint64 // times that a connection began to send too much, so that it was read more slowly
 	Mistakes          uint64 // messages of devices that were wrong, or came to nothing
 	Broken            uint64 // connections closed because they broke the protocol
 	Closed            uint64 // connections closed by the gateway after a verdict, a takeover or a deadline

@@ -119,7 +119,7 @@ func (s *tlsServer) admit(l *listener, tcp *net.TCPConn, proxied bool) {
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
-	g.welcome(&c.connection, addressUnless(proxied, c.other))
+	g.welcome(&c.connection)
 	c.socket.debt = s.arrears.begin(c.socket.since()) // it may have waited to be accepted
 	c.mu.Lock()
 	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, c.tooLate)

@@ -67,6 +67,9 @@ func (c *tlsConn) verify() error {
 	return nil
 }
 
+// narrow implements link.
+func (c *tlsConn) narrow() { _ = c.socket.tcp.SetReadBuffer(narrow) }
+
 // silent implements link.
 func (c *tlsConn) silent() bool { return c.socket.theirTurn.Load() && c.socket.unread() == 0 }
 

@@ -231,7 +231,7 @@ func problemOf(err error) (status int, detail string) {
 		return http.StatusInsufficientStorage, "there is no room for another device; delete some, or raise the most there may be"
 	case errors.Is(err, liveness.ErrInvalidID):
 		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ") +
-			"; an id is 1 to 128 bytes of UTF-8 without control characters"
+			"; an id is 1 to 128 bytes of UTF-8 in normal form C, without blanks at its ends or characters that are not seen"
 	default: // what is left is a bad policy, whose fields a heartbeat calls ttl and interval
 		names := strings.NewReplacer("Timeout", "ttl", "Interval", "interval", "\n", "; ")
 		return http.StatusUnprocessableEntity, names.Replace(strings.TrimPrefix(err.Error(), "liveness: "))

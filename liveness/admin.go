@@ -20,7 +20,7 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 		sh.setOwnLocked(d.id, p)
 		d.rule = r.resolveLocked(sh, id, d.rule.Value().announced)
 		if f, known := d.conditionLocked(); known && d.source != nil { // otherwise the verdict whose timer has expired reads the new policy
-			r.setLocked(sh, d, f, now)
+			r.setLocked(sh, d, f, f, now)
 		}
 		r.emitLocked(sh, d, DeviceChanged, "", now)
 	})
@@ -68,18 +68,48 @@ func (r *Registry) Disconnect(id string) (bool, error) {
 // the process starts again. The device's last event is [DeviceForgotten]. If it is heard later, it
 // is a new device whose events' numbers go on. Errors: ErrUnknownDevice, ErrBusy.
 func (r *Registry) Forget(id string) error {
-	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
-		if d.session != nil {
-			d.endSessionLocked(Peer.Dismissed)
+	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) { r.forgetLocked(sh, d, "", now) })
+}
+
+func (r *Registry) forgetLocked(sh *deviceShard, d *device, message string, now time.Duration) {
+	if d.session != nil {
+		d.endSessionLocked(Peer.Dismissed)
+	}
+	r.stopLocked(d)
+	d.countLocked(-1)
+	was := d.standing()
+	d.gone = true
+	r.emitLocked(sh, d, DeviceForgotten, message, now)
+	r.regroupLocked(d, was, d.since)
+	r.removeLocked(sh, d)
+}
+
+// ForgetSilent passes over up to limit devices, from a position on, and forgets those that are offline
+// and were not heard for so long, in listening time: a clock that is set wrong forgets nobody. Their
+// last event has the message. Devices stay that are configured, have a policy that was set at run
+// time, or are in maintenance. It returns how many it forgot, and the position to go on from, 0 at the end.
+//
+// ForgetSilent yields to all others, as [Registry.Cover] does.
+func (r *Registry) ForgetSilent(from Cursor, limit int, after time.Duration, message string) (next Cursor, forgotten int, err error) {
+	next = r.walk(from, func(sh *deviceShard, d *device) bool {
+		if limit <= 0 {
+			return false
 		}
-		r.stopLocked(d)
-		d.countLocked(-1)
-		was := d.standing()
-		d.gone = true
-		r.emitLocked(sh, d, DeviceForgotten, "", now)
-		r.regroupLocked(d, was, d.since)
-		r.removeLocked(sh, d)
+		if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
+			err = ErrBusy
+			return false
+		}
+		limit--
+		_, configured := r.own[d.id]
+		_, set := sh.own[d.id]
+		now := d.nowLocked()
+		if !configured && !set && d.state == Offline && d.session == nil && !d.maintained() && now-d.lastLocked() >= after {
+			r.forgetLocked(sh, d, message, now)
+			forgotten++
+		}
+		return true
 	})
+	return next, forgotten, err
 }
 
 // endLocked keeps the number of a forgotten device's last event, so that no other event ever has

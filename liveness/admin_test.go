@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
@@ -317,6 +318,53 @@ func TestSourceBeatBesideASession(t *testing.T) {
 		r.want("a:1 device.online at 0 seen 0 due 30 silent 0", "a:2 device.changed at 20 seen 1 due 31 silent 0")
 		if v := r.device("a"); v.Source != "http" || v.Connected || v.Closing != liveness.NoReason {
 			r.Errorf("%+v", v)
+		}
+	})
+}
+
+// Devices that were not heard for long are forgotten, in listening time; not those that somebody has named, and not
+// those that live.
+func TestForgetSilent(t *testing.T) {
+	inRig(t, liveness.Config{Devices: map[string]liveness.Policy{"configured": {}}}, liveness.SourceConfig{}, func(r *rig) {
+		for _, id := range []string{"gone", "configured", "maintained", "set", "back"} {
+			r.open(id).Close(r.now(), liveness.Closed)
+		}
+		alive := r.open("alive")
+		if err := errors.Join(r.registry.SetMaintenance("maintained", true), r.registry.SetPolicy("set", liveness.Policy{Timeout: 5 * unit})); err != nil {
+			r.Fatal(err)
+		}
+		forget := func(want int) {
+			r.Helper()
+			if next, n, err := r.registry.ForgetSilent(0, 100, 100*unit, "long silent"); next != 0 || n != want || err != nil {
+				r.Errorf("ForgetSilent = %d, %d, %v, want %d", next, n, err, want)
+			}
+			synctest.Wait()
+		}
+		beat := func(d time.Duration) {
+			for ; d > 0; d -= 10 * unit {
+				r.listen(10 * unit)
+				alive.Beat(r.now())
+			}
+		}
+		forget(0)
+		beat(60 * unit)
+		r.open("back").Close(r.now(), liveness.Closed)
+		r.cut(100 * unit) // deaf time does not count
+		beat(30 * unit)
+		forget(0)
+		beat(20 * unit)
+		forget(1)
+		for id, want := range map[string]bool{"gone": false, "configured": true, "maintained": true, "set": true, "back": true, "alive": true} {
+			if r.registry.Known(id) != want {
+				r.Errorf("%s is known: %t", id, !want)
+			}
+		}
+		events := r.events()
+		if last := events[len(events)-1]; last.Type != liveness.DeviceForgotten || last.Subject != "gone" || last.Message != "long silent" {
+			r.Errorf("%+v", last)
+		}
+		if next, _, err := r.registry.ForgetSilent(0, 2, 0, ""); next == 0 || err != nil {
+			r.Errorf("with a limit: %d, %v", next, err)
 		}
 	})
 }

@@ -200,6 +200,17 @@ func TestClocksDoNotMatter(t *testing.T) {
 	})
 }
 
+// A device that announces the same sleep once more, at a source whose clock is ahead, has changed its source, and no more.
+func TestSleepElsewhere(t *testing.T) {
+	ops := []clockOp{{kind: "sleep", units: 4}, {kind: "sleep", source: 1, units: 4}}
+	for _, ahead := range []time.Duration{0, 1_000_000 * unit} {
+		lines := clockFleet(t, ops, ahead)["d0"]
+		if len(lines) < 2 || !strings.HasPrefix(lines[1], "d0:2 device.changed ") {
+			t.Errorf("ahead by %v: %q", ahead, lines)
+		}
+	}
+}
+
 // A hello, a failure or a heartbeat at another source that is refused because the sink is too slow
 // counts as heard.
 func TestBusyCounts(t *testing.T) {

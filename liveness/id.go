@@ -37,7 +37,7 @@ func flawOf(id string) string {
 	case strings.IndexFunc(id, isSpecial) < 0:
 		return ""
 	case !utf8.ValidString(id):
-		return "it is not UTF-8"
+		return fmt.Sprintf("byte %d is not UTF-8", notUTF8(id))
 	case strings.IndexFunc(id, isUnseen) >= 0:
 		return fmt.Sprintf("it has a control character, or another that is not seen, at byte %d", strings.IndexFunc(id, isUnseen))
 	case strings.TrimSpace(id) != id:
@@ -46,6 +46,16 @@ func flawOf(id string) string {
 		return "it is not in Unicode's normal form C"
 	}
 	return ""
+}
+
+// notUTF8 returns the place of the first byte that is not UTF-8.
+func notUTF8(id string) int {
+	for i, r := range id {
+		if r == utf8.RuneError && runeLen(id[i:]) == 1 {
+			return i
+		}
+	}
+	return len(id)
 }
 
 // isSpecial reports whether a character is none of the seen ones of ASCII.

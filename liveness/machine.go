@@ -141,7 +141,7 @@ func (c condition) deferred(sig signal) (condition, bool) {
 
 // notable reports whether the change from before to c is an event.
 func (c condition) notable(before condition) bool {
-	return c.state != before.state || c.state == Sleeping && c.until != before.until
+	return c.state != before.state || c.state == Sleeping && (c.until-before.until).Abs() >= heardTick // each may be rounded by less
 }
 
 // offline returns the condition after a verdict that was due at an instant, 0 if it was not due.

@@ -125,7 +125,7 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 // suppression.
 func (r *Registry) rearmLocked(sh *deviceShard, d *device) {
 	if f, known := d.conditionLocked(); known && d.expected() {
-		r.setLocked(sh, d, f, d.nowLocked())
+		r.setLocked(sh, d, f, f, d.nowLocked())
 	}
 }
 

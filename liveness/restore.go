@@ -172,7 +172,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	f, _ := d.conditionLocked()
 	r.storeHeard(d, f.last)
 	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
-		r.setLocked(sh, d, f.heard(f.last), f.last)
+		r.setLocked(sh, d, f, f.heard(f.last), f.last)
 		return
 	}
 	p := d.policyLocked()

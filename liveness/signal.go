@@ -99,7 +99,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	if d.rule = rule; !known && sig.opens == nil && c.next.state == f.state && c.next.last == f.last {
 		d.reason, d.until = c.next.reason, c.next.until // the verdict whose timer has expired reads them
 	} else {
-		r.setLocked(sh, d, c.next, sig.At)
+		r.setLocked(sh, d, f, c.next, sig.At)
 	}
 	if sig.Kind == Failure {
 		r.emitLocked(sh, d, DeviceFailed, sig.Message, sig.At)

@@ -43,10 +43,9 @@ func (d *device) countLocked(n int64) {
 	}
 }
 
-// setLocked makes next the device's condition: it emits what changed, and arms the timer for the
-// next step.
-func (r *Registry) setLocked(sh *deviceShard, d *device, next condition, now time.Duration) {
-	before := condition{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
+// setLocked makes next the device's condition: it emits what changed from the one before, which is on
+// the same clock, and arms the timer for the next step.
+func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition, now time.Duration) {
 	r.storeHeard(d, next.last)
 	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
 	was, since := d.standing(), d.since
@@ -240,7 +239,7 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	if next.suspect() && next.until != f.until && !d.probeLocked() {
 		next.asked = f.asked
 	}
-	r.setLocked(sh, d, next, now)
+	r.setLocked(sh, d, f, next, now)
 	if d.state == Offline {
 		r.lag.add(now - d.until)
 	}

@@ -17,6 +17,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -64,7 +65,7 @@ func Command() run.Command {
 		names = append(names, w.name)
 	}
 	return run.Command{
-		Name: "attack", Help: "holter serve under eleven attacks, and behind HAProxy", Seconds: 60,
+		Name: "attack", Help: "holter serve under thirteen attacks, and behind HAProxy", Seconds: 60,
 		Names: "\n" + strings.Join(names, ", "),
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.devices, "devices", b.devices, "established devices, which beat every second")
@@ -112,6 +113,7 @@ type result struct {
 	offline, cut   int // established devices judged, and closed
 	unanswered     int // their heartbeats that were not answered within 10 s
 	missed         int // verdicts on devices that were ended, and other mistakes in these
+	newcomers      newcomers
 	alive          bool
 	stall          time.Duration // of the machine, at worst
 }
@@ -175,7 +177,12 @@ func (b *bench) measure(ctx context.Context, s *server, d *devices, r *result, p
 	}
 	var played error
 	r.Usage, err = measured.During(func() error {
+		coming, end := context.WithCancel(ctx)
+		var all sync.WaitGroup
+		all.Go(func() { r.newcomers.come(coming, s.listeners["line"]) })
 		r.stall, played = cores.Witness(func() error { return play(ctx) })
+		end()
+		all.Wait()
 		return played
 	}, s.PID())
 	if played != nil {
@@ -214,10 +221,12 @@ func (b *bench) report() string {
 	results := make(map[string][]*result)
 	var rows []string
 	good, calm := true, true
+	came, admitted := int64(0), int64(0)
 	for _, r := range b.results {
 		row := r.name + ": " + r.text
 		rows = append(rows, row)
 		results[row] = []*result{r}
+		came, admitted = came+r.newcomers.came.Load(), admitted+r.newcomers.admitted.Load()
 		good, calm = good && r.good(), calm && r.worse() <= wantWorse
 	}
 	text := func(title string, of func(*result) string) figures.Column[*result] {
@@ -233,6 +242,7 @@ func (b *bench) report() string {
 		figures.Col("CPU, % of a core", 0, func(r *result) float64 { return 100 * r.Share }),
 		text("RTT p99, ms before → during", func(r *result) string { return fmt.Sprintf("%.2f → %.2f", p99(r.before), p99(r.during)) }),
 		figures.Col("×", 1, (*result).worse),
+		text("newcomers admitted", func(r *result) string { return fmt.Sprintf("%d of %d", r.newcomers.admitted.Load(), r.newcomers.came.Load()) }),
 		text("refused", func(r *result) string { return strings.Join(r.refused, ", ") }),
 		figures.Count("false offline", func(r *result) int { return r.offline }), figures.Count("missed", func(r *result) int { return r.missed }),
 		figures.Count("cut off", func(r *result) int { return r.cut }), figures.Count("unanswered", func(r *result) int { return r.unanswered }),
@@ -244,6 +254,7 @@ func (b *bench) report() string {
 	return fmt.Sprintf("`holter serve` on one core; %s established devices that beat every %v with a timeout of %v, and the attacker, a process of a lower "+
 		"priority, share the other one: round trips hold what they do to each other, too. Each attack goes on for %v after %v of rest, which is \"before\"; rates "+
 		"and numbers × %g. \"Done\" and \"failed\" are the attacker's connections, or writes. What was refused are the gateway's own counters. Behind HAProxy the devices beat three times in their timeout, of %v at most.\n\n%s\n"+
-		"Targets: none judged falsely, no verdict missed, none cut off, all heartbeats answered, server alive: %s; RTT p99 at most doubled in each: %s.\n",
-		figures.Grouped(b.devices), interval, timeout, b.Length, b.rest, b.scale, proxiedTimeout, table, figures.Met(good), figures.Met(calm))
+		"Targets: none judged falsely, no verdict missed, none cut off, all heartbeats answered, server alive: %s; RTT p99 at most doubled in each: %s; 99 %% of newcomers with the right token admitted within %v: %s.\n",
+		figures.Grouped(b.devices), interval, timeout, b.Length, b.rest, b.scale, proxiedTimeout, table, figures.Met(good), figures.Met(calm),
+		admittedWithin, figures.Met(100*admitted >= 99*came))
 }

@@ -60,6 +60,8 @@ func attacks() []way {
 		{"reconnects", "10,000 reconnects a second of one id, with the right token", "line", churners, 10_000, say("HELLO attacker " + token + "\n")},
 		{"resets", "10,000 connections a second that end with a reset in the middle of a word", "line", churners, 10_000, reset},
 		{"flood", "half as many connections again as there are places", "line", places * 3 / 2, 0, drip("H")},
+		{"silent", "half as many connections again as there are places, which say nothing and come back when they are closed", "line", places * 3 / 2, 0, listen},
+		{"pings", "heartbeats on 50 connections, as fast as they go", "line", 50, 0, pings},
 		{"tokens", "5,000 wrong tokens a second, for established ids", "line", churners, 5000, say(tokens...)},
 		{"proxy", "5,000 broken PROXY headers a second from a trusted network", "proxied", churners, 5000, say(headers...)},
 	}
@@ -205,6 +207,28 @@ func say(texts ...string) once {
 func reset(_ context.Context, _ *player, c net.Conn, _ int) error {
 	_, err := io.WriteString(c, "HEL")
 	return err
+}
+
+// listen says nothing until the server closes the connection.
+func listen(_ context.Context, _ *player, c net.Conn, _ int) error {
+	_, err := io.Copy(io.Discard, c)
+	return err
+}
+
+// pings says hello, and then writes heartbeats until ctx or the connection ends. Answers are read and dropped.
+func pings(ctx context.Context, p *player, c net.Conn, turn int) error {
+	if _, err := fmt.Fprintf(c, "HELLO attacker-%d %s ttl=1h\n", turn, token); err != nil {
+		return err
+	}
+	go func() { _, _ = io.Copy(io.Discard, c) }()
+	block := []byte(strings.Repeat("PING\n", 1000))
+	for ctx.Err() == nil {
+		if _, err := c.Write(block); err != nil {
+			return err
+		}
+		p.count(ctx, nil)
+	}
+	return ctx.Err()
 }
 
 // pour writes random bytes in blocks until ctx or the connection ends.

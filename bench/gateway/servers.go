@@ -65,7 +65,7 @@ func startHolter(ctx context.Context, address string, p codec.Protocol, secure b
 	if err != nil {
 		return err
 	}
-	l := gateway.Listener{Address: address, Protocols: []codec.Protocol{p}}
+	l := gateway.Listener{Address: address, Protocols: []codec.Protocol{p}, MaxMessages: -1, MaxBytes: -1} // few connections send as much as many would
 	if secure {
 		certificate, err := selfsigned.New()
 		if err != nil {

@@ -44,7 +44,7 @@ type Config struct {
 	Open      bool                  // accept devices and API calls without a token, also from other machines
 	Token     Secret                // shared by all devices; unset means no authentication, but for DevicesFile and certificates
 	Log       Log                   // what is logged, and how
-	Fleet     liveness.Config       // MaxDevices and Outbox are never given; MinTimeout always is
+	Fleet     liveness.Config       // Outbox is never given; MinTimeout always is
 	Source    liveness.SourceConfig // without its Name, Note and Parts
 	Gateway   gateway.Config        // without its ports, Guard, Logger and the fields of Source
 	MaxLine   int                   // bytes of one message of the line protocol
@@ -54,8 +54,9 @@ type Config struct {
 	Store     store.Config // Memory and Outbox are never given
 	Playbooks []playbook.Playbook
 
-	DevicesFile string // file of the devices that may connect, with their secrets; empty: all devices, or those with Token
-	AcceptLoss  bool   // start a new fleet although the database of the old one is gone
+	ForgetAfter time.Duration // of listening without a sign of life an offline device is forgotten; 0: never
+	DevicesFile string        // file of the devices that may connect, with their secrets; empty: all devices, or those with Token
+	AcceptLoss  bool          // start a new fleet although the database of the old one is gone
 
 	file *strictyaml.Reader // nil: there is none
 }

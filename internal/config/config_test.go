@@ -32,11 +32,11 @@ func TestResolveFull(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: fullListeners(),
-		HTTP:   "localhost:8081", Data: "/var/lib/holter", AcceptLoss: true, Open: true,
+		HTTP:   "localhost:8081", Data: "/var/lib/holter", AcceptLoss: true, Open: true, ForgetAfter: 720 * time.Hour,
 		Token: config.NewSecret("0123456789"),
 		Log:   config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
 		Fleet: liveness.Config{
-			Policy: slow, MinTimeout: 5 * time.Second, RetireAfter: 20 * time.Minute,
+			Policy: slow, MinTimeout: 5 * time.Second, MaxDevices: 700_000, RetireAfter: 20 * time.Minute,
 			Groups: []liveness.GroupConfig{
 				{
 					Name: "site 7", Match: "site-7/*", Policy: liveness.Policy{Timeout: 5 * time.Minute},
@@ -170,7 +170,7 @@ func zeroFields(v reflect.Value, path string) (zero []string) {
 // unset returns the fields of a configuration that are zero, but for those that no file can set.
 func unset(cfg config.Config) []string {
 	others := []string{
-		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "Fleet.MaxDevices", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Loops",
+		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
 		"Broker.TLS.Clients", "Broker.TLS.Optional", "Broker.TLS.Revoked", "Broker.TLS.MinVersion", "Store.Memory", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts",
 	}

@@ -41,11 +41,12 @@ const (
 
 // Listener is one device port.
 type Listener struct {
-	Address   string         // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
-	Protocols []string       // one at least, in the order of Protocols
-	Packets   bool           // UDP instead of TCP
-	TLS       *cert.Files    // nil: none; those of the API if the file names none
+	Address   string      // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
+	Protocols []string    // one at least, in the order of Protocols
+	Packets   bool        // UDP instead of TCP
+	TLS       *cert.Files // nil: none; those of the API if the file names none
 	Identity  gateway.Identity
+	Lenient   bool           // GT06 frames with a wrong or missing checksum count
 	Messages  int            // most of a connection per second; 0: the default, -1: no limit
 	Bytes     int            // the same
 	Proxies   []netip.Prefix // from where connections begin with a PROXY header; never with Packets

@@ -59,6 +59,7 @@ func longListener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
 		{Key: "proxies", Set: networkList(d, &l.Proxies)},
 		{Key: "max_messages", Set: strictyaml.Plain(d, &l.Messages, perSecond(1))},
 		{Key: "max_bytes", Set: strictyaml.Plain(d, &l.Bytes, perSecond(8<<10))},
+		{Key: "lenient", Set: strictyaml.Flag(d, &l.Lenient)},
 		{Key: "dtu", Set: dtuSection(d, &l.DTU)},
 	})
 	fail := func(key, message string) { d.FailAt(strictyaml.Join(path, key), message) }
@@ -95,6 +96,8 @@ func (l *Listener) check(fail func(key, message string)) {
 		fail("max_messages", "max_messages and max_bytes are for connections; remove them, or udp from the address")
 	case l.Packets && len(l.Proxies) > 0:
 		fail("proxies", "there are no PROXY headers over UDP; remove it, or udp from the address")
+	case l.Lenient && !slices.Contains(l.Protocols, ProtocolGT06):
+		fail("lenient", "lenient is for clones of gt06, which the port does not speak; add gt06 to its protocols, or remove this")
 	case l.DTU != nil && !speaksDTU:
 		fail("dtu", "the port has no protocol dtu; add dtu to its protocols, or remove this")
 	case l.DTU == nil && speaksDTU:

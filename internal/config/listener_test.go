@@ -35,7 +35,7 @@ func fullListeners() []config.Listener {
 				Cert: "/etc/holter/devices.pem", Key: "/etc/holter/devices.key", Clients: ca, Optional: true,
 				Revoked: "/etc/holter/revoked.crl", MinVersion: "1.3",
 			},
-			Identity: gateway.CommonName, Messages: 100, Bytes: -1,
+			Identity: gateway.CommonName, Lenient: true, Messages: 100, Bytes: -1,
 			Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
 			DTU: &dtu.Options{
 				Registration: "([0-9a-f]{8})00", Hex: true, Mode: "prefix", Heartbeat: []byte("\x00ping"),

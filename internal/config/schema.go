@@ -46,6 +46,8 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		}},
 		{Key: "policy", Set: policy(d, &c.Fleet.Policy, defaultTimeout)},
 		{Key: "min_timeout", Set: strictyaml.Value(d, &c.Fleet.MinTimeout, span{min: time.Millisecond, max: defaultTimeout}.parse)},
+		{Key: "max_devices", Set: strictyaml.Plain(d, &c.Fleet.MaxDevices, count{min: 1, max: 100_000_000}.parse)},
+		{Key: "forget_after", Set: strictyaml.Value(d, &c.ForgetAfter, span{min: time.Minute, max: aYear, off: true}.parse)},
 		{Key: "groups", Set: groups(d, &c.Fleet.Groups)},
 		{Key: "devices", Set: devices(d, &c.Fleet.Devices)},
 		{Key: "flapping", Fields: []strictyaml.Field{

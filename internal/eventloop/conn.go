@@ -24,7 +24,7 @@ type Handler interface {
 }
 
 // Conn is a connection of an event loop. Embed one in its [Handler]. Its methods are called on the
-// loop's goroutine, after [Loop.Add].
+// loop's goroutine, and only after [Loop.Add].
 type Conn struct {
 	loop   *Loop
 	fd     int32 // -1 once it is closed

@@ -20,7 +20,7 @@ import (
 // protocolsOf returns the protocols of a device port.
 func protocolsOf(l *config.Listener, maxLine int) ([]codec.Protocol, error) {
 	known := map[string]codec.Protocol{
-		config.ProtocolJT808: jt808.Protocol{}, config.ProtocolGT06: gt06.Protocol{}, config.ProtocolTeltonika: teltonika.Protocol{},
+		config.ProtocolJT808: jt808.Protocol{}, config.ProtocolGT06: gt06.Protocol{Lenient: l.Lenient}, config.ProtocolTeltonika: teltonika.Protocol{},
 		config.ProtocolFrame: frame.Protocol{}, config.ProtocolLine: line.Protocol{MaxLine: maxLine},
 	}
 	if l.DTU != nil {

@@ -11,6 +11,7 @@ import (
 
 // collect reports the metrics of all parts that the server has.
 func (s *server) collect(m metrics.Sample) {
+	m.Count("forgotten_devices_total", "Devices that were forgotten because they were silent for too long.", s.forgotten.Load())
 	s.storeMetrics(m)
 	s.deliveryMetrics(m)
 	s.scheduleMetrics(m)
@@ -116,7 +117,7 @@ func (s *server) gatewayMetrics(m metrics.Sample) {
 	}
 	m.Add("newcomers", "Connections that have not said hello.", float64(st.Newcomers))
 	m.Count("evicted_total", "Connections closed because too many had not said hello.", st.Evicted)
-	m.Count("slowed_total", "Times that a connection was read more slowly, because it sent too much.", st.Slowed)
+	m.Count("slowed_total", "Times that a connection began to send too much, so that it was read more slowly.", st.Slowed)
 	m.Count("revoked_total", "Connections closed because the device's token or certificate was revoked.", st.Revoked)
 	m.Count("accepted_total", "Connections accepted.", st.Accepted)
 	m.Count("accept_errors_total", "Accepts that failed.", st.AcceptErrors+st.EnrollErrors)

@@ -51,6 +51,7 @@ type server struct {
 	bridges   []*mqttbridge.Bridge // may be none
 	edges     []func(ctx context.Context) error
 	reloaders map[cert.Files]*cert.Reloader
+	forgotten atomic.Uint64 // devices that were silent for too long
 	delivery  *delivery.Engine
 	books     *playbook.Engine
 	cron      *cron.Engine
@@ -196,6 +197,7 @@ func (s *server) run(ctx context.Context) error {
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
 	edges.Go(func() error { return s.watchStore(ctx) })
 	edges.Go(func() error { return s.auth.run(ctx) })
+	edges.Go(func() error { return s.forget(ctx) })
 	for _, run := range s.edges {
 		edges.Go(func() error { return run(ctx) })
 	}

@@ -21,9 +21,13 @@
 //	packet                                          expression
 //	LOGIN:1001                                      LOGIN:(\d{4})             USR-GPRS232-701
 //	355837089512343 00 01 02 03, the IMEI and data  (\d{15})\x00\x01\x02\x03  HF2411
-//	the IMEI alone                                  \d{15}                    RLTK421 and others
+//	the IMEI alone, or behind IMEI:                 \d{15}                    RLTK421 and others
 //	the ICCID of the SIM card                       89[0-9A-Fa-f]{17,18}      RLTK421 and others
 //	78 56 34 12, a phone number and an address      ([0-9a-f]{8})(?:3\d){11}00[0-9a-f]{8}00 with Hex  Four-Faith
+//
+// Many modems put IMEI: (in either case) before their number. It is taken, and is no part of the id
+// unless the expression asks for it, as in (IMEI:\d{15}). An expression that begins with ^ forbids
+// it.
 //
 // TCP does not keep packets together, so the expression also has to say where the registration
 // ends. It is taken as soon as it matches what came in. A registration may arrive in pieces; but of

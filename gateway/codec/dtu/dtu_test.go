@@ -152,6 +152,21 @@ func TestReads(t *testing.T) {
 			{"355837089512350" + answer, "beat 355837089512350"},
 			{imei + answer, "beat"},
 		}},
+		{"IMEI:", dtu.Options{Registration: `\d{15}`}, []read{{"IMEI:" + imei + answer, "hello " + imei + "; beat"}}},
+		{"IMEI: in small letters, in pieces", dtu.Options{Registration: `\d{15}`}, []read{{"ime", ""}, {"i:3558", ""}, {imei[4:], "hello " + imei}}},
+		{"IMEI: with a group", dtu.Options{Registration: `(\d{15})\r\n`}, []read{{"IMEI:" + imei + "\r\n", "hello " + imei}}},
+		{"IMEI: before anything", dtu.Options{Registration: `(\w+);`}, []read{{"IMEI:" + imei + ";", "hello " + imei}, {"IMEI;", "beat"}}},
+		{"IMEI: that is asked for", dtu.Options{Registration: `IMEI:(\d{15})`}, []read{{"IMEI:" + imei, "hello " + imei}}},
+		{"IMEI: that is a part of the id", dtu.Options{Registration: `IMEI:\d{15}`}, []read{{"IMEI:" + imei, "hello IMEI:" + imei}}},
+		{"IMEI: in hexadecimal", dtu.Options{Registration: `(?:3\d){15}`, Hex: true}, []read{{"IMEI:" + imei, "hello " + hex.EncodeToString([]byte(imei))}}},
+		{"IMEI: that is forbidden", dtu.Options{Registration: `^\d{15}`}, []read{{"IMEI:" + imei, "not-spoken"}}},
+		{"IMEI: twice", dtu.Options{Registration: `\d{15}`}, []read{{"IMEI:IMEI:" + imei, "not-spoken"}}},
+		{"prefix with IMEI:", dtu.Options{Registration: `\d{15}`, Mode: dtu.Prefix}, []read{
+			{"IMEI:" + imei, "hello " + imei},
+			{"IMEI:" + imei + answer, "beat"},
+			{imei + answer, "beat " + imei}, // without it now
+			{answer, "beat bare"},
+		}},
 		{"something else", dtu.Options{Registration: `\d{15}`}, []read{{"GET / HTTP/1.1\r\n", "not-spoken"}}},
 		{"something else later", dtu.Options{Registration: `\d{15}`}, []read{{"3558", ""}, {"37 and more", "not-spoken"}}},
 		{"too long", dtu.Options{Registration: `(\d+);`}, []read{{strings.Repeat("1", 127), ""}, {"2", "not-spoken"}}},
@@ -213,6 +228,8 @@ func TestSniff(t *testing.T) {
 		{"LOGIN:1;", codec.Yes},
 		{"LOGIN:1; and data", codec.Yes},
 		{"login:", codec.No},
+		{"IMEI:LOG", codec.Maybe},
+		{"IMEI:LOGIN:1;", codec.Yes},
 		{"GET / HTTP/1.1", codec.No},
 		{"LOGIN:" + strings.Repeat("1", 57), codec.Maybe},
 		{"LOGIN:" + strings.Repeat("1", 58), codec.No},
@@ -274,7 +291,7 @@ func TestSize(t *testing.T) {
 
 func FuzzNext(f *testing.F) {
 	o := dtu.Options{Registration: `LOGIN:(\d{4})|\d{15}`, Heartbeat: []byte(heartbeat), Poll: []byte(poll)}
-	codectest.Fuzz(f, codectest.Kit{Protocol: open(f, o), Unframed: true}, seeds(f)...)
+	codectest.Fuzz(f, codectest.Kit{Protocol: open(f, o), Unframed: true}, append(seeds(f), []byte("IMEI:"+imei+answer))...)
 }
 
 func FuzzNextPrefix(f *testing.F) {

@@ -15,10 +15,11 @@ func (p *Protocol) match(input []byte) (id []byte, n int, maybe bool) {
 	if at == nil {
 		return nil, 0, r.ended && len(input) < maxRegistration
 	}
-	if len(at) == 4 && at[2] >= 0 {
-		return r.text(at[2], at[3]), r.bytes(at[1]), false
+	group := at[4:]
+	if len(group) == 0 || group[0] < 0 {
+		group = at[2:4]
 	}
-	return r.text(0, at[1]), r.bytes(at[1]), false
+	return r.text(group[0], group[1]), r.bytes(at[1]), false
 }
 
 // reader is the input as the expression sees it: as text, or in hexadecimal.

@@ -23,7 +23,8 @@ const (
 type Options struct {
 	// Registration is a regular expression (https://golang.org/s/re2syntax) for the registration
 	// packet, whose group, if it has one, is the device's id. It is held against the beginning of
-	// the input, also without ^. Required.
+	// the input. A device may put IMEI: before it, which is no part of the id unless the expression
+	// asks for it, and which an expression with ^ forbids. Required.
 	Registration string
 	// Hex holds the expression against the bytes in hexadecimal, two digits each, whose case does
 	// not matter. The id then has small letters. It is for registrations that are no text. Default:
@@ -78,7 +79,15 @@ func New(o Options) (*Protocol, error) {
 	}, nil
 }
 
-// compile returns the expression, anchored at the beginning.
+// What may stand before the registration, and in hexadecimal. It is tried first, so that an
+// expression such as \w+ does not take it for the id, but one that asks for it finds it.
+const (
+	marker    = `(?i:imei:)?`
+	markerHex = `(?:494d45493a|696d65693a)?`
+)
+
+// compile returns the expression, anchored at the beginning. Its first group is the registration
+// without the marker; the second is the id, if the expression has a group for that.
 func compile(o Options) (*regexp.Regexp, error) {
 	if o.Registration == "" {
 		return nil, errors.New(`dtu: Registration is empty; write a regular expression for the registration packet, for instance \d{15}`)
@@ -93,11 +102,11 @@ func compile(o Options) (*regexp.Regexp, error) {
 	case endsText(tree):
 		return nil, errors.New("dtu: Registration contains $; leave it out: other bytes follow the registration, or it says itself where it ends")
 	}
-	flags := ""
+	before := `\A` + marker
 	if o.Hex {
-		flags = "(?i)"
+		before = `(?i)\A` + markerHex
 	}
-	expression, err := regexp.Compile(flags + `\A(?:` + o.Registration + `)`)
+	expression, err := regexp.Compile(before + `(` + o.Registration + `)`)
 	if err != nil {
 		return nil, fmt.Errorf("dtu: Registration: %w", err)
 	}

@@ -40,7 +40,7 @@ func (Client) Window() uint64 { return 1 << 16 }
 
 // Next takes an answer or a command.
 func (Client) Next(input []byte) (codec.Answer, int) {
-	f, n, _ := cut(input)
+	f, n, _ := cut(input, checked)
 	switch {
 	case n == 0:
 		return codec.Answer{}, 0

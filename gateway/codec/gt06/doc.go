@@ -14,19 +14,25 @@
 //	01  login: IMEI as 16 BCD digits, the first of them unused    7878 05 01 <serial> <CRC> 0D0A
 //	13, 23, 36  heartbeat                                         the same with its type
 //	16, 19, 26, 27, 95, A3, A4, A5  alarm                         the same with its type
+//	10, 11, 12, 22, 28, A0 and others  position                   the same with its type
+//	70  list of positions, cells and sensors                      the same with its type, always from 7878
 //	8A  what time is it?                                          7878 0B 8A <y m d h m s, UTC> <serial> <CRC> 0D0A
+//	2A  what is the address of a position?                        7979 0015 97 0B 00000000 NA&&NA&&0## <serial> <CRC> 0D0A
 //	15, 21  what the device says to a command                     (nothing)
-//	all others: positions, cells, state                           (nothing)
+//	all others: satellites, state                                 (nothing)
 //
-// Each frame but the login is a heartbeat. A refused login is not answered. The documents want no
-// answer to positions; devices send heartbeats beside them.
+// Each frame but the login is a heartbeat. A refused login is not answered. The documents of Concox
+// want no answer to positions, but take one; Traccar answers them, too, since trackers of other
+// makers connect again if nothing comes. The gateway knows no addresses: NA says that there is none.
 //
 // What is unusual and tolerated is counted by these names:
 //
-//	crc       the checksum is wrong; not a heartbeat
-//	garbage   bytes between frames; not a heartbeat
-//	length    the length is not that of the frame, which ends at the next 0D0A and has a right checksum there
-//	short     a frame too short for a serial number and a checksum; not a heartbeat
+//	crc          the checksum is wrong; not a heartbeat
+//	crc-missing  the frame has no checksum, and Lenient takes it
+//	crc-wrong    the checksum is wrong, and Lenient takes the frame
+//	garbage      bytes between frames; not a heartbeat
+//	length       the length is not that of the frame, which ends at the next 0D0A and has a right checksum there
+//	short        a frame too short for a serial number and a checksum; not a heartbeat
 //
 // The question for a sign of life is the command STATUS#, which lists the state of battery, network
 // and position; it changes nothing, and a device that does not know it says so, which is a sign of
@@ -34,8 +40,23 @@
 // The protocol cannot tell the device how often to send, and has no words for tokens, sleep and
 // goodbye.
 //
-// Devices that send this frame without serial number and checksum (some that are sold as GT06
-// compatible do) are not understood.
+// # Clones
+//
+// [Protocol.Lenient] is for clones of the GT06. It takes frames whose checksum is wrong, and answers
+// them as above with a right one. The login shows whether a device sends a checksum at all: behind
+// the IMEI a frame has a type and a time zone, or nothing, and then the serial number.
+//
+// Small trackers, of ZhongXun for instance, have neither serial number nor checksum. The login ends
+// behind the IMEI, or one byte later. Their length is not that of the frame, so each ends at the
+// first 0D0A. They are answered in kind:
+//
+//	device                                                        gateway
+//	7878 <any> 01 <IMEI> [version] 0D0A                           7878 01 01 0D0A
+//	7878 <any> <type of a heartbeat or alarm> <content> 0D0A      7878 01 <type> 0D0A
+//	7878 <any> <type of a position> <time> <content> 0D0A         7878 00 <type> <time> 0D0A
+//
+// Without checksums nothing tells a frame from garbage that looks like one, so that a lenient port
+// should be one for clones alone.
 //
 // The codec of a connection has 18 bytes.
 package gt06

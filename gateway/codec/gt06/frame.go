@@ -13,6 +13,9 @@ const (
 	oddGarbage = "garbage"
 	oddLength  = "length"
 	oddShort   = "short"
+
+	oddWrongCRC = "crc-wrong"
+	oddNoCRC    = "crc-missing"
 )
 
 const (
@@ -35,17 +38,27 @@ type frame struct {
 	kind    byte
 	content []byte
 	serial  uint16
+	form    form
 }
 
 // cut takes the first frame off input, or bytes that are none, and returns what was odd. It takes 0
-// bytes if more are needed to tell. What it takes depends on the bytes only, not on how many of the
-// following are already there.
-func cut(input []byte) (f frame, n int, odd string) {
+// bytes if more are needed to tell. What it takes depends on the bytes and the form only, not on how
+// many of the following are already there.
+func cut(input []byte, as form) (f frame, n int, odd string) {
 	switch {
 	case !canStart(input):
 		return frame{}, garbage(input), oddGarbage
 	case len(input) < 4:
 		return frame{}, 0, ""
+	}
+	if as != checked && input[0] == startShort {
+		yes, more := isBareLogin(input)
+		switch {
+		case yes || as == bare:
+			return cutBare(input)
+		case more:
+			return frame{}, 0, ""
+		}
 	}
 	head, length := 3, int(input[2])
 	if input[0] == startLong {
@@ -59,13 +72,18 @@ func cut(input []byte) (f frame, n int, odd string) {
 		return frame{}, 0, ""
 	case input[n-2] != '\r' || input[n-1] != '\n':
 		return cutLost(input, head, max(n, maxLost))
-	case length < overhead:
-		return frame{}, n, oddShort
+	case length >= overhead:
+		if f, ok := open(input[:n], head); ok {
+			return f, n, ""
+		}
+		odd = oddCRC
+	default:
+		odd = oddShort
 	}
-	if f, ok := open(input[:n], head); ok {
-		return f, n, ""
+	if as != checked {
+		return openClone(input[:n], head, as)
 	}
-	return frame{}, n, oddCRC
+	return frame{}, n, odd
 }
 
 // cutLost takes a frame off that ends elsewhere than its length says, at the first 0D0A before

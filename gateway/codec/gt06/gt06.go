@@ -1,6 +1,7 @@
 package gt06
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,42 +10,35 @@ import (
 )
 
 // Protocol is the GT06 protocol. The zero Protocol is ready to use.
-type Protocol struct{}
+type Protocol struct {
+	// Lenient also takes frames whose checksum is wrong or missing, as some clones send them. Each is
+	// counted as odd. Default: false, they are not heartbeats.
+	Lenient bool
+}
 
 // Name returns "gt06".
 func (Protocol) Name() string { return "gt06" }
 
-// Sniff says Yes to the two bytes that begin each frame.
+// Sniff says Yes to the two bytes that begin each frame, also behind the ends of lines: some modems
+// send one when the connection begins.
 func (Protocol) Sniff(first []byte) codec.Guess {
+	const most = 64
+	rest := bytes.TrimLeft(first, "\r\n")
 	switch {
-	case !canStart(first):
+	case !canStart(rest), len(rest) < 2 && len(first) >= most:
 		return codec.No
-	case len(first) < 2:
+	case len(rest) < 2:
 		return codec.Maybe
 	}
 	return codec.Yes
 }
 
 // Codec returns a codec for a connection.
-func (Protocol) Codec() codec.Codec { return &conn{} }
-
-// Types of frames.
-const (
-	typeLogin   = 0x01
-	typeStatus  = 0x13
-	typeCommand = 0x80
-	typeTime    = 0x8a
-)
-
-// isAnswered reports whether the device waits for an answer to frames of a type.
-func isAnswered(kind byte) bool {
-	switch kind {
-	case typeLogin, typeTime,
-		typeStatus, 0x23, 0x36, // heartbeats
-		0x16, 0x19, 0x26, 0x27, 0x95, 0xa3, 0xa4, 0xa5: // alarms
-		return true
+func (p Protocol) Codec() codec.Codec {
+	if p.Lenient {
+		return &conn{form: wrongCRC}
 	}
-	return false
+	return &conn{}
 }
 
 // imeiDigits is the number of digits of an IMEI.
@@ -53,12 +47,13 @@ const imeiDigits = 15
 // conn is the codec of a connection.
 type conn struct {
 	id     [imeiDigits]byte // of the last login
+	form   form             // of its frames
 	serial uint16           // of the last command to the device
 }
 
 // Next takes a frame, or what is between frames.
 func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
-	f, n, odd := cut(input)
+	f, n, odd := cut(input, c.form)
 	m.Odd = odd
 	if n == 0 || f.kind == 0 {
 		return n, nil
@@ -67,16 +62,22 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	if isAnswered(f.kind) {
 		m.Note = noteOf(f)
 	}
+	if f.form == bare && isPosition(f.kind) {
+		m.Text = f.content[:min(timeSize, len(f.content))]
+	}
 	if f.kind == typeLogin {
 		m.Kind = codec.Hello
 		m.ID, m.Err = c.login(f.content)
+		if f.form != checked {
+			c.form = f.form
+		}
 	}
 	return n, nil
 }
 
 // login reads the IMEI of a login.
 func (c *conn) login(content []byte) ([]byte, *codec.Error) {
-	if len(content) < 8 {
+	if len(content) < imeiSize {
 		return nil, &codec.Error{Code: codec.BadHello, Text: "a login has 8 bytes of IMEI"}
 	}
 	for i := range c.id {
@@ -87,37 +88,11 @@ func (c *conn) login(content []byte) ([]byte, *codec.Error) {
 		}
 		digit &= 0xf
 		if digit > 9 {
-			return nil, &codec.Error{Code: codec.BadID, Text: fmt.Sprintf("%x is no IMEI in BCD digits", content[:8])}
+			return nil, &codec.Error{Code: codec.BadID, Text: fmt.Sprintf("%x is no IMEI in BCD digits", content[:imeiSize])}
 		}
 		c.id[i] = '0' + digit
 	}
 	return c.id[:], nil
-}
-
-// Reply answers with type and serial number of the frame, and with the time of day if it was asked
-// for.
-func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
-	if m.Note == 0 || o.Err != nil {
-		return dst
-	}
-	f := frameOf(m.Note)
-	if f.kind == typeTime {
-		t := o.Now.UTC()
-		year, month, day := t.Date()
-		hour, minute, second := t.Clock()
-		f.content = []byte{byte(year - 2000), byte(month), byte(day), byte(hour), byte(minute), byte(second)}
-	}
-	return appendFrame(dst, f)
-}
-
-// noteOf keeps what the answer to a frame needs; frameOf makes the answer of that. A note is never
-// 0.
-func noteOf(f frame) uint64 {
-	return uint64(f.start)<<24 | uint64(f.kind)<<16 | uint64(f.serial)
-}
-
-func frameOf(note uint64) frame {
-	return frame{start: byte(note >> 24), kind: byte(note >> 16), serial: uint16(note)}
 }
 
 // Goodbye appends nothing: the protocol has no such message.

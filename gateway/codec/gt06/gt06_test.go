@@ -23,9 +23,13 @@ type vector struct {
 	answer, input   []byte
 }
 
-func vectors(tb testing.TB) (list []vector) {
+func vectors(tb testing.TB) []vector {
 	tb.Helper()
-	const file = "testdata/frames.txt"
+	return vectorsOf(tb, "testdata/frames.txt")
+}
+
+func vectorsOf(tb testing.TB, file string) (list []vector) {
+	tb.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		tb.Fatal(err)
@@ -85,27 +89,33 @@ func TestVectors(t *testing.T) {
 	// The time in the document's example of an answer.
 	now := time.Date(2015, 12, 29, 2, 0, 21, 0, time.FixedZone("", 2*60*60))
 	for _, v := range vectors(t) {
-		t.Run(v.name, func(t *testing.T) {
-			c := gt06.Protocol{}.Codec()
-			var m codec.Message
-			n, err := c.Next(v.input, &m)
-			if n != len(v.input) || err != nil {
-				t.Fatalf("Next(%x) = %d, %v, want %d", v.input, n, err, len(v.input))
-			}
-			if m.Kind != v.kind || string(m.ID) != v.imei || m.Odd != v.odd {
-				t.Errorf("Next(%x) = kind %d, id %q, odd %q, want %d, %q, %q", v.input, m.Kind, m.ID, m.Odd, v.kind, v.imei, v.odd)
-			}
-			if bad := m.Kind == codec.Hello && v.imei == ""; bad != (m.Err != nil) {
-				t.Errorf("Next(%x) finds the mistake %v", v.input, m.Err)
-			}
-			if answer := c.Reply(nil, &m, &codec.Outcome{Err: m.Err, Now: now}); !bytes.Equal(answer, v.answer) {
-				t.Errorf("Reply = %x, want %x", answer, v.answer)
-			}
-			refused := &codec.Outcome{Err: &codec.Error{Code: codec.Busy, Text: "later"}}
-			if answer := c.Reply(nil, &m, refused); len(answer) > 0 {
-				t.Errorf("Reply to a frame that is refused = %x, want nothing", answer)
-			}
-		})
+		t.Run(v.name, func(t *testing.T) { v.check(t, gt06.Protocol{}.Codec(), now) })
+	}
+	for _, v := range vectorsOf(t, "testdata/clones.txt") {
+		t.Run("lenient "+v.name, func(t *testing.T) { v.check(t, gt06.Protocol{Lenient: true}.Codec(), now) })
+	}
+}
+
+// check lets a codec understand a vector.
+func (v vector) check(t *testing.T, c codec.Codec, now time.Time) {
+	t.Helper()
+	var m codec.Message
+	n, err := c.Next(v.input, &m)
+	if n != len(v.input) || err != nil {
+		t.Fatalf("Next(%x) = %d, %v, want %d", v.input, n, err, len(v.input))
+	}
+	if m.Kind != v.kind || string(m.ID) != v.imei || m.Odd != v.odd {
+		t.Errorf("Next(%x) = kind %d, id %q, odd %q, want %d, %q, %q", v.input, m.Kind, m.ID, m.Odd, v.kind, v.imei, v.odd)
+	}
+	if bad := m.Kind == codec.Hello && v.imei == ""; bad != (m.Err != nil) {
+		t.Errorf("Next(%x) finds the mistake %v", v.input, m.Err)
+	}
+	if answer := c.Reply(nil, &m, &codec.Outcome{Err: m.Err, Now: now}); !bytes.Equal(answer, v.answer) {
+		t.Errorf("Reply = %x, want %x", answer, v.answer)
+	}
+	refused := &codec.Outcome{Err: &codec.Error{Code: codec.Busy, Text: "later"}}
+	if answer := c.Reply(nil, &m, refused); len(answer) > 0 {
+		t.Errorf("Reply to a frame that is refused = %x, want nothing", answer)
 	}
 }
 
@@ -137,6 +147,14 @@ func FuzzNext(f *testing.F) {
 		seeds = append(seeds, v.input)
 	}
 	codectest.Fuzz(f, codectest.Kit{Protocol: gt06.Protocol{}}, seeds...)
+}
+
+func FuzzLenient(f *testing.F) {
+	seeds := [][]byte{conversation(f), bareConversation(f)}
+	for _, v := range vectorsOf(f, "testdata/clones.txt") {
+		seeds = append(seeds, v.input)
+	}
+	codectest.Fuzz(f, codectest.Kit{Protocol: gt06.Protocol{Lenient: true}}, seeds...)
 }
 
 // beats returns how many heartbeats a codec finds, what was odd, and how many bytes are left.
@@ -267,6 +285,12 @@ func TestSniff(t *testing.T) {
 		{"two starts", "\x78\x79", codec.No},
 		{"JT/T 808", "\x7e\x01", codec.No},
 		{"line protocol", "HELLO", codec.No},
+		{"end of a line", "\r\n", codec.Maybe},
+		{"end of a line and a byte", "\r\n\x78", codec.Maybe},
+		{"end of a line and a frame", "\r\n\x78\x78\x0d\x01", codec.Yes},
+		{"ends of lines and a frame", "\r\n\n\x79\x79", codec.Yes},
+		{"end of a line and the line protocol", "\r\nHELLO", codec.No},
+		{"ends of lines without an end", strings.Repeat("\r\n", 32), codec.No},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -274,6 +298,16 @@ func TestSniff(t *testing.T) {
 				t.Errorf("Sniff(%q) = %d, want %d", tt.first, got, tt.want)
 			}
 		})
+	}
+}
+
+// TestSniffPieces holds that a login behind the end of a line is never denied, however it comes in.
+func TestSniffPieces(t *testing.T) {
+	first := append([]byte("\r\n"), find(t, "login-13").input...)
+	for n := range len(first) {
+		if got := (gt06.Protocol{}).Sniff(first[:n+1]); got == codec.No {
+			t.Errorf("Sniff(%q) = No", first[:n+1])
+		}
 	}
 }
 

@@ -45,9 +45,12 @@ type conn struct {
 	serial   uint16      // of the next message to the device
 }
 
-// fragment in the note of a message says that it was one; the rest of the note is the message's id
-// and its serial number.
-const fragment = 1 << 32
+// What the note of a message says beside its id and its serial number.
+const (
+	fragment = 1 << 32 // it is one
+	unasked  = 1 << 33 // it wants no answer
+	sentence = 1 << 34 // it is a sentence of the text dialect
+)
 
 // Next implements [codec.Codec].
 func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
@@ -60,6 +63,9 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 			return n, nil
 		}
 		return len(input), nil
+	}
+	if input[0] == '(' {
+		return nextSentence(input, m)
 	}
 	size := bytes.IndexByte(input[1:min(len(input), maxFrame)], input[0])
 	switch {
@@ -77,13 +83,13 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	return 1 + size + 1, nil
 }
 
-// begins reports whether a frame can begin with a byte. Once a device has sent a frame, its flag is
-// known.
+// begins reports whether a message can begin with a byte. Once a device has sent a frame, its flag
+// is known.
 func (c *conn) begins(b byte) bool {
-	if c.known {
+	if c.known && b != '(' {
 		return b == c.flag
 	}
-	return isFlag(b)
+	return isFlag(b) || b == '('
 }
 
 // understand decodes the content between two flags into m, and reports whether it is a message.
@@ -109,6 +115,9 @@ func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	}
 	m.ID = c.id[:c.idSize]
 	m.Kind = codec.Beat
+	if c.idSize == 0 {
+		m.Err = noPhone()
+	}
 	if h.attr&fragmented != 0 {
 		m.Note |= fragment
 		return true
@@ -116,7 +125,10 @@ func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	switch h.id {
 	case msgRegister:
 		m.Kind = codec.Register
-		c.wantID(m)
+	case msgLock, msgLockStored:
+		if h.attr&wantsAnswer == 0 {
+			m.Note |= unasked
+		}
 	case msgAuth:
 		c.authenticate(raw, &h, m)
 	case msgLogout:
@@ -142,17 +154,15 @@ func (c *conn) meet(t *terminal) {
 	c.idSize = uint8(len(id))
 }
 
-// wantID makes it a mistake if a message that opens a session has no phone number.
-func (c *conn) wantID(m *codec.Message) {
-	if c.idSize == 0 {
-		m.Err = &codec.Error{Code: codec.BadID, Text: "the phone number is 0; set that of the device"}
-	}
+// noPhone is the mistake of a message whose device has no phone number, as many have none when they
+// are delivered: they would all be one device.
+func noPhone() *codec.Error {
+	return &codec.Error{Code: codec.BadID, Text: "the phone number is 000000000000; give the device a number of its own in its settings"}
 }
 
 // authenticate fills m with an authentication. If it is encrypted, it shows no token.
 func (c *conn) authenticate(raw []byte, h *header, m *codec.Message) {
 	m.Kind = codec.Hello
-	c.wantID(m)
 	if h.attr&encrypted != 0 {
 		m.Odd = OddAuth
 		return

@@ -36,8 +36,13 @@ func TestVectors(t *testing.T) {
 		{vector: "location-2013-other", kind: codec.Beat, id: "32041872904"},
 		{vector: "location-2013-as-2019", kind: codec.Beat, id: "10030000681", odd: jt808.OddVersion},
 		{vector: "location-2019", kind: codec.Beat, id: "17299841738"},
-		{vector: "location-zero-phone", kind: codec.Beat},
-		{vector: "location-5501", kind: codec.Beat, id: "740190311185", odd: jt808.OddLength},
+		{vector: "location-5501", kind: codec.Beat, id: "740190311185"},
+		{vector: "lock-5501-unlock", kind: codec.Beat, id: "856009001017"},
+		{vector: "lock-5502", kind: codec.Beat, id: "850011000200"},
+		{vector: "lock-5501-tank", kind: codec.Beat, id: "857111000339"},
+		{vector: "lock-5502-old", kind: codec.Beat, id: "740190311185"},
+		{vector: "lock-5501-unasked", kind: codec.Beat, id: "700160818000"},
+		{vector: "sentence", kind: codec.Beat, id: "740190311185"},
 		{vector: "location-answer", kind: codec.Beat, id: "8"},
 		{vector: "location-answer-2013", kind: codec.Beat, id: "14533224352"},
 		{vector: "locations-2013-escapes", kind: codec.Beat, id: "12345678901"},
@@ -45,6 +50,13 @@ func TestVectors(t *testing.T) {
 		{vector: "attributes-answer", kind: codec.Beat, id: "45460005635"},
 		{vector: "terminal-answer", kind: codec.Beat, id: "12345678901"},
 		{vector: "transparent", kind: codec.Beat, id: "868935060010210", odd: jt808.OddPhone},
+		{vector: "transparent-driver", kind: codec.Beat, id: "413058889758"},
+		{vector: "device-text", kind: codec.Beat, id: "14164192753"},
+		{vector: "battery-0210", kind: codec.Beat, id: "45460002319"},
+		{vector: "locations-0210", kind: codec.Beat, id: "10036526447"},
+		{vector: "acceleration", kind: codec.Beat, id: "12152300153"},
+		{vector: "text-answer", kind: codec.Beat, id: "45450091546"},
+		{vector: "command-answer", kind: codec.Beat, id: "12076463279"},
 		{vector: "timezone", kind: codec.Beat, id: "45460002319"},
 		{vector: "fragment", kind: codec.Beat, id: "1234567890"},
 		{vector: "encrypted", kind: codec.Beat, id: "1234567890"},
@@ -126,7 +138,9 @@ func TestOdd(t *testing.T) {
 		{name: "not in BCD, in 2019", content: "0002 4000 01 000000000000000abcde 0001", kind: codec.Beat, id: "abcde", odd: jt808.OddPhone},
 		{name: "not in BCD, no IMEI", content: "0002 0000 00000000000f 0001", kind: codec.Beat, id: "f", odd: jt808.OddPhone},
 		{name: "not in BCD, too large for an IMEI", content: "0002 0000 fffffffffffe 0001", kind: codec.Beat, id: "fffffffffffe", odd: jt808.OddPhone},
-		{name: "all zero", content: "0002 0000 000000000000 0001", kind: codec.Beat},
+		{name: "all zero", content: "0002 0000 000000000000 0001", kind: codec.Beat, code: codec.BadID},
+		{name: "all zero, in 2019", content: "0002 4000 01 00000000000000000000 0001", kind: codec.Beat, code: codec.BadID},
+		{name: "a fragment without a phone", content: "0801 2001 000000000000 0001 0002 0001 00", kind: codec.Beat, code: codec.BadID},
 		{name: "registration without a phone", content: "0100 0000 000000000000 0001", kind: codec.Register, code: codec.BadID},
 		{name: "authentication without a phone", content: "0102 0001 000000000000 0001 41", kind: codec.Hello, token: "A", code: codec.BadID},
 		{name: "authentication without a code", content: "0102 0000 013912344323 0001", kind: codec.Hello, id: "13912344323"},
@@ -180,7 +194,13 @@ func TestNoise(t *testing.T) {
 		odd   string
 	}{
 		{"garbage", []byte("\r\nAT+CIPSEND\r\n"), jt808.OddGarbage},
-		{"the text dialect", frames["ascii"], jt808.OddGarbage},
+		{"a parenthesis", []byte("("), jt808.OddGarbage},
+		{"a sentence that is cut", frames["sentence"][:20], jt808.OddGarbage},
+		{"a sentence without an id", []byte("(ELOCK,3,529439)"), jt808.OddGarbage},
+		{"a sentence without anything", []byte("()"), jt808.OddGarbage},
+		{"a sentence with a long id", []byte("(123456789012345678901,1)"), jt808.OddGarbage},
+		{"a sentence of another protocol", []byte("(027043594183BP05355227043594183HSO1a4)"), jt808.OddGarbage},
+		{"a sentence without an end", []byte("(740190311185," + strings.Repeat("x", 1024)), jt808.OddGarbage},
 		{"a flag", []byte{0x7e}, jt808.OddGarbage},
 		{"flags", []byte{0x7e, 0x7e, 0x7e}, jt808.OddGarbage},
 		{"the example of escaping", frames["escaping"], jt808.OddShort},
@@ -278,6 +298,7 @@ func TestReply(t *testing.T) {
 		return codec.Outcome{Err: &codec.Error{Code: code, Text: "no"}}
 	}
 	frames := vectors(t)
+	now := time.Date(2024, 10, 3, 23, 51, 6, 0, time.FixedZone("", 8*3600))
 	tests := []struct {
 		name    string
 		input   []byte
@@ -325,7 +346,24 @@ func TestReply(t *testing.T) {
 		{name: "locations", input: frames["locations-2013-escapes"], want: frame(t, "8001 0005 012345678901 0000 0000 0704 00")},
 		{name: "logout", input: frames["logout-2013"], want: frame(t, "8001 0005 014533224352 0000 0004 0003 00")},
 		{name: "another heartbeat", input: frame(t, "0506 0000 013912344323 0001"), want: frame(t, "8001 0005 013912344323 0000 0001 0506 00")},
-		{name: "anything else", input: frames["timezone"], want: frame(t, "8001 0005 045460002319 0000 0906 1007 03")},
+		{name: "anything else", input: frames["acceleration"], want: frame(t, "8001 0005 012152300153 0000 0047 2070 03")},
+		{name: "the time zone", input: frames["timezone"], want: frame(t, "8001 0005 045460002319 0000 0906 1007 00")},
+		{name: "data that is passed through", input: frames["transparent-driver"], want: frame(t, "8001 0005 413058889758 0000 8319 0900 00")},
+		{name: "a text of the device", input: frames["device-text"], want: frame(t, "8001 0005 014164192753 0000 005a 6006 00")},
+		{name: "a battery", input: frames["battery-0210"], want: frame(t, "8001 0005 045460002319 0000 0088 0210 00")},
+		{name: "other locations", input: frames["locations-0210"], want: frame(t, "8001 0005 010036526447 0000 000a 0210 00")},
+		{name: "a lock", input: frames["lock-5501-unlock"], want: frame(t, "4401 0003 856009001017 01 5501 00")},
+		{name: "what a lock stored", input: frames["lock-5502"], want: frame(t, "4401 0003 850011000200 01 5502 00")},
+		{name: "a lock that is refused", input: frames["lock-5502"], outcome: refused(codec.Full), want: frame(t, "4401 0003 850011000200 01 5502 01")},
+		{name: "a lock that wants no answer", input: frames["lock-5501-unasked"]},
+		{name: "a sentence", input: frames["sentence"], outcome: codec.Outcome{Now: now}},
+		{name: "a sentence that asks for the time", input: []byte("(740190311185,1,001,BASE,2,TIME)"), outcome: codec.Outcome{Now: now}, want: []byte("(740190311185,1,001,BASE,2,20241003155106)")},
+		{name: "a sentence that does not say where the time is to stand", input: []byte("(740190311185,1,001,BASE,2)"), outcome: codec.Outcome{Now: now}},
+		{name: "a sentence that is refused", input: []byte("(740190311185,1,001,BASE,2,TIME)"), outcome: refused(codec.Full)},
+		{
+			name: "no phone number", input: frames["location-zero-phone"],
+			want: frame(t, "8001 0005 000000000000 0000 0001 0200 01"),
+		},
 		{name: "a fragment", input: frames["fragment"], want: frame(t, "8001 0005 001234567890 0000 02de 0801 03")},
 		{
 			name: "a fragment of a registration", input: frame(t, "0100 2001 013912344323 0001 0002 0001 00"),
@@ -340,7 +378,7 @@ func TestReply(t *testing.T) {
 		{name: "a location that was asked for", input: frames["location-answer"]},
 		{
 			name: "the time", input: frame(t, "0004 4000 01 00000000013912344329 0001"),
-			outcome: codec.Outcome{Now: time.Date(2024, 10, 3, 23, 51, 6, 0, time.FixedZone("", 8*3600))},
+			outcome: codec.Outcome{Now: now},
 			want:    frame(t, "8004 4006 01 00000000013912344329 0000 241003155106"),
 		},
 		{
@@ -376,7 +414,11 @@ func TestSerials(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	for first, want := range map[string]codec.Guess{"\x7e": codec.Yes, "\x7e\x00": codec.Yes, "\x78\x78": codec.No, "HELLO": codec.No, "\x00": codec.No} {
+	for first, want := range map[string]codec.Guess{
+		"\x7e": codec.Yes, "\x7e\x00": codec.Yes, "\x78\x78": codec.No, "HELLO": codec.No, "\x00": codec.No,
+		"(": codec.Maybe, "(740190311185": codec.Maybe, "(740190311185,": codec.Yes, "(,": codec.No, "(ELOCK,": codec.No,
+		"(027043594183BP05": codec.No, "(123456789012345678901": codec.No,
+	} {
 		if got := (jt808.Protocol{}).Sniff([]byte(first)); got != want {
 			t.Errorf("Sniff(%q) = %v, want %v", first, got, want)
 		}

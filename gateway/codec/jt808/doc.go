@@ -13,10 +13,14 @@
 //	0100 register                                8100 result, code
 //	0102 authenticate: the code                  8001 result
 //	0002 heartbeat (also 0506, or with a body)   8001 result
-//	0200 location, 0704 locations                8001 result
+//	0200 location, 0704 and 0210 locations       8001 result
+//	0900 data, 1007 time zone, 6006 text         8001 result
+//	5501, 5502 location of a lock                4401 result, if the device asks for it
 //	0003 log out                                 8001 result, and the end of the connection
 //	0004 query the time                          8004 time
 //	0001 and other answers                       (nothing)
+//	(ID,1,001,BASE,2,TIME)                       (ID,1,001,BASE,2,20241003155106)
+//	(ID,...) and anything else                   (nothing)
 //	anything else                                8001 result 3
 //	0201 location                                8201 query the location: a probe
 //	0001 answer                                  8103 parameter 0001: the interval of heartbeats
@@ -27,8 +31,16 @@
 // device sends by itself, and the device send it again otherwise. Result 3 says that the platform
 // does not support it (JT/T 808-2013, 8.2): a 0 for a picture or a driver's record would make the
 // device delete what the gateway did not keep. Positions are answered with 0 all the same, or
-// devices would believe their platform broken. What answers a message of the platform is not
-// answered.
+// devices would believe their platform broken. So are data of what is connected to a device, its
+// time zone and its texts, which some trackers send again until they get a 0. What answers a
+// message of the platform is not answered.
+//
+// A message whose phone number is 0 is refused: many devices have that number until somebody sets
+// theirs, so all of them would be one device.
+//
+// Electronic locks send two messages of their own. Their header has a serial number of one byte;
+// bit 15 of its attributes asks for an answer, and the bits of the encryption mean something else.
+// Locks also send sentences in parentheses, whose first field is their id.
 //
 // Some OBD trackers frame the same messages otherwise: E7 at both ends, E6 01 and E6 02 for E6 and
 // E7, and 3E 01 and 3E 02 for 3E and 3D. They are answered in kind.

@@ -8,6 +8,7 @@ const (
 	encrypted   = 0x1C00 // 0: not encrypted
 	fragmented  = 0x2000
 	edition2019 = 0x4000
+	wantsAnswer = 0x8000 // in the messages of locks, whose encryption bits mean something else
 )
 
 // maxBody is the longest body, in bytes.
@@ -45,7 +46,11 @@ func (t *terminal) begin(dst []byte, id uint16, length int, serial uint16) write
 		w.word(uint16(length))
 	}
 	w.bytes(t.number())
-	w.word(serial)
+	if id == msgLockAnswer {
+		w.byte(byte(serial))
+	} else {
+		w.word(serial)
+	}
 	return w
 }
 
@@ -97,6 +102,9 @@ func (h *header) parse(c *content) (odd string, ok bool) {
 	}
 	rest = rest[copy(h.number(), rest):]
 	h.serial = binary.BigEndian.Uint16(rest)
+	if isLock(h.id) {
+		h.serial >>= 8
+	}
 	return odd, true
 }
 
@@ -108,6 +116,9 @@ func (h *header) measure(size int) {
 	}
 	if h.attr&fragmented != 0 {
 		h.size += 4 // how many fragments there are, and which one this is
+	}
+	if isLock(h.id) {
+		h.size-- // its serial number has one byte
 	}
 	h.body = size - 1 - h.size
 }

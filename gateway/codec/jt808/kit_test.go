@@ -30,12 +30,13 @@ func TestKit(t *testing.T) {
 		codectest.Run(t, codectest.Kit{
 			Protocol: jt808.Protocol{},
 			Client:   jt808.Client{Old: true},
-			Stream: stream(t, "register-2011", "auth-17299841738-2013", "heartbeat-2013", "too-short", "locations-2013-escapes", "ascii",
-				"terminal-answer", "fragment", "encrypted", "auth-2013-as-2019", "auth-imei", "logout-2013"),
+			Stream: stream(t, "register-2011", "auth-17299841738-2013", "heartbeat-2013", "too-short", "locations-2013-escapes", "sentence",
+				"terminal-answer", "lock-5501-unlock", "fragment", "encrypted", "auth-2013-as-2019", "auth-imei", "logout-2013"),
 			Want: []codec.Kind{
-				codec.Register, codec.Hello, codec.Beat, codec.Beat, codec.Beat, codec.Beat, codec.Beat, codec.Hello, codec.Hello, codec.Bye,
+				codec.Register, codec.Hello, codec.Beat, codec.Beat, codec.Beat, codec.Beat, codec.Beat, codec.Beat, codec.Beat,
+				codec.Hello, codec.Hello, codec.Bye,
 			},
-			IDs:   []string{"13345678906", "12345678901", "1234567890", "10030000681", "868935060005020", "14533224352"},
+			IDs:   []string{"13345678906", "12345678901", "740190311185", "12345678901", "856009001017", "1234567890", "10030000681", "868935060005020", "14533224352"},
 			Token: "k7Rw2~}",
 		})
 	})

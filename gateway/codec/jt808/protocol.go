@@ -15,8 +15,11 @@ func (Protocol) Name() string { return "jt808" }
 
 // Sniff implements [codec.Protocol].
 func (Protocol) Sniff(first []byte) codec.Guess {
-	if isFlag(first[0]) {
+	switch {
+	case isFlag(first[0]):
 		return codec.Yes
+	case first[0] == '(':
+		return sniffSentence(first)
 	}
 	return codec.No
 }

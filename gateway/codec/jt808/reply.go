@@ -15,8 +15,15 @@ const (
 	msgRegister       = 0x0100
 	msgAuth           = 0x0102
 	msgLocation       = 0x0200
+	msgOtherLocations = 0x0210 // also the state of a battery
 	msgOtherHeartbeat = 0x0506
 	msgLocations      = 0x0704
+	msgTransparent    = 0x0900 // data of what is connected to the device
+	msgTimeZone       = 0x1007
+	msgLock           = 0x5501 // a location of an electronic lock, with a serial number of one byte
+	msgLockStored     = 0x5502 // the same, stored while there was no connection
+	msgDeviceText     = 0x6006 // what a device says to a text message
+	msgLockAnswer     = 0x4401
 	msgPlatformAnswer = 0x8001
 	msgTime           = 0x8004
 	msgRegistered     = 0x8100
@@ -42,7 +49,7 @@ const (
 // isOurs reports whether a message is one that only the gateway sends.
 func isOurs(id uint16) bool {
 	switch id {
-	case msgPlatformAnswer, msgTime, msgRegistered, msgSetParameters, msgQueryLocation, msgText:
+	case msgLockAnswer, msgPlatformAnswer, msgTime, msgRegistered, msgSetParameters, msgQueryLocation, msgText:
 		return true
 	}
 	return false
@@ -67,10 +74,15 @@ func isAnswer(id uint16) bool {
 	return false
 }
 
-// isKnown reports whether the gateway handles a message as the device expects.
+// isLock reports whether a message is one of an electronic lock.
+func isLock(id uint16) bool { return id == msgLock || id == msgLockStored }
+
+// isKnown reports whether the gateway handles a message as the device expects. Some devices send
+// what is in the last line again and again until they are told so.
 func isKnown(id uint16) bool {
 	switch id {
-	case msgHeartbeat, msgOtherHeartbeat, msgLogout, msgRegister, msgAuth, msgLocation, msgLocations:
+	case msgHeartbeat, msgOtherHeartbeat, msgLogout, msgRegister, msgAuth, msgLocation, msgLocations, msgLock, msgLockStored,
+		msgOtherLocations, msgTransparent, msgTimeZone, msgDeviceText:
 		return true
 	}
 	return false
@@ -80,8 +92,12 @@ func isKnown(id uint16) bool {
 func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	id, serial := uint16(m.Note>>16), uint16(m.Note)
 	switch {
-	case m.Kind == codec.None || isAnswer(id):
+	case m.Note&sentence != 0:
+		return appendSentence(dst, m.Text, o)
+	case m.Kind == codec.None || isAnswer(id) || m.Note&unasked != 0:
 		return dst
+	case isLock(id):
+		return c.lockAnswer(dst, id, result(m, id, o.Err))
 	case m.Kind == codec.Register:
 		return c.registered(dst, serial, o)
 	case id == msgTimeQuery && o.Err == nil && m.Note&fragment == 0 && !o.Now.IsZero():
@@ -114,6 +130,15 @@ func (c *conn) begin(dst []byte, id uint16, length int) writer {
 func (c *conn) answer(dst []byte, serial, id uint16, result byte) []byte {
 	w := c.begin(dst, msgPlatformAnswer, 5)
 	w.word(serial)
+	w.word(id)
+	w.byte(result)
+	return w.end()
+}
+
+// lockAnswer appends the answer to a message of a lock. Its own serial number has one byte, which
+// is always 1.
+func (c *conn) lockAnswer(dst []byte, id uint16, result byte) []byte {
+	w := c.terminal.begin(dst, msgLockAnswer, 3, 1)
 	w.word(id)
 	w.byte(result)
 	return w.end()

@@ -19,19 +19,23 @@ type Protocol struct {
 // Name implements [codec.Protocol].
 func (p Protocol) Name() string { return "line" }
 
-// Sniff implements [codec.Protocol]: any line that begins with printable ASCII will do, so a port
-// that serves several protocols asks this one last. Before the line's end it may become what
-// another protocol begins with.
+// Sniff implements [codec.Protocol]: any line that begins with printable ASCII and has no control
+// characters will do, also behind empty ones, so a port that serves several protocols asks this one
+// last. Before the line's end it may become what another protocol begins with.
 func (p Protocol) Sniff(first []byte) codec.Guess {
 	const enough = 64
-	switch b := first[0]; {
-	case (b < ' ' || b >= 0x7f) && b != '\t' && b != '\r' && b != '\n':
+	line, _, whole := bytes.Cut(bytes.TrimLeft(first, "\r\n"), []byte{'\n'})
+	switch {
+	case len(line) > 0 && line[0] >= 0x7f, bytes.ContainsFunc(line, isControl):
 		return codec.No
-	case bytes.IndexByte(first, '\n') < 0 && len(first) < enough:
+	case !whole && len(first) < enough:
 		return codec.Maybe
 	}
 	return codec.Yes
 }
+
+// isControl reports whether a character cannot stand in a line.
+func isControl(c rune) bool { return c < ' ' && c != '\t' && c != '\r' }
 
 // Codec implements [codec.Protocol].
 func (p Protocol) Codec() codec.Codec { return conversation(p.maxLine()) }

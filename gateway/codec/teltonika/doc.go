@@ -23,6 +23,12 @@
 //	device                                                        gateway
 //	<length u16> <id u16> 01 <AVL id u8> 000F <IMEI> <data>       0005 <id u16> 01 <AVL id u8> <n u8>
 //
+// A device that uses UDP also takes the commands below, as they are sent over TCP. But it answers
+// them, as it sends its keep-alives, in a datagram that does not name it
+// (https://github.com/halacs/haltonika, a server for the FMB920). Such a datagram is dropped, so
+// there is no question for a sign of life over UDP. Nor does a packet prove its address, to which
+// the gateway therefore sends no commands.
+//
 // What is unusual and tolerated is counted by these names:
 //
 //	count   the two record counts of a packet differ; the first one is answered

@@ -2,17 +2,13 @@ package teltonika
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-const (
-	frameSize   = 12 // the bytes of a packet around its data: four zeros, length and checksum
-	commandSize = 8  // the bytes of a command's data around its text
-	maxCommand  = codec.MaxMessage - frameSize - commandSize
-)
+// frameSize is the number of bytes of a packet around its data: four zeros, length and checksum.
+const frameSize = 12
 
 // stream is the codec of a connection.
 type stream struct {
@@ -101,27 +97,3 @@ func accepted(m *codec.Message, o *codec.Outcome) byte {
 
 // Goodbye appends nothing: the protocol has no such message.
 func (s *stream) Goodbye(dst []byte, _ string, _ *codec.Error) []byte { return dst }
-
-// Probe appends the command getver.
-func (s *stream) Probe(dst []byte) []byte { return appendCommand(dst, []byte("getver")) }
-
-// Send appends a command of Codec 12: the text of an SMS command, without login and password.
-func (s *stream) Send(dst, payload []byte) ([]byte, error) {
-	switch {
-	case len(payload) == 0:
-		return dst, errors.New("teltonika: the command is empty")
-	case len(payload) > maxCommand:
-		text := fmt.Sprintf("teltonika: a command has at most %d bytes, not %d", maxCommand, len(payload))
-		return dst, &codec.Error{Code: codec.TooLong, Text: text}
-	}
-	return appendCommand(dst, payload), nil
-}
-
-func appendCommand(dst, text []byte) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, uint64(commandSize+len(text)))
-	start := len(dst)
-	dst = append(dst, codec12, 1, typeCommand)
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(text)))
-	dst = append(append(dst, text...), 1)
-	return binary.BigEndian.AppendUint32(dst, uint32(checksum(dst[start:])))
-}

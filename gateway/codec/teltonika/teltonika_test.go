@@ -311,6 +311,13 @@ func TestCommands(t *testing.T) {
 			t.Errorf("Send of %d bytes = %d bytes, %v, want an error", len(payload), len(got), err)
 		}
 	}
+	over, err := teltonika.Protocol{}.PacketCodec().(codec.Sender).Send(nil, []byte("getinfo"))
+	if err != nil || !bytes.Equal(over, got) {
+		t.Errorf("Send(getinfo) over UDP = %x, %v, want %x as over TCP", over, err, got)
+	}
+	if _, ok := (teltonika.Protocol{}).PacketCodec().(codec.Prober); ok {
+		t.Errorf("there is a question over UDP, but its answer does not name the device")
+	}
 	got = c.(codec.Prober).Probe([]byte("x"))
 	if want := "78000000000000000e0c010500000006676574766572010000a4c2"; hex.EncodeToString(got) != want {
 		t.Errorf("Probe = %x, want %s", got, want)
