@@ -166,7 +166,7 @@ func TestBeatProblems(t *testing.T) {
 		{"GET", "/v1/beat/a/bye", "", 405, "takes POST"},
 		{"GET", "/v1/beats", "", 405, "takes POST"},
 		{"POST", "/v1/beat/" + long, "", 422, "it has 129 bytes, at most 128 are allowed"},
-		{"POST", "/v1/beat/%FF", "", 422, "it is not UTF-8"},
+		{"POST", "/v1/beat/%FF", "", 422, "byte 0 is not UTF-8"},
 		{"POST", "/v1/beat/a%00", "", 422, "control character"},
 		{"POST", "/v1/beat/a%0Ab/fail", "", 422, "control character"},
 		{"POST", "/v1/beat/a?ttl=x", "", 422, `query.ttl: "x" is not a duration above 0`},
