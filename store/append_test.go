@@ -24,7 +24,7 @@ var errNoRows = sql.ErrNoRows
 func sample() []liveness.Event {
 	offline := device(1, "dev-1", 2, liveness.DeviceOffline)
 	offline.Flapping, offline.Outage, offline.Maintenance = true, true, true
-	failed := device(2, "Gerät 2 ", 1, liveness.DeviceFailed)
+	failed := device(2, "Gerät 2", 1, liveness.DeviceFailed)
 	failed.Message = "Akku: 3 % — it's \\low\\ 'here' ☃"
 	failed.Epoch = 1<<64 - 1
 	failed.Record.Epoch = failed.Epoch

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
 // TestQuick plays some attacks for a moment.
 func TestQuick(t *testing.T) {
-	only := "tls-refused|^loris|garbage|flood|tokens|^proxy"
+	only := "tls-refused|^loris|garbage|flood|silent|pings|tokens|^proxy"
 	if _, err := exec.LookPath("haproxy"); err == nil {
 		only += "|haproxy"
 	}
@@ -30,7 +30,7 @@ func TestQuick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| flood: ", "refused_full ", "unauthorized ", "all heartbeats answered, server alive: met"} {
+	for _, want := range []string{"| flood: ", "evicted ", "slowed ", "unauthorized ", "all heartbeats answered, server alive: met"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
