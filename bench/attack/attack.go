@@ -242,7 +242,9 @@ func (b *bench) report() string {
 		figures.Col("CPU, % of a core", 0, func(r *result) float64 { return 100 * r.Share }),
 		text("RTT p99, ms before → during", func(r *result) string { return fmt.Sprintf("%.2f → %.2f", p99(r.before), p99(r.during)) }),
 		figures.Col("×", 1, (*result).worse),
-		text("newcomers admitted", func(r *result) string { return fmt.Sprintf("%d of %d", r.newcomers.admitted.Load(), r.newcomers.came.Load()) }),
+		text("newcomers admitted", func(r *result) string {
+			return fmt.Sprintf("%d of %d", r.newcomers.admitted.Load(), r.newcomers.came.Load())
+		}),
 		text("refused", func(r *result) string { return strings.Join(r.refused, ", ") }),
 		figures.Count("false offline", func(r *result) int { return r.offline }), figures.Count("missed", func(r *result) int { return r.missed }),
 		figures.Count("cut off", func(r *result) int { return r.cut }), figures.Count("unanswered", func(r *result) int { return r.unanswered }),
