@@ -31,7 +31,7 @@
 //
 // A [Listener] may speak TLS 1.2 and 1.3 (crypto/tls). Each such connection has a goroutine and
 // costs some 15 KB while it is idle, 18 KB if its client showed a certificate; one without TLS
-// costs 1 KB. They are a source of their own, named after [Config.Name] with -tls behind it; its
+// costs 0.75 KB. They are a source of their own, named after [Config.Name] with -tls behind it; its
 // clock asks the kernel what lies unread in their sockets. Handshakes are computed a few at a time,
 // in the order in which they came, so that a fleet that comes back does not disturb the devices
 // that are connected. As long as the gateway keeps a handshake waiting, the clock is behind, up to
@@ -47,7 +47,8 @@
 //
 // # Bounds
 //
-// Connections, connections of one address, accepts per second, the length of a message, unsent
-// bytes of a connection, the time to say hello, and the rate of closing are bounded, see [Config].
-// A client that is refused is told why, and counted in [Stats].
+// Connections, those that have not said hello, connections of one address, accepts per second,
+// messages and bytes of a connection per second, the length of a message, unsent bytes of a
+// connection, the time to say hello, and the rate of closing are bounded, see [Config] and
+// [Listener]. A client that is refused is told why, and counted in [Stats].
 package gateway
