@@ -14,10 +14,16 @@ RACE     ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 LINT_VERSION    := v2.15.0
 TESTSUM_VERSION := v1.13.0
+BUF_VERSION     := v1.75.0
+PB_VERSION      := v1.36.12
+PBGRPC_VERSION  := v1.6.2
 
 TOOLS   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holter-tools
 LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 TESTSUM := $(TOOLS)/gotestsum-$(TESTSUM_VERSION)/gotestsum
+BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
+PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
+PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
 REPORTS := $(CURDIR)/.cache/test
 MODULES := . bench
 
@@ -38,6 +44,10 @@ fmt: $(LINT) ## Format the code
 lint: $(LINT) ## Check format and lint
 	@status=0; $(LINT) fmt --diff || status=1; \
 	for m in $(MODULES); do (cd $$m && $(LINT) run ./...) || status=1; done; exit $$status
+
+.PHONY: proto
+proto: $(BUF) $(PB) $(PBGRPC) ## Generate the code of the .proto files anew
+	PATH="$(dir $(PB)):$(dir $(PBGRPC)):$$PATH" $(BUF) generate --path link/linkpb
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of each module
@@ -92,10 +102,21 @@ chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each d
 	cd bench && $(GO) run . chaos -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
 	cd bench && $(GO) run . chaos -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
 
+.PHONY: chaos-cluster
+chaos-cluster: ## The same with two servers on one database: a judge and a standby
+	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
+
+.PHONY: chaos-ears
+chaos-ears: ## The same with three ears that hold the devices' connections, with one server and with two on one database
+	cd bench && $(GO) run . chaos -ears 3 -for $(CHAOS) -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -ears 3 -nodes 2 -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
+
 ATTACK ?= 15
 .PHONY: attack
-attack: ## Attack holter serve in thirteen ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/numbers/reliability.md (6 minutes)
+attack: ## Attack holter serve in fourteen ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/numbers/reliability.md (14 minutes)
 	cd bench && $(GO) run . attack -seconds $(ATTACK) -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . forget -md ../docs/numbers/reliability.md
 
 .PHONY: bench-store
 bench-store: ## Measure store and jobs on all their databases (5 minutes)
@@ -172,3 +193,12 @@ $(LINT):
 
 $(TESTSUM):
 	GOBIN=$(@D) $(GO) install gotest.tools/gotestsum@$(TESTSUM_VERSION)
+
+$(BUF):
+	GOBIN=$(@D) $(GO) install github.com/bufbuild/buf/cmd/buf@$(BUF_VERSION)
+
+$(PB):
+	GOBIN=$(@D) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@$(PB_VERSION)
+
+$(PBGRPC):
+	GOBIN=$(@D) $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PBGRPC_VERSION)

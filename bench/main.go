@@ -18,6 +18,7 @@ import (
 	"github.com/holter-iot/holter/bench/chaos"
 	"github.com/holter-iot/holter/bench/delivery"
 	"github.com/holter-iot/holter/bench/e2e"
+	"github.com/holter-iot/holter/bench/forget"
 	"github.com/holter-iot/holter/bench/gateway"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/mqtt"
@@ -37,6 +38,6 @@ func main() {
 // commands are all benchmarks.
 func commands() []run.Command {
 	return []run.Command{
-		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), chaos.Command(),
+		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), forget.Command(), chaos.Command(),
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/testnode"
 )
 
 // verifyScript verifies webhooks with the npm packages standardwebhooks and cloudevents. It reads a JSON array and prints what it understood.
@@ -27,37 +27,9 @@ for (const { secret, headers, body } of requests) {
 }
 `
 
-// modules returns the path of node, and the folder with the npm packages.
-func modules(t *testing.T) (node, folder string) {
-	t.Helper()
-	missing := func(what string) {
-		t.Helper()
-		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-			t.Fatalf("%s; run test/setup.sh, or install it (HOLTER_TEST_TOOLS=all asks for it)", what)
-		}
-		t.Skipf("NOT TESTED: %s; run test/setup.sh, or install it", what)
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		missing("node is not installed")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := filepath.Glob(filepath.Join(cache, "holter-tools", "webhooks-*", "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) == 0 {
-		missing("the npm packages standardwebhooks and cloudevents are not in " + cache)
-	}
-	return node, found[len(found)-1]
-}
-
 // Libraries of another language take our webhooks, one by one and in batches, with either secret.
 func TestOtherLanguage(t *testing.T) {
-	node, folder := modules(t)
+	node, folder := testnode.Need(t, "standardwebhooks")
 	rc := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{})
 	r.endpoint("one", "webhook", rc.URL, `{"secret":"`+secret+`","previous_secret":"`+previous+`"}`)

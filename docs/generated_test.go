@@ -31,7 +31,9 @@ func TestGenerated(t *testing.T) {
 	})
 	api := startServer(t, program)
 	t.Run("API", func(t *testing.T) {
-		compareGenerated(t, "reference/api.md", operations(t, fetch(t, api+"/openapi.json")))
+		description := fetch(t, api+"/openapi.json")
+		compareGenerated(t, "reference/api.md", operations(t, description))
+		lint(t, description)
 	})
 	t.Run("metrics", func(t *testing.T) {
 		compareGenerated(t, "reference/metrics.md", metrics(t, fetch(t, api+"/metrics")))
@@ -93,7 +95,7 @@ func startServer(t *testing.T, program string) string {
 	}
 	address := "127.0.0.1:" + freePort(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, "serve", "--config", config, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--http", address)
+	cmd := exec.CommandContext(ctx, program, "serve", "--config", config, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--http", address, "--link", "127.0.0.1:0")
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {

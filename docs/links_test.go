@@ -122,11 +122,11 @@ func TestNamedTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(readPage(t, "../Makefile"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(readPage(t, "../Makefile"), -1) {
 		code["make "+m[1]] = true
 	}
 	for _, page := range pages(t, "..") {
-		for _, name := range regexp.MustCompile("\\b(?:Test|Benchmark|Fuzz)[A-Z]\\w+|`make [a-z-]+").FindAllString(readPage(t, page), -1) {
+		for _, name := range regexp.MustCompile("\\b(?:Test|Benchmark|Fuzz)[A-Z]\\w+|`make [a-z0-9-]+").FindAllString(readPage(t, page), -1) {
 			if name = strings.TrimPrefix(name, "`"); !code[name] {
 				t.Errorf("%s names %s, which is not there", page, name)
 			}

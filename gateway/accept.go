@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -25,13 +26,7 @@ func (g *Gateway) listen(ctx context.Context) error {
 		if !g.config.ReusePort {
 			return nil
 		}
-		var err error
-		if e := c.Control(func(fd uintptr) {
-			err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
-		}); e != nil {
-			return e
-		}
-		return err
+		return setOption(c, unix.SO_REUSEPORT, 1)
 	}}
 	lc.SetMultipathTCP(false) // its sockets cost the kernel more, and devices do not speak it
 	for _, at := range g.config.Listen {
@@ -40,56 +35,116 @@ func (g *Gateway) listen(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			g.addrs = append(g.addrs, addr)
+			if err := g.bind(g.udp.readers[len(g.udp.readers)-1].listener, addr); err != nil {
+				return err
+			}
 			continue
 		}
-		l, err := newListener(ctx, &lc, at)
-		if err != nil {
+		l := &listener{Listener: at, rate: rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))}
+		g.listeners = append(g.listeners, l)
+		if err := l.listen(ctx, &lc, g.acceptors(at)); err != nil {
 			return err
 		}
-		g.addrs = append(g.addrs, l.accepts.Addr())
-		g.listeners = append(g.listeners, l)
+		if err := g.bind(l, l.accepts[0].Addr()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// newListener binds the address of a listener.
-func newListener(ctx context.Context, lc *net.ListenConfig, at Listener) (*listener, error) {
-	l, err := lc.Listen(ctx, "tcp", at.Address)
-	if err != nil {
-		return nil, err
+// acceptors returns at how many sockets a listener accepts. At each of them, no more connections may
+// wait to be accepted than the system allows (net.core.somaxconn).
+func (g *Gateway) acceptors(at Listener) int {
+	if at.TLS != nil || g.loopRoom == 0 {
+		return 1
 	}
-	counted, err := sockets.Count(l)
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
+	return min(g.loopCount, maxAcceptors)
+}
+
+// maxAcceptors is at how many sockets a listener accepts, at most.
+const maxAcceptors = 16
+
+// listen binds the listener's address with a number of sockets. The first keeps it for itself: it is
+// bound without SO_REUSEPORT, so another process that wants it is refused unless it sets that option.
+func (l *listener) listen(ctx context.Context, lc *net.ListenConfig, acceptors int) error {
+	address := l.Address
+	for range acceptors {
+		accepts, err := lc.Listen(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		counted, err := sockets.Count(accepts)
+		if err == nil && l.MaxBytes > 0 {
+			err = setBacklog(accepts.(*net.TCPListener), l.MaxBytes)
+		}
+		if err != nil {
+			return errors.Join(err, accepts.Close())
+		}
+		l.accepts, address = append(l.accepts, counted), accepts.Addr().String()
+		if acceptors == 1 {
+			return nil
+		}
+		if err := share(accepts.(*net.TCPListener)); err != nil {
+			return err
+		}
+		lc = &net.ListenConfig{KeepAlive: lc.KeepAlive, Control: func(_, _ string, c syscall.RawConn) error { return setOption(c, unix.SO_REUSEPORT, 1) }}
+		lc.SetMultipathTCP(false)
 	}
-	return &listener{Listener: at, accepts: counted}, nil
+	return nil
+}
+
+// share lets other sockets listen at the same address.
+func share(l *net.TCPListener) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return setOption(raw, unix.SO_REUSEPORT, 1)
+}
+
+// setBacklog bounds what the sockets of a listener's connections hold that was not read.
+func setBacklog(l *net.TCPListener, bytesPerSecond int) error {
+	raw, err := l.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return setOption(raw, unix.SO_RCVBUF, max(bytesPerSecond/backlogPart, minBacklog))
+}
+
+// setOption sets an option of a socket (socket(7)).
+func setOption(c syscall.RawConn, option, value int) (err error) {
+	if e := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, value) }); e != nil {
+		return e
+	}
+	return os.NewSyscallError("setsockopt", err)
 }
 
 func (g *Gateway) closeListeners() {
 	for _, l := range g.listeners {
-		_ = l.accepts.Close()
+		for _, accepts := range l.accepts {
+			_ = accepts.Close()
+		}
 	}
 }
 
-// accept lets connections in until the listener is closed.
-func (g *Gateway) accept(ctx context.Context, l *listener) error {
-	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
+// accept lets connections in at a socket of a listener until that is closed.
+func (g *Gateway) accept(ctx context.Context, l *listener, accepts *sockets.Listener) error {
 	admit := func(c net.Conn) {
 		if c == nil { // it was turned away
 			g.counts.refusedFull.Add(1)
-			l.accepts.Settle()
+			accepts.Settle()
 			return
 		}
 		g.admit(l, c.(*net.TCPConn))
-		l.accepts.Settle()
-		_ = limit.Wait(ctx) // it fails if ctx is done
+		accepts.Settle()
+		_ = l.rate.Wait(ctx) // it fails if ctx is done
+		runtime.Gosched()    // else a crowd would keep the event loops waiting until the scheduler's time slice is over
 	}
 	failed := func(err error) {
 		g.counts.acceptErrors.Add(1)
 		g.warnAccept(err)
 	}
-	if err := l.accepts.Serve(ctx, admit, failed); err != nil {
+	if err := accepts.Serve(ctx, admit, failed); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	return nil
@@ -101,7 +156,7 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 	addr := remoteAddr(c.RemoteAddr())
 	proxied := at.trusts(addr)
 	switch {
-	case g.connections.Add(1) > int64(g.config.MaxConnections) && !g.makeRoom():
+	case g.connections.Add(1) > int64(g.config.MaxConnections) && !g.makeRoom(addr):
 		g.counts.refusedFull.Add(1)
 		g.warnFull("there are as many connections as there may be", addr)
 		g.refuse(at, c, "the gateway has reached its limit of connections; try again later")
@@ -117,7 +172,7 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 		g.tlsServer.admit(at, c, proxied)
 		return
 	}
-	served := newConn(g.loops[g.counts.accepted.Load()%uint64(len(g.loops))], at, addr)
+	served := newConn(g.roomyLoop(), at, addr)
 	if proxied {
 		served.throughProxy()
 	}

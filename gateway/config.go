@@ -25,12 +25,20 @@ type Config struct {
 	ReusePort bool
 	// Name is the source's name in events and views. Default: "gateway".
 	Name string
+	// Pool is that of the gateway's sources, see [liveness.SourceConfig].
+	Pool string
 	// Guard decides which devices are admitted. Default: Password(""), which admits all.
 	Guard Guard
-	// Loops is the number of event loops. Default: GOMAXPROCS.
+	// Loops is the number of event loops. Default: GOMAXPROCS. A loop that waits for the kernel keeps
+	// its place among those that run for up to 10 ms; so a program whose GOMAXPROCS is greater by one
+	// answers TLS handshakes faster. There are more if MaxConnections needs them.
 	Loops int
-	// MaxConnections bounds the connections. Default: the limit on open files, less 3 %, at least
-	// 128, for other uses.
+	// MaxConnections bounds the connections, and the devices that speak in datagrams. Default: the
+	// limit on open files, less 3 %, at least 128, for other uses. If it is greater, there is an event
+	// loop for so many connections each, with a thread and a table of descriptors of its own, for which
+	// the limit holds (Linux 5.9 or later). On these threads a Guard or a Protocol that writes to a
+	// file or a socket would write to a device: leave that to another goroutine. Connections over TLS
+	// are in the table of the process.
 	MaxConnections int
 	// MaxNewcomers bounds the connections that have not said hello. When there are more, the one goes
 	// that has been silent for longest. Default: an eighth of MaxConnections, at least 256.
@@ -80,6 +88,10 @@ type Config struct {
 	ProbeInterval time.Duration
 	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of [liveness.SourceConfig].
 	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
+	// Judge judges the devices in another process. Then the registry knows none of them, and what
+	// needs that is not to be had: datagrams, MaxBeatRate, MaxDevices of a listener, and
+	// [Gateway.Send]. Default: the registry judges.
+	Judge Judge
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -98,8 +110,13 @@ type Listener struct {
 	TLS *tls.Config
 	// MaxMessages and MaxBytes are how many messages and bytes a connection may send per second; ten
 	// seconds' worth may come at once. Whoever sends more is read more slowly, and does not disturb the
-	// others. Negative: no limit. Defaults: 200 and 64 KiB.
+	// others. Of a device that sends datagrams, those above the limits are dropped. Negative: no
+	// limit. Defaults: 200 and 64 KiB.
 	MaxMessages, MaxBytes int
+	// MaxDevices bounds the known devices that came in here first; a new one beyond is refused.
+	// Devices that are forgotten do not count any more, and no device counts that was known before.
+	// They are told apart by the bound address. Default 0: only the registry's limit holds.
+	MaxDevices int
 	// Identity is what on a client's certificate is its device's id. Default: [AnyName].
 	Identity Identity
 	// Proxies are the networks from which connections begin with a PROXY header (v1 or v2,
@@ -144,13 +161,19 @@ func (c Config) validate() error {
 	}
 	for _, l := range c.Listen {
 		errs = append(errs, l.validate())
+		if c.Judge != nil && (l.Packets || l.MaxDevices > 0) {
+			errs = append(errs, fmt.Errorf("gateway: %s has Packets or MaxDevices, which cannot be had with a Judge", l.Address))
+		}
+	}
+	if c.Judge != nil && c.MaxBeatRate > 0 {
+		errs = append(errs, errors.New("gateway: MaxBeatRate is set, which cannot be had with a Judge"))
 	}
 	check := func(name string, v, least, most int64) {
 		if v < least || v > most {
 			errs = append(errs, fmt.Errorf("gateway: %s is %d, want %d to %d", name, v, least, most))
 		}
 	}
-	check("Loops", int64(c.Loops), 1, 1024)
+	check("Loops", int64(c.Loops), 1, maxLoops)
 	check("MaxConnections", int64(c.MaxConnections), 1, 1<<30)
 	check("MaxNewcomers", int64(c.MaxNewcomers), 1, 1<<30)
 	check("MaxNewcomersPerAddress", int64(c.MaxNewcomersPerAddress), 1, 1<<30)

@@ -73,7 +73,7 @@ func (c *conn) Traffic(input []byte) (used int) {
 	}
 	if end && !c.endsLater() {
 		c.Close()
-	} else if more {
+	} else if more || c.introduces() {
 		c.Pause(x.wall.Add(intakeStep))
 	}
 	return used + n
@@ -91,6 +91,15 @@ func (c *conn) guard() {
 // where implements link.
 func (c *conn) where() *loop { return c.loop }
 
+// answer implements link.
+func (c *conn) answer(a *asked, j judgement) {
+	c.loop.soon(func() {
+		if a.judgement, a.answered = j, true; c.IsOpen() {
+			c.Again()
+		}
+	})
+}
+
 // lock implements link: the event loop is the lock.
 func (c *conn) lock() {}
 
@@ -102,9 +111,6 @@ func (c *conn) remote() netip.Addr { return c.other }
 
 // verify implements link.
 func (c *conn) verify() error { return nil }
-
-// narrow implements link.
-func (c *conn) narrow() { _ = unix.SetsockoptInt(c.FD(), unix.SOL_SOCKET, unix.SO_RCVBUF, narrow) }
 
 // silent implements link.
 func (c *conn) silent() bool { return c.Unread() == 0 }

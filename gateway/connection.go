@@ -32,8 +32,6 @@ type link interface {
 	remote() netip.Addr
 	// verify returns why the certificate that the device has shown is no longer good.
 	verify() error
-	// narrow lets the socket hold less that was not read.
-	narrow()
 	// silent reports whether the other end has sent nothing that was not read.
 	silent() bool
 	// isOver reports whether the connection has ended.
@@ -47,6 +45,8 @@ type link interface {
 	write(out []byte) bool
 	// hangUp writes the last bytes, if there are any, and closes the connection.
 	hangUp(last []byte)
+	// answer hands over what the judge has answered. Any goroutine may call it; it does not block.
+	answer(a *asked, j judgement)
 	// linger writes an answer that was held until after the connection had ended, if the other end
 	// may still read; last says that no other is held.
 	linger(out []byte, last bool)
@@ -106,7 +106,12 @@ func (c *connection) finish(e ending) {
 
 // spared reports whether a connection whose device was judged stays open: the device has spoken up
 // since. If it was judged once more, the connection is closed when that is committed.
-func (c *connection) spared() bool { return !c.session.Judged() || c.session.Pending() }
+func (c *connection) spared() bool {
+	if far := c.far(); far != nil {
+		return !far.Judged()
+	}
+	return !c.session.Judged() || c.session.Pending()
+}
 
 // heard sets the deadline of the next input, if there is one. first says that the session has just
 // been opened.
@@ -115,7 +120,7 @@ func (c *connection) heard(first bool) {
 	switch {
 	case first:
 		g.newcomers.leave(c)
-		if c.revision != g.config.Guard.Revision(c.session.ID()) { // it was revoked meanwhile
+		if c.revision != g.config.Guard.Revision(c.id()) { // it was revoked meanwhile
 			g.close(c, whyRevoked)
 		}
 		g.timers.Cancel(c.deadline)
@@ -196,7 +201,7 @@ func (c *connection) ended() {
 	c.gateway.newcomers.leave(c)
 	c.gateway.timers.Cancel(c.deadline)
 	if !c.gateway.closing.Load() {
-		c.closeSession(c.listener.source.Time(time.Now()))
+		c.closeSession()
 	}
 }
 

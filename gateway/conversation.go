@@ -44,8 +44,10 @@ type details struct {
 	hello codec.Message
 	id    string // of hello
 
-	behind *behind // nil for one that comes through no proxy
-	held   *held   // nil unless an answer on a connection waits
+	behind *behind    // nil for one that comes through no proxy
+	held   *held      // nil unless an answer on a connection waits
+	far    FarSession // nil unless another process judges the device
+	asked  *asked     // nil unless that is asked for something
 }
 
 // exchange handles input: it holds the context of the conversation that goes on, and buffers that
@@ -78,7 +80,7 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 	if t.ending() {
 		return nil, true
 	}
-	for rest = input; len(rest) > 0 && !end && x.budget > 0; x.budget-- {
+	for rest = input; len(rest) > 0 && !end && x.budget > 0 && !t.asks(); x.budget-- {
 		if t.codec == nil {
 			protocol, err := x.listener.sniff(rest)
 			if err != nil {
@@ -133,13 +135,10 @@ func (t *conversation) message(x *exchange) (end bool) {
 	} else {
 		end = t.beforeHello(x)
 	}
-	if err := x.outcome.Err; err != nil {
-		x.gateway.counts.mistakes.Add(1)
+	if t.asks() { // it is answered when the judge has answered
+		return false
 	}
-	if end && t.broken && x.outcome.Err != nil {
-		x.gateway.counts.broken.Add(1)
-	}
-	x.out = t.codec.Reply(x.out, m, &x.outcome)
+	t.reply(x, end)
 	if x.outcome.Err == nil && t.uncommitted(m.Kind, established) {
 		t.hold(x, begin)
 	} else {
@@ -148,18 +147,32 @@ func (t *conversation) message(x *exchange) (end bool) {
 	return end
 }
 
+// reply answers the message.
+func (t *conversation) reply(x *exchange, end bool) {
+	if x.outcome.Err != nil {
+		x.gateway.counts.mistakes.Add(1)
+		if end && t.broken {
+			x.gateway.counts.broken.Add(1)
+		}
+	}
+	x.out = t.codec.Reply(x.out, &x.message, &x.outcome)
+}
+
 // inSession handles a message on an open session.
 func (t *conversation) inSession(x *exchange) (end bool) {
 	m, o := &x.message, &x.outcome
-	if len(m.ID) > 0 && string(m.ID) != t.session.ID() {
+	if len(m.ID) > 0 && string(m.ID) != t.id() {
 		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "another device uses this connection; open one for each"}
 		return false
 	}
 	if m.Kind == codec.None {
 		return false
 	}
+	if m.Acknowledged != 0 && x.udpSession != nil {
+		x.udpSession.acknowledgedLocked(m.Acknowledged)
+	}
 	if o.Err != nil || m.Kind == codec.Beat {
-		if !t.session.Beat(x.now) {
+		if !t.beat(x) {
 			o.Err = t.refusal(liveness.ErrReplaced)
 			return false
 		}
@@ -168,14 +181,40 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 	}
 	switch m.Kind {
 	case codec.Hello:
-		t.session.Beat(x.now)
+		t.beat(x)
 		if x.udpSession != nil { // in datagrams it is a heartbeat
 			t.paceBeat(x)
 		}
 		return t.again(x)
 	case codec.Register:
-		t.session.Beat(x.now)
+		t.beat(x)
 		t.register(x)
+	case codec.Repace, codec.Sleep, codec.Fail, codec.Bye:
+		return t.signal(x)
+	case codec.Challenge, codec.Proof:
+		t.beat(x)
+		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "the session is open already"}
+	case codec.None, codec.Beat:
+	}
+	return false
+}
+
+// beat records a heartbeat on the open session.
+func (t *conversation) beat(x *exchange) bool {
+	if far := t.far(); far != nil {
+		return far.Beat(x.elapsed())
+	}
+	return t.session.Beat(x.now)
+}
+
+// signal does what a message means of which the device's judge must know.
+func (t *conversation) signal(x *exchange) (end bool) {
+	m, o := &x.message, &x.outcome
+	if t.far() != nil {
+		t.askSignal(x, m.Kind)
+		return false
+	}
+	switch m.Kind {
 	case codec.Repace:
 		p, err := t.announce(x, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
 		o.Timeout, o.Interval, o.Err = p.Timeout, p.Interval, t.refusal(err)
@@ -187,10 +226,7 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 	case codec.Bye:
 		t.session.Bye(x.now)
 		return true
-	case codec.Challenge, codec.Proof:
-		t.session.Beat(x.now)
-		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "the session is open already"}
-	case codec.None, codec.Beat:
+	default:
 	}
 	return false
 }
@@ -203,11 +239,15 @@ func (t *conversation) again(x *exchange) (end bool) {
 		}
 	}
 	t.hello(x)
+	return t.welcomedAgain(x)
+}
+
+// welcomedAgain reports whether the answer to a hello on an open session ends the conversation.
+func (t *conversation) welcomedAgain(x *exchange) (end bool) {
 	if err := x.outcome.Err; err != nil && err.Code != codec.Busy {
 		t.broken = true
-		return true
 	}
-	return false
+	return t.broken
 }
 
 // refusal returns what a device is told of an error of its session. One that was replaced is told
@@ -250,11 +290,18 @@ func (t *conversation) beforeHello(x *exchange) (end bool) {
 	default:
 		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the first message must be a hello; in the line protocol: HELLO <id> ttl=60s"}
 	}
-	if o.Err == nil {
-		return m.Kind == codec.Bye
+	return t.introductionEnds(x)
+}
+
+// introductionEnds reports whether the answer to a message before the session was open ends the
+// conversation.
+func (t *conversation) introductionEnds(x *exchange) bool {
+	err := x.outcome.Err
+	if err == nil {
+		return x.message.Kind == codec.Bye
 	}
 	t.wrong++
-	t.broken = t.wrong >= maxMistakes || final(o.Err.Code)
+	t.broken = t.wrong >= maxMistakes || final(err.Code)
 	return t.broken
 }
 
@@ -268,18 +315,16 @@ func final(c codec.Code) bool {
 // introduced opens the session of a device that names itself in each message, and does what else
 // the message means.
 func (t *conversation) introduced(x *exchange) {
-	kind := x.message.Kind
-	if t.hello(x); x.outcome.Err != nil {
-		return
+	if t.hello(x); x.outcome.Err == nil && !t.asks() {
+		t.meansMore(x)
 	}
-	switch kind {
-	case codec.Sleep:
-		granted, err := t.session.Sleep(x.now, x.message.Duration)
-		x.outcome.Granted, x.outcome.Err = granted, t.refusal(err)
-	case codec.Fail:
-		x.outcome.Err = t.refusal(t.session.Fail(x.now, string(x.message.Text)))
-	case codec.Bye:
-		t.session.Bye(x.now)
+}
+
+// meansMore does what else a message means that opened the session.
+func (t *conversation) meansMore(x *exchange) {
+	switch x.message.Kind {
+	case codec.Sleep, codec.Fail, codec.Bye:
+		t.signal(x)
 	default:
 	}
 }
@@ -297,16 +342,36 @@ func (t *conversation) hello(x *exchange) {
 
 // open opens the session of a device that was admitted.
 func (t *conversation) open(x *exchange, id string, m *codec.Message) {
-	hello := liveness.Hello{Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}}
+	hello := liveness.Hello{
+		Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}, Unverified: x.gateway.open && !t.certified(),
+		Quota: x.listener.quota,
+	}
+	if x.gateway.config.Judge != nil {
+		t.askOpen(x, id, hello)
+		return
+	}
 	var pace pace
 	hello.Announced, pace = t.resumed(x, id, hello.Announced)
 	welcome, err := x.listener.source.Open(&t.session, id, hello, x.peer, x.now)
-	if err != nil {
+	t.opened(x, id, welcome, err)
+	if err == nil {
+		t.pace = pace
+	}
+}
+
+// opened handles the outcome of an opening.
+func (t *conversation) opened(x *exchange, id string, welcome liveness.Welcome, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, liveness.ErrFull), errors.Is(err, liveness.ErrQuota):
+		x.outcome.Err = x.listener.full(x, id, err)
+		return
+	default:
 		x.outcome.Err = unwelcome(err)
 		return
 	}
 	x.outcome.Epoch, x.outcome.Timeout, x.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
-	t.established, t.pace = true, pace
+	t.established = true
 	x.gateway.duplicateIDs.opened(x.wall, id, x.address())
 	if t.details != nil {
 		t.details.nonce, t.details.hello = nil, codec.Message{}
@@ -321,8 +386,6 @@ func unwelcome(err error) *codec.Error {
 		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has used a later epoch; count up, or leave epoch= out"}
 	case errors.Is(err, liveness.ErrBusy):
 		return busy()
-	case errors.Is(err, liveness.ErrFull):
-		return &codec.Error{Code: codec.Full, Text: "the registry is full"}
 	default:
 		return &codec.Error{Code: codec.BadHello, Text: err.Error()}
 	}
@@ -352,14 +415,16 @@ func (t *conversation) goodbye(at *listener, dst []byte, why string, err *codec.
 	return at.goodbye(dst, why, err)
 }
 
-// closeSession tells the session that its transport has ended.
-func (t *conversation) closeSession(now time.Duration) {
-	if !t.established {
-		return
-	}
+// closeSession tells the session that its connection has ended.
+func (c *connection) closeSession() {
 	why := liveness.Closed
-	if t.broken {
+	if c.broken {
 		why = liveness.Protocol
 	}
-	t.session.Close(now, why)
+	switch {
+	case c.far() != nil:
+		c.far().Close(c.gateway.Elapsed(), why)
+	case c.established:
+		c.session.Close(c.listener.source.Time(time.Now()), why)
+	}
 }

@@ -30,8 +30,8 @@
 // # TLS and proxies
 //
 // A [Listener] may speak TLS 1.2 and 1.3 (crypto/tls). Each such connection has a goroutine and
-// costs some 15 KB while it is idle, 18 KB if its client showed a certificate; one without TLS
-// costs 0.75 KB. They are a source of their own, named after [Config.Name] with -tls behind it; its
+// keeps some 17 KB resident while it is idle, and more if its client showed a certificate; one
+// without TLS keeps 0.75 KB. They are a source of their own, named after [Config.Name] with -tls behind it; its
 // clock asks the kernel what lies unread in their sockets. Handshakes are computed a few at a time,
 // in the order in which they came, so that a fleet that comes back does not disturb the devices
 // that are connected. As long as the gateway keeps a handshake waiting, the clock is behind, up to
@@ -47,8 +47,8 @@
 //
 // # Bounds
 //
-// Connections, those that have not said hello, connections of one address, accepts per second,
-// messages and bytes of a connection per second, the length of a message, unsent bytes of a
-// connection, the time to say hello, and the rate of closing are bounded, see [Config] and
-// [Listener]. A client that is refused is told why, and counted in [Stats].
+// Connections and devices over UDP, connections that have not said hello, those of one address,
+// accepts per second, messages and bytes per second of a connection or a device over UDP, the length
+// of a message, unsent bytes of a connection, the time to say hello, and the rate of closing are
+// bounded, see [Config] and [Listener]. A client that is refused is told why, and counted in [Stats].
 package gateway

@@ -24,8 +24,10 @@ type Gateway struct {
 	config       Config
 	log          *slog.Logger
 	registry     *liveness.Registry
+	open         bool // every device is admitted, whatever it shows
 	source       *liveness.Source
 	listeners    []*listener
+	bound        []*listener   // all, in the order of Config.Listen
 	addrs        []net.Addr    // in the order of config.Listen
 	timers       *timer.Engine // deadlines of connections, in real time
 	closings     pacedQueue[ending]
@@ -43,7 +45,9 @@ type Gateway struct {
 	full         counter[string] // of what there was too much, as it is logged
 	odd          counter[Oddity] // what was unusual and tolerated
 	loops        []*loop         // one for each event loop
-	tlsServer    *tlsServer      // nil without TLS
+	loopCount    int
+	loopRoom     int        // for connections in a loop's own table of descriptors; 0 if they share that of the process
+	tlsServer    *tlsServer // nil without TLS
 	udp          udp
 	ended        chan struct{} // closed once the event loops have ended
 
@@ -63,11 +67,13 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 		return nil, err
 	}
 	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, began: time.Now(), ended: make(chan struct{})}
+	g.open = cfg.Guard == Guard(Password(""))
 	g.initQueues()
 	g.holds.init(registry)
 	g.pacer.init()
 	g.newcomers.init(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
-	g.counts.loops = make([]loopCounters, cfg.Loops)
+	g.planLoops()
+	g.counts.loops = make([]loopCounters, g.loopCount)
 	g.udp.gateway = g
 	if err = g.listen(ctx); err == nil {
 		err = g.addSources() //nolint:contextcheck // a source ends with the registry's Run
@@ -87,7 +93,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 // datagrams if there are listeners for them.
 func (g *Gateway) addSources() (err error) {
 	note := "device connections over TCP; its clock follows a marker through each event loop"
-	if g.source, err = g.addSource("", note, g.config.Loops); err != nil {
+	if g.source, err = g.addSource("", note, g.loopCount); err != nil {
 		return err
 	}
 	for _, l := range g.listeners {
@@ -102,8 +108,12 @@ func (g *Gateway) addSources() (err error) {
 // addSource adds a source whose name is the gateway's with a suffix.
 func (g *Gateway) addSource(suffix, note string, parts int) (*liveness.Source, error) {
 	c := &g.config
+	every := time.Duration(0)
+	if c.Judge != nil { // the clock has no deadlines, and Pass waits for it
+		every = passEvery
+	}
 	return g.registry.AddSource(liveness.SourceConfig{
-		Name: c.Name + suffix, Note: note, Parts: parts,
+		Name: c.Name + suffix, Note: note, Parts: parts, Pool: c.Pool, Every: every,
 		MaxGap: c.MaxGap, ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
 	})
 }
@@ -122,7 +132,7 @@ func (g *Gateway) Source() *liveness.Source { return g.source }
 func (g *Gateway) Run(ctx context.Context) (err error) {
 	defer g.closeListeners()
 	defer g.udp.close()
-	defer g.lingering.close()
+	defer func() { g.lingering.close(g.loopRoom > 0) }()
 	if g.timers, err = timer.Start(timer.Config{}); err != nil { //nolint:contextcheck // an engine ends with Close
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -146,11 +156,13 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup
 	for _, l := range g.listeners {
-		accepting.Add(1)
-		group.Go(func() error {
-			defer accepting.Done()
-			return g.accept(ctx, l)
-		})
+		for _, accepts := range l.accepts {
+			accepting.Add(1)
+			group.Go(func() error {
+				defer accepting.Done()
+				return g.accept(ctx, l, accepts)
+			})
+		}
 	}
 	group.Go(func() error {
 		<-ctx.Done()

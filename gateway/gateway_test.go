@@ -76,11 +76,22 @@ func startOn(t *testing.T, sink liveness.Sink, fleet liveness.Config, cfg gatewa
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	g, err := gateway.New(t.Context(), registry, cfg)
+	listens := registry
+	var elsewhere *judge
+	if judgesElsewhere {
+		elsewhere, listens = newJudge(t, registry)
+		cfg.Judge = elsewhere
+	}
+	g, err := gateway.New(t.Context(), listens, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	if elsewhere != nil {
+		elsewhere.gateway = g
+		go elsewhere.run(ctx)
+		go func() { _ = listens.Run(ctx) }()
+	}
 	registryCtx, endRegistry := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -231,3 +231,24 @@ func TestHAProxyOtherwise(t *testing.T) {
 		})
 	}
 }
+
+// HAProxy passes on the first of two common names, and no sign of the other; with the rule that
+// docs/reference/protocols.md gives it, it refuses such a certificate, as the gateway's own TLS does.
+func TestHAProxyTwoNames(t *testing.T) {
+	const rule = "tcp-request session reject if { ssl_c_s_dn(CN,2) -m found }"
+	page, err := os.ReadFile("../docs/reference/protocols.md")
+	if err != nil || !strings.Contains(string(page), "\n    "+rule+"\n") {
+		t.Errorf("the rule is not in docs/reference/protocols.md: %v", err)
+	}
+	k := newKeys(t)
+	r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{proxied()}, Guard: gateway.Password("s3cret")})
+	bind := k.termination(t, "required")
+	h := startHAProxy(t, front{bind, r.addr, "send-proxy-v2-ssl-cn"}, front{bind + "\n " + rule, r.addr, "send-proxy-v2-ssl-cn"})
+	one, two := k.client(k.device(t, "pump-1")), k.client(k.ca.Issue(t, testcert.Ask{Name: "pump-1", Names: []string{"pump-2"}}))
+	for front, c := range []*tls.Config{two, one} {
+		d := h.dial(front, "127.0.0.2", c)
+		d.say("HELLO pump-1\n")
+		d.expect("OK …")
+	}
+	h.dial(1, "127.0.0.2", two).expect("EOF")
+}

@@ -126,11 +126,11 @@ func (t *conversation) endsLater() bool {
 func (t *conversation) uncommitted(kind codec.Kind, established bool) bool {
 	switch kind {
 	case codec.Bye: // the session that could tell has ended
-		return t.established
+		return t.established && t.far() == nil
 	case codec.None, codec.Beat, codec.Register, codec.Challenge:
-		return t.established && !established && t.session.Pending()
+		return t.established && !established && t.pending()
 	default:
-		return t.established && t.session.Pending()
+		return t.established && t.pending()
 	}
 }
 
@@ -209,7 +209,7 @@ func (t *conversation) letGo(dst []byte) (out []byte, end bool) {
 
 // spent reports whether the details hold nothing.
 func (d *details) spent() bool {
-	return d.name == "" && d.nonce == nil && d.hello.Kind == codec.None && d.behind == nil && d.held == nil
+	return d.name == "" && d.nonce == nil && d.hello.Kind == codec.None && d.behind == nil && d.held == nil && d.far == nil
 }
 
 // holder is what an answer is held for.

@@ -107,6 +107,9 @@ func eachCarrier(t *testing.T, fleet liveness.Config, test func(t *testing.T, r 
 		r, v := startValved(t, fleet, cfg)
 		test(t, r, v, func() typist { return r.dialTLS(k) })
 	})
+	if judgesElsewhere { // it has no datagrams
+		return
+	}
 	t.Run("UDP", func(t *testing.T) {
 		t.Parallel()
 		r, v := startValved(t, fleet, gateway.Config{Guard: secret, Listen: packets("127.0.0.1:0")})
@@ -144,16 +147,18 @@ func TestAnswersWait(t *testing.T) {
 				}
 				v.set(true)
 				begin := r.registry.Stats().Queued
-				say := w.say + "\n"
+				say, said := w.say+"\n", uint64(0)
+				if !greets {
+					said = 1 // that is counted, too, if not yet
+				}
 				if w.want != "BYE" {
 					say += "PING 1\nPING 2\n"
 				}
 				if inPackets && !greets {
 					say = "HELLO pump s3cret\n" + say
 				}
-				before := r.gateway.Stats().Messages
 				d.say(say)
-				testwait.Until(t, "all is heard", func() bool { return r.gateway.Stats().Messages-before == uint64(strings.Count(say, "\n")) })
+				testwait.Until(t, "all is heard", func() bool { return r.gateway.Stats().Messages == said+uint64(strings.Count(say, "\n")) })
 				if got := r.registry.Stats().Queued; got == begin {
 					t.Fatalf("%d events wait, nothing was caused", got)
 				}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -9,15 +10,23 @@ import (
 // message, and its bytes, take a time; what they have taken may be ahead of the clock by burst.
 type intake struct {
 	used time.Duration // since the gateway's start
-	slow bool          // it has sent too much, and not much less since
+	slow time.Duration // since when it has sent too much, and not much less meanwhile; 0 if it has not
 }
 
 const (
 	// burst is for how long the most may come at once that a connection may send in that time.
 	burst = 10 * time.Second
-	// narrow is the size that the kernel is asked to give the buffer of a socket whose connection sends
-	// too much: what lies there is old when it is handled, and a device that has died seems alive.
-	narrow = 64 << 10
+	// backlogPart is which part of what a connection may send in a second its socket holds, and
+	// minBacklog the least; the kernel gives twice what it is asked for, of which about half is for
+	// data. What lies there while the connection is paused is old when it is handled, and a device that
+	// has died seems alive until then. A round trip of more than 125 ms lowers what a connection may
+	// send.
+	backlogPart = 8
+	minBacklog  = 4 << 10
+	// mostSlow is for how long a connection is read more slowly. What waits in the other end's socket
+	// may be megabytes of heartbeats, which its kernel sends even when the device has died: then the
+	// device would seem alive for an hour. One that is alive comes back.
+	mostSlow = time.Minute
 	// intakeStep is how long a connection is paused, so that it is not read for each message.
 	intakeStep = 50 * time.Millisecond
 )
@@ -48,7 +57,15 @@ func (i *intake) spend(l *listener, now time.Duration, messages, bytes int) {
 // listen handles input of a connection, as far as it may send so much. It returns how much of it,
 // whether that was the end, and whether the rest is to be handled after a pause.
 func (c *connection) listen(x *exchange, input []byte) (used int, end, more bool) {
+	if c.asks() {
+		if end = c.proceed(x, len(input) > 0); end || c.asks() {
+			return 0, end, len(input) > 0
+		}
+	}
 	l, now := c.listener, x.wall.Sub(c.gateway.began)
+	if c.intake.used-now < burst/2 {
+		c.intake.slow = 0
+	}
 	messages, bytes := c.intake.budget(l, now)
 	x.budget = messages
 	part := input[:min(len(input), bytes)]
@@ -56,22 +73,23 @@ func (c *connection) listen(x *exchange, input []byte) (used int, end, more bool
 	used = len(part) - len(rest)
 	c.intake.spend(l, now, messages-x.budget, used)
 	more = !end && used < len(input) && (x.budget == 0 || len(part) < len(input))
-	switch ahead := c.intake.used - now; {
-	case more && !c.intake.slow:
-		c.intake.slow = true
-		c.link.narrow()
-		c.slowed(x)
-	case ahead < burst/2:
-		c.intake.slow = false
+	switch {
+	case more && c.intake.slow == 0:
+		c.intake.slow = now
+		c.tooFast(x, &c.gateway.counts.slowed, "read more slowly")
+	case more && now-c.intake.slow > mostSlow:
+		c.intake.slow = now // it is closed soon
+		c.tooFast(x, &c.gateway.counts.floods, "closed, after a minute of that")
+		c.gateway.close(c, whyFlood)
 	}
-	return used, end, more
+	return used, end, more || c.asks() && used < len(input)
 }
 
-// slowed counts that a connection is to be read more slowly, and logs the 1st, 2nd, 4th, 8th … time.
-func (c *connection) slowed(x *exchange) {
-	g := c.gateway
-	if n := g.counts.slowed.Add(1); n&(n-1) == 0 {
-		g.log.Warn("a connection sends more than it may; it is read more slowly", "device", c.session.ID(), "address", x.address(), "times", n,
+// tooFast counts what is done to a connection that sends too much, and logs the 1st, 2nd, 4th, 8th …
+// time.
+func (c *connection) tooFast(x *exchange, counter *atomic.Uint64, what string) {
+	if n := counter.Add(1); n&(n-1) == 0 {
+		c.gateway.log.Warn("a connection sends more than it may", "result", what, "device", c.id(), "address", x.address(), "times", n,
 			"help", "look at what the device sends; the limits are max_messages and max_bytes of the listener")
 	}
 }

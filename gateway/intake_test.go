@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -80,3 +81,15 @@ func TestFloodBesideSilence(t *testing.T) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// A connection may send too much before its hello, too.
+func TestTooFastBeforeHello(t *testing.T) {
+	r := startRig(t, liveness.Config{}, gateway.Config{Guard: secret, Listen: []gateway.Listener{{Address: "127.0.0.1:0", MaxMessages: 2}}})
+	d := r.dial()
+	d.say(strings.Repeat("HELLO pump auth=hmac\n", 100))
+	testwait.Until(t, "the connection is read more slowly", func() bool { return r.gateway.Stats().Slowed > 0 })
+	d.expect("CHALLENGE …")
+	if n := r.gateway.Stats().Panics; n > 0 {
+		t.Errorf("%d panics", n)
+	}
+}

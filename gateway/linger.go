@@ -51,13 +51,15 @@ func (l *linger) write(c *conn, out []byte, last bool) {
 	}
 }
 
-// close closes all sockets; none is kept from now on.
-func (l *linger) close() {
+// close closes all sockets, once the event loops have ended; none is kept from now on.
+func (l *linger) close(tables bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
 	for _, fd := range l.sockets {
-		_ = unix.Close(fd)
+		if !tables { // else the loop's table has ended with it
+			_ = unix.Close(fd)
+		}
 	}
 	l.sockets = nil
 }

@@ -2,6 +2,9 @@ package gateway
 
 import (
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/sockets"
@@ -13,15 +16,19 @@ import (
 type listener struct {
 	Listener
 
-	accepts *sockets.Listener
+	accepts []*sockets.Listener
+	rate    *rate.Limiter // of connections that are accepted
 	source  *liveness.Source
+	bound   string          // the address, with its network before it
+	quota   *liveness.Quota // nil without MaxDevices
+	refused atomic.Uint64   // new devices, for want of room
 }
 
 // acceptsOf returns the listeners that speak TLS, or the others.
 func (g *Gateway) acceptsOf(tls bool) (some []*sockets.Listener) {
 	for _, l := range g.listeners {
 		if (l.TLS != nil) == tls {
-			some = append(some, l.accepts)
+			some = append(some, l.accepts...)
 		}
 	}
 	return some

@@ -81,15 +81,15 @@ func TestNoneOvertakesTheAccepted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g, run := newGateway(t, at)
 			l := g.listeners[0]
-			slow := &slowListener{l.accepts.Listener.(*net.TCPListener), make(chan struct{}), make(chan struct{})}
+			slow := &slowListener{l.accepts[0].Listener.(*net.TCPListener), make(chan struct{}), make(chan struct{})}
 			counted, err := sockets.Count(slow)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func(first *sockets.Listener) { _ = first.Close() }(l.accepts)
-			l.accepts = counted
+			defer func(first *sockets.Listener) { _ = first.Close() }(l.accepts[0])
+			l.accepts[0] = counted
 			run()
-			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.accepts.Addr().String())
+			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.accepts[0].Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}

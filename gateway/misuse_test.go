@@ -156,6 +156,7 @@ func TestBeatAfterReplacement(t *testing.T) {
 	older, newer := r.dial(), r.dial()
 	older.say("HELLO twin\n")
 	older.expect("OK 1 …")
+	testwait.Until(t, "the newer with its event loop", func() bool { return r.gateway.Stats().Newcomers == 1 })
 	gateway.Block(r.gateway, 0, 0, func() {
 		newer.say("HELLO twin\n")
 		older.say("PING\n")
@@ -240,7 +241,8 @@ func TestCaps(t *testing.T) {
 
 // Who asks and never reads the answers is cut off; the bytes kept for him are bounded.
 func TestSlowReader(t *testing.T) {
-	r := startRig(t, liveness.Config{}, gateway.Config{MaxOutbound: 4096})
+	unlimited := gateway.Listener{Address: "127.0.0.1:0", MaxMessages: -1, MaxBytes: -1} // else its answers come too slowly to fill the sockets
+	r := startRig(t, liveness.Config{}, gateway.Config{MaxOutbound: 4096, Listen: []gateway.Listener{unlimited}})
 	d := r.dial()
 	_ = d.conn.(*net.TCPConn).SetReadBuffer(4096)
 	d.say("HELLO slow\n")

@@ -4,15 +4,16 @@ import (
 	"container/list"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
 // newcomers are the connections that have not said hello. There is room for a part of
-// MaxConnections. When there are more, the one goes that has been silent for longest, of the address
-// of the one that comes if that has more than its share, else of all. So whoever connects and says
-// nothing keeps nobody out who does, and a site whose devices come back all at once may use all room
-// that there is.
+// MaxConnections. When there are more, those go that have been silent for longest, if that is longer
+// than helloWithin: of the address of the one that comes if that has more than its share, else of
+// all. So whoever connects and says nothing keeps nobody out who does, and a fleet that comes back
+// all at once may use all room that there is.
 type newcomers struct {
 	limit, perAddress int
 
@@ -21,6 +22,10 @@ type newcomers struct {
 	addresses map[netip.Addr]*list.List
 	known     map[*connection]*newcomer
 }
+
+// helloWithin is how long a newcomer may be silent however many there are, unless there are as many
+// connections as there may be: a hello may need some round trips, and those of a handshake.
+const helloWithin = 2 * time.Second
 
 // mostLeaving is how many connections above MaxConnections there may be for a moment: while others,
 // which are to make room, are being closed.
@@ -31,6 +36,7 @@ type newcomer struct {
 	*connection
 
 	address  netip.Addr
+	since    time.Time
 	all, own *list.Element
 }
 
@@ -40,30 +46,39 @@ func (n *newcomers) init(limit, perAddress int) {
 }
 
 // enter adds a connection from an address, which is not valid if a PROXY header is to name it. It
-// returns the one that has to go; nil if there is room.
-func (n *newcomers) enter(c *connection, address netip.Addr) (goes *connection) {
+// returns those that have to go: up to two, so that there are fewer again soon.
+func (n *newcomers) enter(c *connection, address netip.Addr, now time.Time) (goes []*connection) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	own := n.addLocked(c, address)
-	switch {
-	case n.all.Len() <= n.limit:
-		return nil
-	case address.IsValid() && own.Len() > n.perAddress:
-		return n.takeLocked(own)
-	default:
-		return n.takeLocked(&n.all)
+	n.addLocked(c, address, now)
+	for len(goes) < 2 && n.all.Len() > n.limit {
+		queue := n.queueLocked(address)
+		if now.Sub(queue.Front().Value.(*newcomer).since) < helloWithin {
+			break
+		}
+		goes = append(goes, n.takeLocked(queue))
 	}
+	return goes
 }
 
 // back adds a connection that had to go and did not. Nobody has to go for it.
-func (n *newcomers) back(c *connection, address netip.Addr) {
+func (n *newcomers) back(c *connection, address netip.Addr, now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addLocked(c, address)
+	n.addLocked(c, address, now)
 }
 
-// addLocked adds a connection as the youngest, and returns the queue of its address.
-func (n *newcomers) addLocked(c *connection, address netip.Addr) *list.List {
+// queueLocked returns the queue whose first is to go when one comes from an address: that of the
+// address, if it has more than its share.
+func (n *newcomers) queueLocked(address netip.Addr) *list.List {
+	if own := n.addresses[clientPrefix(address)]; address.IsValid() && own != nil && own.Len() > n.perAddress {
+		return own
+	}
+	return &n.all
+}
+
+// addLocked adds a connection as the youngest.
+func (n *newcomers) addLocked(c *connection, address netip.Addr, now time.Time) {
 	n.dropLocked(c)
 	address = clientPrefix(address)
 	own := n.addresses[address]
@@ -71,17 +86,16 @@ func (n *newcomers) addLocked(c *connection, address netip.Addr) *list.List {
 		own = list.New()
 		n.addresses[address] = own
 	}
-	it := &newcomer{connection: c, address: address}
+	it := &newcomer{connection: c, address: address, since: now}
 	it.all, it.own = n.all.PushBack(it), own.PushBack(it)
 	n.known[c] = it
-	return own
 }
 
-// oldest takes the one that has been silent for longest; nil if there is none.
-func (n *newcomers) oldest() *connection {
+// oldest takes the one that is to go for one from an address; nil if there is none.
+func (n *newcomers) oldest(address netip.Addr) *connection {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.takeLocked(&n.all)
+	return n.takeLocked(n.queueLocked(address))
 }
 
 // leave drops a connection that has said hello, or has ended.
@@ -124,13 +138,17 @@ func (n *newcomers) dropLocked(c *connection) {
 
 // welcome gives a connection that has been accepted a place among the newcomers.
 func (g *Gateway) welcome(c *connection) {
-	address := c.address()
-	if c.awaitsHeader() { // which names it
-		address = netip.Addr{}
+	for _, oldest := range g.newcomers.enter(c, c.known(), time.Now()) {
+		g.evict(oldest)
 	}
-	if goes := g.newcomers.enter(c, address); goes != nil {
-		g.evict(goes)
+}
+
+// known returns the device's address; not a valid one if a PROXY header is to name it.
+func (c *connection) known() netip.Addr {
+	if c.awaitsHeader() {
+		return netip.Addr{}
 	}
+	return c.address()
 }
 
 // evict closes a connection that has said nothing, to make room for others.
@@ -146,7 +164,7 @@ func (g *Gateway) spoken(c *connection) bool {
 		return true
 	}
 	if !c.link.silent() {
-		g.newcomers.back(c, c.address())
+		g.newcomers.back(c, c.known(), time.Now())
 		return true
 	}
 	g.counts.evicted.Add(1)
@@ -154,13 +172,13 @@ func (g *Gateway) spoken(c *connection) bool {
 	return false
 }
 
-// makeRoom evicts a connection that has said nothing, if there is one, for one that is above
-// MaxConnections.
-func (g *Gateway) makeRoom() bool {
+// makeRoom evicts a connection that has said nothing, if there is one, for one from an address that
+// is above MaxConnections.
+func (g *Gateway) makeRoom(address netip.Addr) bool {
 	if g.connections.Load() > int64(g.config.MaxConnections)+mostLeaving {
 		return false
 	}
-	oldest := g.newcomers.oldest()
+	oldest := g.newcomers.oldest(address)
 	if oldest != nil {
 		g.evict(oldest)
 	}

@@ -2,46 +2,54 @@ package gateway
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
+	"time"
 )
 
-// There is room for three, two of each address when there is none.
+// There is room for three, two of each address when there is none, and for all for a while.
 func TestNewcomers(t *testing.T) {
 	a, b, none := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.Addr{}
-	c := make([]*connection, 10)
+	c := make([]*connection, 12)
 	for i := range c {
 		c[i] = new(connection)
 	}
 	var n newcomers
 	n.init(3, 2)
-	expect := func(what string, got, want *connection) {
+	begin := time.Now()
+	expect := func(what string, got []*connection, want ...*connection) {
 		t.Helper()
-		for i := range c {
-			if got == c[i] && got != want {
-				t.Errorf("%s: connection %d goes", what, i)
+		if !slices.Equal(got, want) {
+			var goes []int
+			for _, one := range got {
+				goes = append(goes, slices.Index(c, one))
 			}
-		}
-		if got == nil && want != nil {
-			t.Errorf("%s: nobody goes", what)
+			t.Errorf("%s: these go: %v", what, goes)
 		}
 	}
-	expect("room", n.enter(c[0], b), nil)
-	expect("room", n.enter(c[1], a), nil)
-	expect("room for an address, as there is some for all", n.enter(c[2], a), nil)
-	expect("the address has more than its share", n.enter(c[3], a), c[1])
-	expect("the oldest", n.enter(c[4], none), c[0])
-	expect("those without an address have no share", n.enter(c[5], none), c[2])
-	n.back(c[6], none)
-	if n.count() != 4 {
-		t.Errorf("%d, want 4: nobody goes for one that comes back", n.count())
+	enter := func(i int, address netip.Addr, after time.Duration) []*connection {
+		return n.enter(c[i], address, begin.Add(after))
 	}
-	n.back(c[3], b) // a PROXY header has named it; now it is the youngest
-	n.leave(c[4])
-	n.leave(c[4])
-	expect("the oldest", n.oldest(), c[5])
-	expect("the next", n.oldest(), c[6])
-	expect("the youngest", n.oldest(), c[3])
-	expect("none", n.oldest(), nil)
+	expect("room", enter(0, b, 0))
+	expect("room", enter(1, a, 0))
+	expect("room for an address, as there is some for all", enter(2, a, 0))
+	expect("none has been silent for long", enter(3, a, helloWithin-1))
+	expect("the address has more than its share, and then all are too many", enter(4, a, helloWithin), c[1], c[2])
+	expect("the oldest", enter(5, none, helloWithin), c[0])
+	expect("those without an address have no share, and the others are young", enter(6, none, helloWithin))
+	n.back(c[7], none, begin.Add(helloWithin))
+	if n.count() != 5 {
+		t.Errorf("%d, want 5: nobody goes for one that comes back", n.count())
+	}
+	n.back(c[3], b, begin.Add(helloWithin)) // a PROXY header has named it; now it is the youngest
+	n.leave(c[5])
+	n.leave(c[5])
+	expect("no more than two at a time", enter(8, none, 2*helloWithin), c[4], c[6])
+	for _, want := range []*connection{c[7], c[3], c[8], nil} {
+		if got := n.oldest(b); got != want {
+			t.Errorf("the oldest is %d, want %d", slices.Index(c, got), slices.Index(c, want))
+		}
+	}
 	if n.count() != 0 || len(n.addresses) != 0 || len(n.known) != 0 {
 		t.Errorf("%d newcomers, %d addresses, %d known, want nothing", n.count(), len(n.addresses), len(n.known))
 	}

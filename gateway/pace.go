@@ -18,7 +18,7 @@ import (
 //
 // A device is told with the answer to a heartbeat. Its timeout grows by the same factor just
 // before; when it shrinks again, the device is told first, and the timeout follows with its next
-// heartbeat. What a device was told is announced for it as if it had said so itself, so it outlives
+// heartbeat. Over UDP it waits for an acknowledgement, see udpPace. What a device was told is announced for it as if it had said so itself, so it outlives
 // the process, and yields to configured policies: devices that have one are left alone.
 
 const (
@@ -223,22 +223,21 @@ func (t *conversation) paceBeat(x *exchange) {
 	g := x.gateway
 	if g.config.MaxBeatRate > 0 {
 		c := x.counts // only this goroutine writes it
-		if _, ok := t.codec.(codec.Pacer); ok && t.pace&leftAlone == 0 && x.udpSession == nil {
+		if _, ok := t.codec.(codec.Pacer); ok && t.pace&leftAlone == 0 && (x.udpSession == nil || x.udpSession.provenLocked()) {
 			c.weight.Store(c.weight.Load() + uint64(halves()[t.pace.step()]))
 		} else {
 			c.fixed.Store(c.fixed.Load() + 1)
 		}
 	}
-	if step := uint8(g.pacer.step.Load()); !t.pace.settled(step) {
+	if step := uint8(g.pacer.step.Load()); x.udpSession == nil && !t.pace.settled(step) {
 		t.repace(x, step)
 	}
 }
 
-// repace tells the device an interval, and changes its policy. Datagrams are left alone: the device
-// may not read what is sent, or it may be lost.
+// repace tells a device on a connection an interval, and changes its policy.
 func (t *conversation) repace(x *exchange, step uint8) {
 	p, ok := t.codec.(codec.Pacer)
-	announced, holds, free := x.gateway.registry.Announced(t.session.ID())
+	announced, holds, free := x.gateway.registry.Announced(t.id())
 	held := t.pace.held()
 	base := announced
 	base.Interval = shrunk(cmp.Or(announced.Interval, holds.Interval), held)
@@ -250,10 +249,10 @@ func (t *conversation) repace(x *exchange, step uint8) {
 	goal := min(step, x.gateway.furthest(base))
 	if t.pace.told() != step {
 		switch {
-		case !ok || !free || x.udpSession != nil || base.Timeout >= liveness.Never:
+		case !ok || !free || base.Timeout >= liveness.Never:
 			t.pace = paceOf(step, held) | leftAlone
 			return
-		case goal > held && !x.gateway.pacer.turn(t.session.ID(), x.wall, stretched(base.Interval, goal)):
+		case goal > held && !x.gateway.pacer.turn(t.id(), x.wall, stretched(base.Interval, goal)):
 			return
 		}
 		begin := len(x.out)
@@ -338,9 +337,14 @@ func (p *pacer) note(interval time.Duration) {
 // announce passes on a policy that a device announces. If it repeats what it was told, nothing
 // changes.
 func (t *conversation) announce(x *exchange, p liveness.Policy) (liveness.Policy, error) {
+	if v := x.udpSession; v != nil {
+		if follows, ok := v.followsLocked(x, p.Timeout); ok {
+			return follows, nil
+		}
+	}
 	repeated := false
 	if t.pace.held() > 0 {
-		_, holds, _ := x.gateway.registry.Announced(t.session.ID())
+		_, holds, _ := x.gateway.registry.Announced(t.id())
 		repeated = p.Timeout == holds.Timeout
 	}
 	holds, err := t.session.UpdatePolicy(x.now, p)
@@ -354,7 +358,11 @@ func (t *conversation) announce(x *exchange, p liveness.Policy) (liveness.Policy
 // nothing, it may still follow what it was told in an earlier session; then that is announced for
 // it again, until it is told otherwise.
 func (t *conversation) resumed(x *exchange, id string, said liveness.Policy) (liveness.Policy, pace) {
-	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 || x.udpSession != nil {
+	if v := x.udpSession; v != nil {
+		said = v.resumedLocked(x, said)
+		return said, t.pace
+	}
+	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 {
 		return said, 0
 	}
 	before, _, _ := x.gateway.registry.Announced(id)

@@ -3,11 +3,13 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/pires/go-proxyproto"
 	"github.com/pires/go-proxyproto/tlvparse"
@@ -17,10 +19,10 @@ import (
 
 const (
 	// maxProxyHeader bounds a PROXY header, since it is held for each connection until it is
-	// complete. A header may announce 64 KiB. An address takes up to 232 bytes, and the names that
-	// proxies add (the certificate's, the server's, the cipher, a unique id) some 100 each. A whole
-	// client certificate, which version 2 can carry, does not fit and is not needed here.
-	maxProxyHeader = 1 << 10
+	// complete. A header may announce 64 KiB. An address takes up to 232 bytes, the names that
+	// proxies add (the certificate's, the server's, the cipher, a unique id) some 100 each, and a
+	// whole client certificate, which some add, 500 to 2000.
+	maxProxyHeader = 3 << 10
 	// maxProxyLine is the longest header of version 1, with its line end.
 	maxProxyLine = 107
 	// proxyPrefix is the length of what version 2 begins with: signature, version and command,
@@ -61,7 +63,9 @@ func parseProxy(input []byte) (n int, from caller, err error) {
 	if err != nil {
 		return 0, caller{}, err
 	}
-	from.name = certifiedName(tlvs)
+	if from.name, err = certifiedName(tlvs); err != nil {
+		return 0, caller{}, err
+	}
 	return n, from, nil
 }
 
@@ -121,13 +125,29 @@ func sourceOf(h *proxyproto.Header) (netip.Addr, error) {
 }
 
 // certifiedName returns the common name of the client's certificate if the proxy has verified that.
-func certifiedName(tlvs []proxyproto.TLV) string {
+// The certificate itself, if it is there, shows whether there are several.
+func certifiedName(tlvs []proxyproto.TLV) (string, error) {
 	ssl, ok := tlvparse.FindSSL(tlvs)
 	if !ok || !ssl.Verified() || !ssl.ClientCertConn() && !ssl.ClientCertSess() {
-		return ""
+		return "", nil
 	}
-	name, _ := ssl.ClientCN()
-	return name
+	der, whole := ssl.ClientCert()
+	if !whole {
+		name, _ := ssl.ClientCN()
+		return name, nil
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		return "", fmt.Errorf("the client's certificate cannot be read: %w", err)
+	}
+	if len(commonNames(c)) == 0 {
+		return "", nil
+	}
+	name, err := commonName(c)
+	if err != nil {
+		return "", fmt.Errorf("the client's certificate: %w", err)
+	}
+	return name, nil
 }
 
 // trusts reports whether connections from an address begin with a PROXY header.
@@ -221,7 +241,7 @@ func (c *conn) takeHeader(input []byte) int {
 		}
 		c.Close()
 	} else if n > 0 {
-		c.gateway.newcomers.back(&c.connection, c.address())
+		c.gateway.newcomers.back(&c.connection, c.known(), time.Now())
 	}
 	return n
 }

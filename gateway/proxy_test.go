@@ -18,6 +18,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -54,6 +55,20 @@ func certificate(tb testing.TB, name string, client uint8, verify uint32) proxyp
 	return t
 }
 
+// wholeCertificate returns what a proxy says that passes on the certificate itself.
+func wholeCertificate(tb testing.TB, der []byte, verify uint32) proxyproto.TLV {
+	tb.Helper()
+	t, err := tlvparse.PP2SSL{Client: withCert, Verify: verify, TLV: []proxyproto.TLV{
+		{Type: proxyproto.PP2_SUBTYPE_SSL_VERSION, Value: []byte("TLSv1.3")},
+		{Type: proxyproto.PP2_SUBTYPE_SSL_CN, Value: []byte("pump-1")},
+		{Type: proxyproto.PP2_SUBTYPE_SSL_CLIENT_CERT, Value: der},
+	}}.Marshal()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return t
+}
+
 const (
 	overTLS  = tlvparse.PP2_BITFIELD_CLIENT_SSL
 	withCert = overTLS | tlvparse.PP2_BITFIELD_CLIENT_CERT_CONN | tlvparse.PP2_BITFIELD_CLIENT_CERT_SESS
@@ -68,6 +83,10 @@ func raw(command, family byte, body ...byte) []byte {
 
 func TestProxyHeader(t *testing.T) {
 	unix := make([]byte, 216)
+	ca := testcert.New(t)
+	whole := func(verify uint32, ask testcert.Ask) []byte {
+		return header(t, "198.51.100.7:5000", wholeCertificate(t, ca.Issue(t, ask).Leaf.Raw, verify))
+	}
 	tests := []struct {
 		name          string
 		header        []byte
@@ -92,6 +111,13 @@ func TestProxyHeader(t *testing.T) {
 		{name: "certificate that was not good", header: header(t, "198.51.100.7:5000", certificate(t, "pump-1", withCert, 10)), address: "198.51.100.7"},
 		{name: "TLS without a certificate", header: header(t, "198.51.100.7:5000", certificate(t, "", overTLS, 0)), address: "198.51.100.7"},
 		{name: "name without a certificate", header: header(t, "198.51.100.7:5000", certificate(t, "pump-1", overTLS, 0)), address: "198.51.100.7"},
+		{name: "whole certificate", header: whole(0, testcert.Ask{Name: "pump-1"}), address: "198.51.100.7", cert: "pump-1"},
+		{name: "whole certificate with an RSA key", header: whole(0, testcert.Ask{Name: "pump-1", RSA: true}), address: "198.51.100.7", cert: "pump-1"},
+		{name: "whole certificate of another name", header: whole(0, testcert.Ask{Name: "pump-2"}), address: "198.51.100.7", cert: "pump-2"},
+		{name: "whole certificate without a common name", header: whole(0, testcert.Ask{DNS: []string{"pump-1"}}), address: "198.51.100.7"},
+		{name: "whole certificate that was not good", header: whole(10, testcert.Ask{Name: "pump-1", Names: []string{"pump-2"}}), address: "198.51.100.7"},
+		{name: "two common names", header: whole(0, testcert.Ask{Name: "pump-1", Names: []string{"pump-2"}}), bad: "the client's certificate: it has 2 common names, and must have one"},
+		{name: "broken certificate", header: header(t, "198.51.100.7:5000", wholeCertificate(t, []byte("no DER"), 0)), bad: "the client's certificate cannot be read"},
 		{name: "other parts", header: header(t, "198.51.100.7:5000", proxyproto.TLV{Type: proxyproto.PP2_TYPE_AUTHORITY, Value: []byte("devices.example.com")}), address: "198.51.100.7"},
 		{name: "none", header: []byte("HELLO pump-1\n"), bad: "there is no PROXY header"},
 		{name: "v1 in lower case", header: []byte("proxy TCP4 198.51.100.7 192.0.2.1 5000 7700\r\n"), bad: "there is no PROXY header"},
@@ -141,6 +167,7 @@ func FuzzProxyHeader(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 198.51.100.7 192.0.2.1 5000 7700\r\nHELLO"))
 	f.Add([]byte("PROXY UNKNOWN\r\n"))
 	f.Add(header(f, "198.51.100.7:5000", certificate(f, "pump-1", withCert, 0)))
+	f.Add(header(f, "198.51.100.7:5000", wholeCertificate(f, testcert.New(f).Issue(f, testcert.Ask{Name: "pump-1", Names: []string{"pump-2"}}).Leaf.Raw, 0)))
 	f.Add(header(f, "[2001:db8::7]:5000"))
 	f.Add(raw(0x20, 0x00))
 	f.Add(raw(0x21, 0x00, 4, 0, 1, 0))

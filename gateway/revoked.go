@@ -70,11 +70,15 @@ func (g *Gateway) review() {
 func (c *connection) review() {
 	c.link.lock()
 	revoked := c.established && !c.link.isOver() &&
-		(c.gateway.config.Guard.Revision(c.session.ID()) != c.revision || c.link.verify() != nil)
+		(c.gateway.config.Guard.Revision(c.id()) != c.revision || c.link.verify() != nil)
+	var id string
+	if revoked {
+		id = c.id()
+	}
 	c.link.unlock()
 	if revoked {
 		c.gateway.counts.revoked.Add(1)
-		c.gateway.tell(refusal{id: c.session.ID(), address: c.address(), protocol: c.protocol(c.listener), reason: isRevoked})
+		c.gateway.tell(refusal{id: id, address: c.address(), protocol: c.protocol(c.listener), reason: isRevoked})
 		c.finish(ending{transport: c, why: whyRevoked})
 	}
 }

@@ -39,6 +39,9 @@ var (
 	ErrTooLong = errors.New("gateway: the message is too long")
 	// ErrSlowReader means that the device has left too much unread.
 	ErrSlowReader = errors.New("gateway: the device does not read what it was sent before")
+	// ErrUnacknowledged means that a message was sent in datagrams, and the device did not
+	// acknowledge it in time.
+	ErrUnacknowledged = errors.New("gateway: the device did not acknowledge the message in time")
 	// ErrTooMany means that too many messages wait for the device.
 	ErrTooMany = errors.New("gateway: too many messages wait for the device")
 )
@@ -47,15 +50,19 @@ var (
 type Sent struct {
 	Protocol string // the name of the one that the device speaks
 	Bytes    int    // that were written: the payload, and what the protocol puts around it
+	// Acknowledged: the device has confirmed the message. Only messages in datagrams are confirmed,
+	// of protocols that number them.
+	Acknowledged bool
 }
 
 // Send writes a message to a connected device: payload as a text of the device's protocol, or, if
 // raw is set, as it is. It blocks until the kernel has all of it, or ctx is done; that the kernel
-// has it does not mean that the device has. It may be called concurrently; messages that are sent
+// has it does not mean that the device has. In datagrams, a message of a protocol that numbers them is
+// repeated after 1, 2, 4 … s, and Send blocks until the device acknowledges it. It may be called concurrently; messages that are sent
 // one after the other arrive in that order. Payload must not be changed before Send returns.
 //
 // The error wraps one of ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrSlowReader,
-// ErrTooMany, or the cause why ctx is done. In the last case it reports whether some of the message
+// ErrUnacknowledged, ErrTooMany, or the cause why ctx is done. In the last case it reports whether some of the message
 // may still be written; otherwise nothing was, unless the connection ended in the middle.
 func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool) (Sent, error) {
 	if most := min(MaxSend, g.config.MaxOutbound); len(payload) > most {
@@ -84,6 +91,7 @@ type outbound struct {
 	id      string
 	payload []byte
 	raw     bool
+	number  uint64 // 0: it has none
 	sent    Sent
 }
 
@@ -121,6 +129,9 @@ func (l *outbound) message(dst []byte, by codec.Sender) (out []byte, err error) 
 			err = errors.New("the codec failed")
 		}
 	}()
+	if l.number > 0 {
+		return by.(codec.Numberer).SendNumbered(dst, l.number, l.payload)
+	}
 	return by.Send(dst, l.payload)
 }
 
@@ -135,6 +146,9 @@ func refused(err error) error {
 // deliver hands the message to a transport, and waits until the kernel has all of it, and of what
 // was written behind it in the meantime.
 func (l *outbound) deliver(ctx context.Context, to transport) error {
+	if v, ok := to.(*udpSession); ok {
+		return v.deliver(ctx, l)
+	}
 	var err error
 	var left int
 	var open bool

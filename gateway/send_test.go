@@ -319,27 +319,6 @@ func TestExampleProtocol(t *testing.T) {
 	})
 }
 
-// A device that speaks in datagrams is sent to where it has shown its token.
-func TestSendInDatagrams(t *testing.T) {
-	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), Guard: secret})
-	d := r.sender()
-	d.say("HELLO pump-1 s3cret")
-	d.expect("OK 1 ttl=90\n")
-	sent, err := r.gateway.Send(t.Context(), "pump-1", []byte("open the valve"), false)
-	if want := (gateway.Sent{Protocol: "line", Bytes: 19}); err != nil || sent != want {
-		t.Errorf("Send = %+v, %v, want %+v", sent, err, want)
-	}
-	d.expect("MSG open the valve\n")
-	late, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.gateway.Send(late, "pump-1", []byte("too late"), false); !errors.Is(err, context.Canceled) {
-		t.Errorf("Send by nobody any more: %v", err)
-	}
-	if _, err := r.gateway.Send(t.Context(), "pump-1", make([]byte, gateway.MaxSend), true); !errors.Is(err, gateway.ErrTooLong) {
-		t.Errorf("Send of more than a datagram holds: %v", err)
-	}
-}
-
 // What is too long for a protocol is told from what it does not allow.
 func TestTooLongForAProtocol(t *testing.T) {
 	for _, p := range []codec.Protocol{line.Protocol{}, frame.Protocol{}, gt06.Protocol{}, teltonika.Protocol{}, jt808.Protocol{}} {

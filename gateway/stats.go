@@ -7,12 +7,12 @@ import (
 
 // counters are what Stats reports.
 type counters struct {
-	accepted, acceptErrors, enrollErrors                        atomic.Uint64
-	refusedFull, refusedAddress, evicted, unauthorized, revoked atomic.Uint64
-	handshakeTimeouts, idleTimeouts, slowReaders, slowed        atomic.Uint64
-	mistakes, broken, closedByGateway, panics, warned           atomic.Uint64
-	throttled, duplicates, sent                                 atomic.Uint64
-	probes, probesLeftOut                                       atomic.Uint64
+	accepted, acceptErrors, enrollErrors                         atomic.Uint64
+	refusedFull, refusedAddress, evicted, unauthorized, revoked  atomic.Uint64
+	handshakeTimeouts, idleTimeouts, slowReaders, slowed, floods atomic.Uint64
+	mistakes, broken, closedByGateway, panics, warned            atomic.Uint64
+	throttled, duplicates, sent                                  atomic.Uint64
+	probes, probesLeftOut                                        atomic.Uint64
 
 	badProxyHeaders, tlsMessages         atomic.Uint64
 	handshakes, resumed, handshakeErrors atomic.Uint64
@@ -55,6 +55,7 @@ type Stats struct {
 	HandshakeErrors   uint64 // and those that failed
 	SlowReaders       uint64 // closed because they left too much unread
 	Slowed            uint64 // times that a connection began to send too much, so that it was read more slowly
+	Floods            uint64 // connections that were closed because they had sent too much for a minute
 	Mistakes          uint64 // messages of devices that were wrong, or came to nothing
 	Broken            uint64 // connections closed because they broke the protocol
 	Closed            uint64 // connections closed by the gateway after a verdict, a takeover or a deadline
@@ -66,6 +67,7 @@ type Stats struct {
 	PaceFactor        float64           // by which devices are told to send fewer heartbeats; 1 if they are not
 	Odd               map[Oddity]uint64 // what was unusual and tolerated
 	Packets           PacketStats
+	Listeners         []ListenerStats // in the order of Config.Listen
 }
 
 // Stats returns a snapshot of the gateway.
@@ -94,6 +96,7 @@ func (g *Gateway) Stats() Stats {
 		HandshakeErrors:   c.handshakeErrors.Load(),
 		SlowReaders:       c.slowReaders.Load(),
 		Slowed:            c.slowed.Load(),
+		Floods:            c.floods.Load(),
 		Mistakes:          c.mistakes.Load(),
 		Broken:            c.broken.Load(),
 		Closed:            c.closedByGateway.Load(),
@@ -104,7 +107,7 @@ func (g *Gateway) Stats() Stats {
 		PaceFactor:        factor(uint8(g.pacer.step.Load())),
 		ProbesLeftOut:     c.probesLeftOut.Load(),
 	}
-	st.Packets = g.udp.stats()
+	st.Packets, st.Listeners = g.udp.stats(), g.listenerStats()
 	for i := range c.loops {
 		st.Messages += c.loops[i].messages.Load()
 	}

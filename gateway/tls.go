@@ -197,6 +197,9 @@ func (l Listener) validate() error {
 	if len(l.Proxies) > 0 && l.Identity != AnyName && l.Identity != CommonName {
 		bad("Identity is %q, but a proxy passes on the common name alone", l.Identity)
 	}
+	if l.MaxDevices < 0 {
+		bad("MaxDevices is %d, want 0 (no limit) or more", l.MaxDevices)
+	}
 	if l.MaxMessages == 0 || l.MaxMessages > 1<<20 {
 		bad("MaxMessages is %d, want 1 to %d, or a negative number for no limit", l.MaxMessages, 1<<20)
 	}

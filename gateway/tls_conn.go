@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
 )
 
 const (
@@ -67,9 +68,6 @@ func (c *tlsConn) verify() error {
 	return nil
 }
 
-// narrow implements link.
-func (c *tlsConn) narrow() { _ = c.socket.tcp.SetReadBuffer(narrow) }
-
 // silent implements link.
 func (c *tlsConn) silent() bool { return c.socket.theirTurn.Load() && c.socket.unread() == 0 }
 
@@ -94,12 +92,33 @@ func (c *tlsConn) write(out []byte) bool {
 // hangUp implements link. It never waits for the device.
 func (c *tlsConn) hangUp(last []byte) {
 	c.over = true
+	if c.asks() { // who serves the connection need not wait
+		c.answer(c.details.asked, judgement{err: liveness.ErrReplaced})
+	}
 	if c.tls == nil { // nothing can be said
 		_ = c.socket.Close()
 		return
 	}
 	c.write(last)
 	_ = c.tls.Close() // with close_notify (RFC 8446, 6.1)
+}
+
+// answer implements link. The first answer counts.
+func (c *tlsConn) answer(a *asked, j judgement) {
+	select {
+	case a.ready <- j:
+	default:
+	}
+}
+
+// waitsFor returns of what the judge was asked, nil if it was not.
+func (c *tlsConn) waitsFor() *asked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.asks() {
+		return nil
+	}
+	return c.details.asked
 }
 
 // linger implements link. Nothing can be said after the end.
@@ -170,7 +189,7 @@ func (c *tlsConn) unwrapped(input []byte) (n int, refused bool) {
 	defer c.mu.Unlock()
 	n, err := c.gateway.unwrap(&c.conversation, c.other, input)
 	if err == nil && n > 0 {
-		c.gateway.newcomers.back(&c.connection, c.address())
+		c.gateway.newcomers.back(&c.connection, c.known(), time.Now())
 	}
 	return n, err != nil
 }
@@ -248,6 +267,11 @@ func (t *conversation) certify(name string) {
 // serve serves the conversation to its end. It waits with as little on its stack as possible.
 func (c *tlsConn) serve() {
 	for c.handle() {
+		if a := c.waitsFor(); a != nil {
+			c.socket.land()
+			a.judgement, a.answered = <-a.ready, true // only this goroutine reads them
+			continue
+		}
 		if c.more { // only this goroutine writes it
 			c.socket.land()
 			<-time.After(intakeStep)
@@ -281,10 +305,10 @@ func (c *tlsConn) handle() bool {
 // read takes all that tls.Conn has, and reports whether that was the end.
 func (c *tlsConn) read(x *tlsExchange) (end bool) {
 	input := append(x.input[:0], c.part...)
-	if c.more = false; len(input) > 0 { // it may be a whole message that had to wait
+	if c.more = false; len(input) > 0 || c.asks() { // it may be a whole message that had to wait
 		input, end = c.take(x, input)
 	}
-	for !end && !c.more {
+	for !end && !c.more && !c.introduces() {
 		if len(input) == cap(input) {
 			input = append(make([]byte, 0, 2*cap(input)), input...)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -132,6 +133,7 @@ func (s *tlsSocket) takePlace() {
 	}
 	s.server.turns.enter(s.begun)
 	s.placed = true
+	runtime.Gosched() // else one handshake after the other would run until the scheduler's time slice is over
 }
 
 func (s *tlsSocket) leavePlace() {

@@ -52,6 +52,7 @@ const (
 	whySilence  = "silence"
 	whyRevoked  = "revoked: the device's token or certificate is no longer good"
 	whyIdle     = "idle"
+	whyFlood    = "flood: the device sends more than it may; come back, and send less"
 	whyShutdown = "shutdown"
 )
 
@@ -105,7 +106,7 @@ func (t *conversation) question(g *Gateway, dst []byte) (out []byte) {
 	defer func() {
 		if v := recover(); v != nil {
 			g.counts.panics.Add(1)
-			g.log.Error("a probe made a codec panic; it is not sent", "device", t.session.ID(), "panic", v, "stack", string(debug.Stack()))
+			g.log.Error("a probe made a codec panic; it is not sent", "device", t.id(), "panic", v, "stack", string(debug.Stack()))
 			out = nil
 		}
 	}()

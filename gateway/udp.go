@@ -39,14 +39,20 @@ type udp struct {
 	aside   uint64    // what was dropped since that cannot have been a heartbeat; for the clock alone
 	warm    time.Time // until then devices may be alive that were not heard since a restart
 
-	places    atomic.Bool  // a device was heard from a new place
+	repeat   time.Duration // firstRepeat, but in tests
+	flight   time.Duration // maxFlight, but in tests
+	excluded bool          // places of devices that flood are not among the known ones; for the clock alone
+
+	evicted   atomic.Int64 // when a device was evicted from the table last, ns since the gateway's start; 0 for never
+	places    atomic.Bool  // a device was heard from a new place, or begins to flood
 	wanderers atomic.Int64 // devices that are heard from ever new places
 }
 
 // udpCounters are what Stats reports of datagrams.
 type udpCounters struct {
-	datagrams, garbage, withheld, unsent, dropped, failed atomic.Uint64
-	held                                                  atomic.Int64 // packets
+	datagrams, garbage, withheld, unsent, dropped, limited, failed atomic.Uint64
+	repeated, acknowledged, unacknowledged, unpaced                atomic.Uint64
+	held                                                           atomic.Int64 // packets
 }
 
 // listen binds the sockets of a listener. If the port is shared anyway there are several, among
@@ -121,16 +127,17 @@ func (u *udp) start() (err error) {
 	u.table.init(c.MaxConnections)
 	u.errors.seed = maphash.MakeSeed()
 	u.leaving.some = make(chan struct{}, 1)
+	u.repeat, u.flight = firstRepeat, maxFlight
 	note := "devices over UDP; its clock follows the reading of the sockets, and it is deaf when one overflows that devices use"
 	u.source, err = u.gateway.addSource("-udp", note, len(u.readers))
 	if err != nil {
 		return err
 	}
-	u.gateway.counts.loops = make([]loopCounters, c.Loops+len(u.readers))
+	u.gateway.counts.loops = make([]loopCounters, u.gateway.loopCount+len(u.readers))
 	for i, r := range u.readers {
 		r.listener.source = u.source
 		r.batch = newBatch()
-		r.exchange = exchange{gateway: u.gateway, listener: r.listener, counts: &u.gateway.counts.loops[c.Loops+i], address: r.address}
+		r.exchange = exchange{gateway: u.gateway, listener: r.listener, counts: &u.gateway.counts.loops[u.gateway.loopCount+i], address: r.address}
 	}
 	return nil
 }
@@ -213,18 +220,25 @@ func (b *budget) allow(from netip.Addr, now time.Time) bool {
 
 // PacketStats is a snapshot of the datagrams. All but Devices count up from the gateway's start.
 type PacketStats struct {
-	Devices  int    // that speak in datagrams, and are bounded by Config.MaxConnections
-	Received uint64 // datagrams
-	Garbage  uint64 // datagrams that named no device
-	Withheld uint64 // answers that were not given: to somebody who proved nothing, they were longer than the datagram, or too many errors
-	Unsent   uint64 // datagrams that the kernel did not take
-	Dropped  uint64 // datagrams that the kernel dropped because a socket was full; if they may have been heartbeats, the source was deaf
+	Devices                      int    // that speak in datagrams, and are bounded by Config.MaxConnections
+	Evicted                      uint64 // devices whose latest datagram proved nothing, and that made room for others
+	Received                     uint64 // datagrams
+	Garbage                      uint64 // datagrams that named no device
+	Withheld                     uint64 // answers that were not given: to somebody who proved nothing, they were longer than the datagram, or too many errors
+	Unsent                       uint64 // datagrams that the kernel did not take
+	Limited                      uint64 // datagrams that were dropped, in whole or in part, because their device sent more than Listener.MaxMessages or MaxBytes
+	Repeated                     uint64 // messages that were sent again, because the device had not acknowledged them,
+	Acknowledged, Unacknowledged uint64 // and messages that it acknowledged in the end, or did not
+	Unpaced                      uint64 // devices that did not acknowledge the interval that they were told
+	Dropped                      uint64 // datagrams that the kernel dropped because a socket was full; if they may have been heartbeats, the source was deaf
 }
 
 func (u *udp) stats() PacketStats {
 	return PacketStats{
 		Devices:  int(u.table.held.Load()),
 		Received: u.counts.datagrams.Load(), Garbage: u.counts.garbage.Load(), Withheld: u.counts.withheld.Load(),
-		Unsent: u.counts.unsent.Load(), Dropped: u.counts.dropped.Load(),
+		Evicted: u.table.evicted.Load(), Limited: u.counts.limited.Load(),
+		Repeated: u.counts.repeated.Load(), Acknowledged: u.counts.acknowledged.Load(), Unacknowledged: u.counts.unacknowledged.Load(),
+		Unpaced: u.counts.unpaced.Load(), Unsent: u.counts.unsent.Load(), Dropped: u.counts.dropped.Load(),
 	}
 }

@@ -34,7 +34,7 @@ func serveUDP(b *testing.B, p codec.Protocol, guard Guard) (*Gateway, string) {
 		b.Fatal(err)
 	}
 	g, err := New(b.Context(), registry, Config{
-		Listen: []Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{p}, Packets: true}},
+		Listen: []Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{p}, Packets: true, MaxMessages: -1, MaxBytes: -1}},
 		Guard:  guard, Logger: slog.New(slog.DiscardHandler), MaxConnections: 1 << 21, Loops: 1,
 	})
 	if err != nil {

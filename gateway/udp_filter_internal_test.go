@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +23,21 @@ func placeOfAddr(t *testing.T, a net.Addr) place {
 	e.name.Family, e.name.Addr = unix.AF_INET6, at.Addr().As16()
 	e.name.Port = at.Port()>>8 | at.Port()<<8
 	return placeOf(&e)
+}
+
+// After a device made room for another, what is dropped elsewhere may be its heartbeats.
+func TestExposedAfterEviction(t *testing.T) {
+	now := time.Now()
+	u := &udp{gateway: &Gateway{began: now}}
+	if u.exposed(now.Add(time.Hour)) {
+		t.Error("exposed without a reason")
+	}
+	u.evicted.Store(int64(time.Hour))
+	for after, want := range map[time.Duration]bool{time.Second: true, partedFor - 1: true, partedFor: false} {
+		if got := u.exposed(now.Add(time.Hour + after)); got != want {
+			t.Errorf("exposed %v after an eviction = %v, want %v", after, got, want)
+		}
+	}
 }
 
 // drain reads what is in a socket, and says whose it is.

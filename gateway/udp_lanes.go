@@ -22,6 +22,9 @@ const (
 	partedFor = 10 * time.Minute
 	// partAgain is how long a new address waits at most to be let into the main lane.
 	partAgain = 500 * time.Millisecond
+	// floodEnds is for how long a device must not have sent more than it may to be let into the main
+	// lane again.
+	floodEnds = time.Second
 	// wandersAfter is how many times in a row a device must come from a new address to count as one
 	// that always does, for instance behind a NAT that forgets it between two heartbeats.
 	wandersAfter = 2
@@ -54,8 +57,8 @@ func newPlace(word uint32, port uint16) place { return place(word)<<16 | place(p
 // lanes are the two sockets of a listener. What comes to its port goes to the main one, until that
 // overflows. From then on only datagrams from places where devices were heard last go there, and
 // all others go to the second: a flood from elsewhere fills that one, and drops nothing of the
-// devices'. A filter in the kernel, which needs no privilege, parts them by a bitmap of the hashes
-// of places.
+// devices'. So does the flood of a device that sends more messages than it may, as long as it does.
+// A filter in the kernel, which needs no privilege, parts them by a bitmap of the hashes of places.
 //
 // The fields belong to the clock's goroutine.
 type lanes struct {
@@ -135,10 +138,10 @@ func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 		var err error
 		switch {
 		case l.broken:
-		case anew || l.parted && u.places.Load() && now.Sub(l.built) >= partAgain:
+		case anew || l.parted && (u.places.Load() || u.excluded) && now.Sub(l.built) >= partAgain:
 			if known == nil {
 				u.places.Store(false)
-				known = u.known()
+				known, u.excluded = u.known(now.Sub(u.gateway.began))
 			}
 			if !l.parted {
 				u.gateway.log.Warn("a flood of datagrams fills the socket; those from known addresses of devices get one of their own", "address", l.main.conn.LocalAddr().String())
@@ -155,20 +158,57 @@ func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 	}
 }
 
-// known returns the places where the devices were heard last.
-func (u *udp) known() []place {
-	known := make([]place, 0, u.table.held.Load())
+// known returns the places where the devices were heard last, without those of devices that sent
+// more messages than they may in the last second: their floods are to fill the second lane.
+// excluded reports whether there are such.
+func (u *udp) known(since time.Duration) (known []place, excluded bool) {
+	known = make([]place, 0, u.table.held.Load())
 	u.table.all(func(v *udpSession) bool {
-		if at := place(v.place.Load()); at != 0 {
+		at, flooded := place(v.place.Load()), v.flooded.Load()
+		switch {
+		case flooded != 0 && since-time.Duration(flooded) < floodEnds:
+			excluded = true
+		case at != 0:
 			known = append(known, at)
 		}
 		return true
 	})
-	return known
+	return known, excluded
 }
 
 // exposed reports whether a device that is alive may send from a place that is not known.
-func (u *udp) exposed(now time.Time) bool { return u.wanderers.Load() > 0 || now.Before(u.warm) }
+func (u *udp) exposed(now time.Time) bool {
+	if at := u.evicted.Load(); at != 0 && now.Sub(u.gateway.began)-time.Duration(at) < partedFor {
+		return true
+	}
+	return u.wanderers.Load() > 0 || now.Before(u.warm)
+}
+
+// allowedLocked returns how many messages the device may send now. If that is none, the datagram is
+// dropped.
+func (v *udpSession) allowedLocked(r *reader, since time.Duration) int {
+	messages, bytes := v.intake.budget(r.listener, since)
+	if messages == 0 || bytes == 0 {
+		v.floods(r)
+		if messages == 0 {
+			if before := v.flooded.Swap(int64(since)); before == 0 || since-time.Duration(before) >= floodEnds {
+				v.udp.places.Store(true)
+			}
+		}
+		return 0
+	}
+	return messages
+}
+
+// floods counts that a device has sent more than it may, and logs the 1st, 2nd, 4th, 8th … time.
+func (v *udpSession) floods(r *reader) {
+	u := v.udp
+	if n := u.counts.limited.Add(1); n&(n-1) == 0 {
+		u.gateway.log.Warn("a device sends more datagrams than it may; those above the limit are dropped",
+			"device", v.id, "address", r.address(), "times", n,
+			"help", "look at what the device sends; the limits are max_messages and max_bytes of the listener")
+	}
+}
 
 // cameLocked notes where a datagram of the device came from.
 func (v *udpSession) cameLocked(at place) {

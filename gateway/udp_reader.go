@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -73,6 +73,7 @@ func (r *reader) run(ctx context.Context) error {
 				return fmt.Errorf("gateway: write datagrams: %w", err)
 			}
 		}
+		runtime.Gosched() // else a flood would keep all others waiting until the scheduler's time slice is over
 	}
 	return nil
 }
@@ -185,12 +186,16 @@ func (r *reader) datagram(input []byte) (proven bool) {
 		return false
 	}
 	proven = len(m.Token) > 0 && !guard.Admit(id, nil)
-	v, e := r.enter(id)
+	since := x.wall.Sub(r.udp.gateway.began)
+	v, e := r.enter(id, since, proven)
 	if e != nil {
 		r.refuse(c, e, true)
 		return proven
 	}
 	defer v.mu.Unlock()
+	if x.budget = v.allowedLocked(r, since); x.budget == 0 {
+		return proven
+	}
 	v.conversation.codec, v.conversation.spoken, v.reader = c, spoken, r
 	v.cameLocked(placeOf(&r.batch.from[r.current]))
 	if proven {
@@ -203,7 +208,9 @@ func (r *reader) datagram(input []byte) (proven bool) {
 		v.home = nil // the device does not need a token any more
 	}
 	v.asks.Store(proven && v.conversation.canProbe())
+	may := x.budget
 	r.converse(v, input[n:])
+	v.intake.spend(r.listener, since, may-x.budget, len(input))
 	return proven
 }
 
@@ -276,15 +283,15 @@ func (r *reader) refuse(c codec.Codec, err *codec.Error, reply bool) {
 
 // enter returns the device with an id, with its lock held. A device that is new is not welcomed
 // yet.
-func (r *reader) enter(id string) (*udpSession, *codec.Error) {
+func (r *reader) enter(id string, since time.Duration, proven bool) (*udpSession, *codec.Error) {
 	u := r.udp
 	for {
-		v := u.table.find(id)
+		v := u.table.find(id, since, proven)
 		if v == nil {
 			if r.exchange.message.Err != nil {
 				return nil, r.exchange.message.Err
 			}
-			if v = u.table.enter(u, id); v == nil {
+			if v = u.table.enter(u, id, since, proven); v == nil {
 				u.gateway.counts.refusedFull.Add(1)
 				return nil, &codec.Error{Code: codec.Full, Text: "the gateway has reached its limit of devices; try again later"}
 			}
@@ -313,9 +320,14 @@ func (r *reader) converse(v *udpSession, rest []byte) {
 		v.said.Timeout, v.said.Interval = x.message.Timeout, x.message.Interval
 	}
 	end := t.message(x)
+	x.budget--
 	if !end && t.established && len(rest) > 0 {
-		x.budget = math.MaxInt // packets are limited by other means
-		_, end = t.hear(x, rest)
+		if rest, end = t.hear(x, rest); x.budget == 0 && len(rest) > 0 {
+			v.floods(r)
+		}
+	}
+	if !end && t.established {
+		v.keepPaceLocked(x)
 	}
 	left = !t.established || end && !t.broken // else it has said goodbye
 }

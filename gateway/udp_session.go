@@ -3,8 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,14 +24,20 @@ type udpSession struct {
 	queued    atomic.Bool   // it may have to leave the table
 	place     atomic.Uint64 // where the latest datagram came from, a place
 	asks      atomic.Bool   // it can be asked for a sign of life, where its latest datagram came from
+	flooded   atomic.Int64  // when it sent more than it may last, ns since the gateway's start; 0 for never
+	rank      rank          // guarded by the shard of the table
 
 	mu           sync.Mutex // guards the fields below
 	conversation conversation
 	reader       *reader         // that heard it last
 	home         *endpoint       // where the latest datagram came from, which proved whose it is; nil if it did not
 	said         liveness.Policy // what the device announced last
-	gone         bool            // from the table
-	moves        uint8           // how many times in a row it came from a new place, up to wandersAfter
+	gone         bool            // from the table,
+	evicted      bool            // to make room for another
+	intake       intake
+	paced        *udpPace  // nil unless it was told an interval, or is to be told one
+	messages     *downlink // nil until somebody sends one
+	moves        uint8     // how many times in a row it came from a new place, up to wandersAfter
 }
 
 // Replaced implements [liveness.Peer]. A device that comes back on a connection does not count as a
@@ -65,7 +69,7 @@ func (v *udpSession) provenLocked() bool { return v.home != nil }
 
 // greetLocked is called before a message that may open the session.
 func (v *udpSession) greetLocked() {
-	v.conversation.established = false
+	v.conversation.established, v.conversation.pace = false, 0
 	v.replaced.Store(false) // nobody else can set them while the session is not open
 	v.dismissed.Store(false)
 }
@@ -85,11 +89,13 @@ func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 	}
 	said := liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
 	if said != (liveness.Policy{}) && said != v.said {
-		if _, err := t.session.UpdatePolicy(x.now, said); err != nil {
-			o.Err = t.refusal(err)
-			return true, false
+		if _, told := v.followsLocked(x, said.Timeout); !told {
+			if _, err := t.session.UpdatePolicy(x.now, said); err != nil {
+				o.Err = t.refusal(err)
+				return true, false
+			}
+			v.said = said
 		}
-		v.said = said
 	}
 	_, holds, _ := x.gateway.registry.Announced(v.id)
 	o.Epoch, o.Timeout, o.Interval = t.session.Epoch(), holds.Timeout, holds.Interval
@@ -98,10 +104,28 @@ func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 
 // leaveLocked takes the device out of the table.
 func (v *udpSession) leaveLocked() {
-	if !v.gone {
-		v.gone = true
-		v.wanderLocked(0)
-		v.udp.table.remove(v)
+	v.goneLocked()
+	v.udp.table.remove(v)
+}
+
+func (v *udpSession) goneLocked() {
+	v.gone = true
+	v.wanderLocked(0)
+}
+
+// evict ends what the gateway knows of a device that was taken out of the table, and logs the 1st,
+// 2nd, 4th, 8th … time. Where it was heard is not known any more, so that what the kernel drops may
+// be its heartbeats. Its session in the registry goes on.
+func (v *udpSession) evict(times uint64) {
+	v.mu.Lock()
+	v.goneLocked()
+	v.evicted = true
+	v.mu.Unlock()
+	g := v.udp.gateway
+	v.udp.evicted.Store(int64(time.Since(g.began)))
+	if times&(times-1) == 0 {
+		g.log.Warn("there are too many devices over UDP; the one that was silent for longest, of those without a token, made room",
+			"device", v.id, "times", times, "help", "its heartbeats go on to count; give all devices tokens, or raise gateway.max_connections")
 	}
 }
 
@@ -111,7 +135,7 @@ func (v *udpSession) settle(now time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	dismissed := v.dismissed.Load()
-	if v.gone || !dismissed && !v.replaced.Load() && !v.conversation.session.Judged() {
+	if !dismissed && !v.replaced.Load() && !v.conversation.session.Judged() {
 		return
 	}
 	if dismissed && v.home != nil {
@@ -210,83 +234,6 @@ func (v *udpSession) Probe() bool {
 
 // unsent implements transport: a datagram is with the kernel, or nowhere.
 func (v *udpSession) unsent() (n int, ok bool) { return 0, true }
-
-// tableShards is the number of parts of the table, each with its own lock.
-const tableShards = 64
-
-// table holds the devices that send datagrams.
-type table struct {
-	seed   maphash.Seed
-	most   int64
-	held   atomic.Int64
-	shards [tableShards]struct {
-		mu      sync.Mutex // guards devices
-		devices map[string]*udpSession
-
-		_ [48]byte
-	}
-}
-
-func (t *table) init(most int) {
-	t.seed, t.most = maphash.MakeSeed(), int64(most)
-	for i := range t.shards {
-		t.shards[i].devices = make(map[string]*udpSession)
-	}
-}
-
-// find returns the device with an id, or nil.
-func (t *table) find(id string) *udpSession {
-	sh := &t.shards[maphash.String(t.seed, id)%tableShards]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.devices[id]
-}
-
-// enter returns the device with an id, and makes it if there is room for it; else it returns nil.
-// It copies the id.
-func (t *table) enter(u *udp, id string) *udpSession {
-	sh := &t.shards[maphash.String(t.seed, id)%tableShards]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if v := sh.devices[id]; v != nil {
-		return v
-	}
-	if t.held.Add(1) > t.most {
-		t.held.Add(-1)
-		return nil
-	}
-	v := &udpSession{id: strings.Clone(id), udp: u}
-	sh.devices[v.id] = v
-	return v
-}
-
-// remove removes a device, which must be in the table.
-func (t *table) remove(v *udpSession) {
-	sh := &t.shards[maphash.String(t.seed, v.id)%tableShards]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	delete(sh.devices, v.id)
-	t.held.Add(-1)
-}
-
-// all calls f with each device that is there from the beginning to the end, until f returns false.
-func (t *table) all(f func(*udpSession) bool) {
-	var some []*udpSession
-	for i := range t.shards {
-		sh := &t.shards[i]
-		sh.mu.Lock()
-		some = some[:0]
-		for _, v := range sh.devices {
-			some = append(some, v)
-		}
-		sh.mu.Unlock()
-		for _, v := range some {
-			if !f(v) {
-				return
-			}
-		}
-	}
-}
 
 // leaving is a queue of devices that may have to leave the table. Each is in it once at most.
 type leaving struct {

@@ -321,10 +321,8 @@ func TestPacketAddressChanges(t *testing.T) {
 	forger.say("HELLO pump-1 guessed\nBYE\n")
 	forger.say("HELLO pump-1 guessed" + strings.Repeat(" ", 200))
 	forger.expect("ERR unauthorized …") // and no more
-	if sent, err := r.gateway.Send(t.Context(), "pump-1", []byte("three"), false); err != nil || sent.Protocol != "line" {
-		t.Fatalf("Send = %+v, %v", sent, err)
-	}
-	second.expect("MSG three\n")
+	send("three")
+	second.expect("three")
 	if v := r.device("pump-1"); v.Seq != 1 || v.Epoch != 1 || v.State != liveness.Online {
 		t.Errorf("the device is %+v, want no event but the first", v)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
@@ -91,6 +92,10 @@ type Config struct {
 	// Schedules serves schedules and their runs. It requires Delivery. Default: none; then the API
 	// does not have them.
 	Schedules *cron.Engine
+	// Roster serves the servers of the fleet. Default: none; then the API does not have them.
+	Roster *cluster.Roster
+	// Ears returns the ears, which are listed behind the servers. Default: none.
+	Ears func() []Node
 	// Collectors are served at /metrics, besides the API's own metrics.
 	Collectors []prometheus.Collector
 }
@@ -186,6 +191,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerEvents(api)
 	a.registerOverview(api)
 	a.registerSources(api)
+	a.registerNodes(api)
 	a.registerStream(mux, api)
 	if a.ear != nil {
 		a.registerBeats(mux, api)

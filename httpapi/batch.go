@@ -237,7 +237,7 @@ func (a *API) takeBatch(w http.ResponseWriter, r *http.Request, batch []batchBea
 			continue
 		}
 		var welcome liveness.Welcome
-		welcome, b.err = a.ear.source.Apply(b.id, liveness.Signal{At: now, Announced: b.policy})
+		welcome, b.err = a.ear.source.Apply(b.id, liveness.Signal{At: now, Announced: b.policy, Unverified: !a.needsToken()})
 		if b.err == nil && welcome.Pending {
 			pending = append(pending, i)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/httpapi/auth"
+	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -64,11 +65,14 @@ func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 // beat handles a heartbeat.
 func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 	policy, err := beatPolicy(w, r)
+	if err == nil && r.Method == http.MethodGet {
+		err = a.checkLonger(id, policy.Timeout)
+	}
 	if err != nil {
 		a.refuse(w, err)
 		return
 	}
-	welcome, err := a.ear.source.Apply(id, liveness.Signal{At: a.ear.now(), Announced: policy})
+	welcome, err := a.ear.source.Apply(id, liveness.Signal{At: a.ear.now(), Announced: policy, Unverified: !a.needsToken()})
 	if err == nil && welcome.Pending {
 		err = a.heard(w, r, nil)
 	}
@@ -117,6 +121,23 @@ func beatPolicy(w http.ResponseWriter, r *http.Request) (liveness.Policy, error)
 	return said.policy(), nil
 }
 
+// checkLonger refuses a ttl by GET that is longer than what holds for a device, unless tokens are
+// needed. A page of any site can make a browser send a GET without a sign of that, and one with a
+// ttl of a year would keep a dead device online for so long. A device that was never heard may
+// announce any ttl, and one that a policy overrides changes nothing.
+func (a *API) checkLonger(id string, ttl time.Duration) error {
+	if ttl == 0 || a.needsToken() {
+		return nil
+	}
+	v, err := a.registry.Device(id)
+	if err != nil || v.State == liveness.NeverSeen || ttl <= v.Policy.Timeout || v.From != "announced" && v.From != "default" {
+		return nil //nolint:nilerr // a device that is not known
+	}
+	return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
+		"the ttl is %v, and a GET without a token may say at most the %v that holds for this device; "+
+			"announce a longer one by POST, or set it as the device's policy", duration.String(ttl), duration.String(v.Policy.Timeout))}
+}
+
 // beatFail handles a failure that a device reports.
 func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
 	body, err := readBeat(w, r)
@@ -128,7 +149,7 @@ func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
 		message, err = messageOf(r, body)
 	}
 	if err == nil {
-		_, err = a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Failure, At: a.ear.now(), Message: message})
+		_, err = a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Failure, At: a.ear.now(), Message: message, Unverified: !a.needsToken()})
 		err = a.heard(w, r, err)
 	}
 	a.done(w, err)
@@ -159,7 +180,7 @@ func messageOf(r *http.Request, body []byte) (string, error) {
 func (a *API) beatBye(w http.ResponseWriter, r *http.Request, id string) {
 	_, err := parseQuery(r.URL.RawQuery)
 	if err == nil {
-		_, err = a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Goodbye, At: a.ear.now()})
+		_, err = a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Goodbye, At: a.ear.now(), Unverified: !a.needsToken()})
 		err = a.heard(w, r, err)
 	}
 	a.done(w, err)
@@ -177,7 +198,7 @@ func (a *API) beatSleep(w http.ResponseWriter, r *http.Request, id string) {
 		a.refuse(w, &requestError{http.StatusUnprocessableEntity, "query.for: " + err.Error()})
 		return
 	}
-	welcome, err := a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Sleep, At: a.ear.now(), Length: length})
+	welcome, err := a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Sleep, At: a.ear.now(), Length: length, Unverified: !a.needsToken()})
 	if err = a.heard(w, r, err); err != nil {
 		a.refuse(w, err)
 		return

@@ -95,6 +95,61 @@ func TestBeat(t *testing.T) {
 	})
 }
 
+// While no token is needed, a GET cannot lengthen the timeout that holds for a device that was heard.
+func TestBeatLonger(t *testing.T) {
+	cfg := liveness.Config{
+		Groups:  []liveness.GroupConfig{{Name: "site", Match: "site/*", Policy: liveness.Policy{Timeout: time.Minute}}},
+		Devices: map[string]liveness.Policy{"fixed": {Timeout: time.Minute}, "fast": {Interval: time.Second}, "new": {}},
+	}
+	steps := []struct{ method, target, want string }{
+		{"GET", "job?ttl=25h", ""}, // a device may begin as it likes
+		{"GET", "job?ttl=25h", ""},
+		{"GET", "job?ttl=8d", "the ttl is 8d, and a GET without a token may say at most the 1d1h that holds for this device; announce a longer one by POST"},
+		{"GET", "job?interval=12h", "the ttl is 1d12h"},
+		{"GET", "job?ttl=1h", ""},
+		{"GET", "job?ttl=25h", "at most the 1h that holds"},
+		{"POST", "job?ttl=8d", ""},
+		{"GET", "job?ttl=8d", ""},
+		{"GET", "job", ""},
+		{"GET", "tracker?ttl=333d", "at most the 1m30s that holds"}, // which is connected
+		{"GET", "fast?ttl=25h", ""},                                 // it was never heard
+		{"GET", "fast?ttl=26h", "at most the 1d1h"},
+		{"GET", "new?ttl=25h", ""},
+		{"GET", "fixed", ""},
+		{"GET", "fixed?ttl=333d", ""}, // a policy overrides it
+		{"GET", "site%2F1", ""},
+		{"GET", "site%2F1?ttl=333d", ""},
+	}
+	for _, needed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, cfg, 0)
+			s := newSecrets()
+			s.none = !needed
+			h := f.beating(httpapi.Config{Auth: s}).Handler()
+			f.pulse()
+			f.open("tracker")
+			for _, tt := range steps {
+				what := tt.method + " " + tt.target
+				w := send(h, tt.method, "/v1/beat/"+tt.target, "", bearing("b")...)
+				if tt.want != "" && !needed {
+					wantProblem(t, w, what, http.StatusUnprocessableEntity, tt.want)
+				} else if w.Code != http.StatusOK {
+					t.Errorf("%s = %d %s", what, w.Code, w.Body)
+				}
+			}
+			want := map[string]time.Duration{"job": 8 * 24 * time.Hour, "tracker": 90 * time.Second, "fast": 25 * time.Hour, "new": 25 * time.Hour}
+			if needed {
+				want["tracker"], want["fast"] = 333*24*time.Hour, 26*time.Hour
+			}
+			for id, timeout := range want {
+				if v, err := f.registry.Device(id); err != nil || v.Policy.Timeout != timeout {
+					t.Errorf("tokens needed: %v, %s: timeout %v, %v, want %v", needed, id, v.Policy.Timeout, err, timeout)
+				}
+			}
+		})
+	}
+}
+
 func TestBeatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)

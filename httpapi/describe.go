@@ -49,7 +49,7 @@ func describeBeats(spec *huma.OpenAPI) {
 	add("beat-get", http.MethodGet, "/v1/beat/{id}", "A heartbeat, for curl and cron",
 		"The token may be in the query, for those who cannot send a header. That is a compromise: addresses end up in the logs of proxies. "+
 			"Use a token that may do nothing else.",
-		[]*huma.Param{id, query("ttl", ttlMeans), query("interval", intervalMeans), query("token", "A token with the role beat.")}, nil, beat)
+		[]*huma.Param{id, query("ttl", ttlMeans+" While no token is needed, a GET cannot make it longer than what holds for a device that was heard before."), query("interval", intervalMeans), query("token", "A token with the role beat.")}, nil, beat)
 	message := jsonBody(strict(map[string]string{"message": "At most 1,024 bytes."}), false)
 	message.Content["text/plain"] = &huma.MediaType{Schema: textOf("At most 1,024 bytes.")}
 	add("beat-fail", http.MethodPost, "/v1/beat/{id}/fail", "A device tells of a failure of its own",

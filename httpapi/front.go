@@ -54,15 +54,22 @@ func (a *API) isMeant(w http.ResponseWriter, r *http.Request) bool {
 	if !a.config.Local || isLoopback(r.Host) {
 		return true
 	}
-	if a.tokens != nil {
-		if required, err := a.config.Auth.Required(); required && err == nil {
-			return true
-		}
+	if a.needsToken() {
+		return true
 	}
 	a.denied.Add(1)
 	writeProblem(w, http.StatusMisdirectedRequest, fmt.Sprintf(
 		"without tokens only localhost is answered, and this asks for %.100q; ask for localhost, make a token (holter tokens create), or start with --open", r.Host))
 	return false
+}
+
+// needsToken reports whether it is known that requests need a token.
+func (a *API) needsToken() bool {
+	if a.tokens == nil {
+		return false
+	}
+	required, err := a.config.Auth.Required()
+	return required && err == nil
 }
 
 // isLoopback reports whether a request's host is this machine. A request without one is no browser's.

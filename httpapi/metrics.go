@@ -52,6 +52,9 @@ func (a *API) collect(m metrics.Sample) {
 	m.Add("memory_per_device_bytes", "Heap and stacks of the process divided by the number of devices; 0 without devices.", memoryPer(st.Devices))
 	m.Count("verdicts_total", "Deadlines that passed and were judged.", st.Verdicts)
 	m.Histogram("detection_lag_seconds", "How long after its deadline, in listening time, a device was judged.", st.LagBounds, st.Lag, st.LagSum.Seconds())
+	if a.config.Roster != nil {
+		judgeMetrics(m, a.config.Roster, true)
+	}
 	if ear := a.ear; ear != nil {
 		m.Count("http_beats_total", "Heartbeats accepted by HTTP.", ear.beats.Load())
 		m.Count("http_beats_refused_total", "Heartbeats by HTTP that were refused.", ear.refused.Load())

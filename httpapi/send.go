@@ -37,7 +37,7 @@ var (
 // newSends returns the counter of messages by result.
 func newSends() *prometheus.CounterVec {
 	sends := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holter_http_sends_total", Help: "Messages to devices, by result."}, []string{"result"})
-	for _, result := range []string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "failed"} {
+	for _, result := range []string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "unacknowledged", "failed"} {
 		sends.WithLabelValues(result) // it is shown as 0
 	}
 	return sends
@@ -131,10 +131,11 @@ func (m *Message) timeout() (time.Duration, error) {
 }
 
 type sentMessage struct {
-	Written  bool      `json:"written" doc:"True: the bytes were handed to the network. It does not say that the device received them."`
-	Bytes    int       `json:"bytes" doc:"Length of the message, and of what the protocol puts around it."`
-	Protocol string    `json:"protocol" doc:"The device's protocol."`
-	At       time.Time `json:"at" doc:"When it was written."`
+	Written      bool      `json:"written" doc:"True: the bytes were handed to the network. It does not say that the device received them."`
+	Bytes        int       `json:"bytes" doc:"Length of the message, and of what the protocol puts around it."`
+	Protocol     string    `json:"protocol" doc:"The device's protocol."`
+	Acknowledged bool      `json:"acknowledged,omitempty" doc:"True: the device confirmed the message. Only devices that speak in datagrams do."`
+	At           time.Time `json:"at" doc:"When it was written."`
 }
 
 func (a *API) registerSend(api huma.API) {
@@ -143,7 +144,8 @@ func (a *API) registerSend(api huma.API) {
 			"Nothing is kept for a device that is not connected: the answer is 409, and says where the device was last heard. "+
 			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send "+
 			"100 messages per second, and 16 may wait for a device (429). A message that was not written in time (504) may be written later if "+
-			"the problem says so. Who sent how much to which device is logged; what was sent is not.",
+			"the problem says so. A message to a device that speaks in datagrams is repeated until the device acknowledges it; "+
+			"if it does not in time, the answer is 504. Who sent how much to which device is logged; what was sent is not.",
 		http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusGatewayTimeout)
 	op.Responses = map[string]*huma.Response{"409": responseOf[absentError](api.OpenAPI(), "The device is not connected where a message could be sent to it")}
 	serve(a, api, op, a.send)
@@ -156,7 +158,7 @@ func (a *API) send(ctx context.Context, in *sendInput) (sentMessage, error) {
 	a.sends.WithLabelValues(result).Inc()
 	a.config.Logger.InfoContext(ctx, "message to a device", "device", in.ID, "kind", in.kind, "bytes", len(in.payload),
 		"result", result, "token", in.caller.token, "remote", in.remote)
-	return sentMessage{Written: true, Bytes: sent.Bytes, Protocol: sent.Protocol, At: a.now().UTC()}, problem
+	return sentMessage{Written: true, Bytes: sent.Bytes, Protocol: sent.Protocol, Acknowledged: sent.Acknowledged, At: a.now().UTC()}, problem
 }
 
 func (a *API) trySend(ctx context.Context, in *sendInput) (Sent, error) {
@@ -193,6 +195,8 @@ func (a *API) sendProblem(in *sendInput, err error) (result string, _ error) {
 		return "too_many", huma.ErrorWithHeaders(huma.Error429TooManyRequests(explained(err)), http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, errLate), errors.Is(err, context.Canceled): // in the second case the client is gone
 		return "late", huma.Error504GatewayTimeout(explained(err))
+	case errors.Is(err, ErrUnacknowledged):
+		return "unacknowledged", huma.Error504GatewayTimeout(explained(err))
 	}
 	a.config.Logger.Error("cannot send a message", "device", in.ID, "error", err)
 	return "failed", huma.Error503ServiceUnavailable("the message could not be sent; the server's log says why")

@@ -9,7 +9,7 @@ import (
 type Sender interface {
 	// Send writes payload to a device, as a text of the device's protocol or, if raw is set,
 	// unchanged. It returns when the payload is written or ctx is done. Its error wraps
-	// ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrTooMany or the cause of ctx,
+	// ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrTooMany, ErrUnacknowledged or the cause of ctx,
 	// and its text is shown to the client. It is called concurrently.
 	Send(ctx context.Context, device string, payload []byte, raw bool) (Sent, error)
 }
@@ -18,6 +18,8 @@ type Sender interface {
 type Sent struct {
 	Protocol string // name of the device's protocol
 	Bytes    int    // written bytes: the payload, and what the protocol adds to it
+	// Acknowledged: the device has confirmed the message.
+	Acknowledged bool
 }
 
 // Errors of a [Sender].
@@ -30,6 +32,8 @@ var (
 	ErrNotAllowed = errors.New("httpapi: the device's protocol does not allow this message")
 	// ErrTooLong says that the payload is too long.
 	ErrTooLong = errors.New("httpapi: the message is too long")
+	// ErrUnacknowledged says that the message was sent, and the device did not confirm it in time.
+	ErrUnacknowledged = errors.New("httpapi: the device did not acknowledge the message in time")
 	// ErrTooMany says that the device has been sent more than it has read.
 	ErrTooMany = errors.New("httpapi: too much waits to be read by the device")
 )

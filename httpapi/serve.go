@@ -96,7 +96,7 @@ func untilStop(next http.HandlerFunc) http.HandlerFunc {
 
 // server returns a server that is not started. The contexts of its requests end with ctx.
 func (a *API) server(ctx context.Context) *http.Server {
-	server := &http.Server{
+	return &http.Server{
 		Handler:           a.handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
@@ -107,14 +107,25 @@ func (a *API) server(ctx context.Context) *http.Server {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       withConn,
 		ConnState:         noteIdle,
+		Protocols:         onlyHTTP1(),
+		TLSConfig:         withMinVersion(a.config.TLS),
 	}
-	server.Protocols = new(http.Protocols)
-	server.Protocols.SetHTTP1(true)
-	if a.config.TLS != nil {
-		server.TLSConfig = a.config.TLS.Clone()
-		server.TLSConfig.MinVersion = max(server.TLSConfig.MinVersion, tls.VersionTLS12)
+}
+
+func onlyHTTP1() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
+}
+
+// withMinVersion returns a configuration with TLS 1.2 or later; nil for nil.
+func withMinVersion(c *tls.Config) *tls.Config {
+	if c == nil {
+		return nil
 	}
-	return server
+	c = c.Clone()
+	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	return c
 }
 
 type connKey struct{}

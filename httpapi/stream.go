@@ -74,7 +74,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	expectNoInput(r.Context())
 	s := &streamWriter{control: http.NewResponseController(w), out: w, eventOf: a.eventOf, filter: filter, checked: time.Now()}
-	s.allowed = func() bool { return a.stillAllowed(r) }
+	s.whyEnd = func() string { return a.whyEnd(r) }
 	err = a.follow(r.Context(), s, at)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -141,11 +141,20 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 	}
 	var events []liveness.Event
 	for ctx.Err() == nil {
-		if s.recheck() {
-			return s.comment("the token was revoked")
+		if why := s.recheck(); why != "" {
+			return s.comment(why)
+		}
+		if time.Since(s.wrote) >= heartbeatEvery {
+			if err := s.heartbeat(at); err != nil {
+				return err
+			}
 		}
 		events = s.release(events)
-		wait, cancel := context.WithDeadline(ctx, s.wrote.Add(heartbeatEvery))
+		atMost := heartbeatEvery - time.Since(s.wrote)
+		if _, latest := a.events.Bounds(); at.after >= latest { // else it reads now, perhaps from a slow database
+			atMost = min(atMost, streamReview-time.Since(s.checked))
+		}
+		wait, cancel := context.WithTimeout(ctx, atMost)
 		var err error
 		events, err = a.events.Wait(wait, events[:0], at.after, streamBatch)
 		quiet := wait.Err() != nil
@@ -157,13 +166,9 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 			err = s.missed(oldest)
 		case err == nil:
 			at = place{after: events[len(events)-1].Offset}
-			if err = s.events(events); err == nil && time.Since(s.wrote) >= heartbeatEvery { // the filter matched nothing
-				err = s.heartbeat(at)
-			}
-		case ctx.Err() != nil:
-			err = nil
+			err = s.events(events)
 		case quiet:
-			err = s.heartbeat(at)
+			err = nil
 		default:
 			return errors.Join(fmt.Errorf("%w: %w", errUnreadable, err), s.comment("events cannot be read just now, come back later"))
 		}
@@ -192,20 +197,21 @@ func (s *streamWriter) release(events []liveness.Event) []liveness.Event {
 	return events
 }
 
-// stillAllowed reports whether the token of a stream is still valid. It counts as valid while it
+// whyEnd returns why a stream may not go on, or nothing if it may. A token counts as valid while it
 // cannot be checked.
-func (a *API) stillAllowed(r *http.Request) bool {
-	if a.tokens == nil {
-		return true
+func (a *API) whyEnd(r *http.Request) string {
+	secret := bearer(r)
+	switch {
+	case !a.needsToken():
+		return ""
+	case secret == "":
+		return "a token is needed now"
 	}
-	if required, err := a.config.Auth.Required(); err != nil || !required {
-		return true
+	who, err := a.tokens.lookup(r.Context(), secret, addressOf(r), a.now(), streamFresh)
+	if errors.Is(err, errWrongToken) || errors.Is(err, errGuessing) || err == nil && !who.Role.Includes(auth.RoleRead) {
+		return "the token was revoked"
 	}
-	who, err := a.tokens.lookup(r.Context(), bearer(r), addressOf(r), a.now())
-	if err != nil {
-		return !errors.Is(err, errWrongToken) && !errors.Is(err, errGuessing)
-	}
-	return who.Role.Includes(auth.RoleRead)
+	return ""
 }
 
 // streamWriter writes server-sent events. Each method fails if the reader does not take what it writes in time.
@@ -214,8 +220,8 @@ type streamWriter struct {
 	out     io.Writer
 	eventOf func(*liveness.Event) Event
 	filter  eventFilter
-	allowed func() bool
-	checked time.Time // time of the last call of allowed
+	whyEnd  func() string
+	checked time.Time // time of the last call of whyEnd
 	buffer  []byte
 	wrote   time.Time // time of the last write
 	told    uint64    // the offset that the reader was told last
@@ -261,14 +267,14 @@ func (s *streamWriter) missed(oldest uint64) error {
 	return s.flush()
 }
 
-// recheck checks the token from time to time. It reports whether the reader may not read any more.
-func (s *streamWriter) recheck() bool {
+// recheck looks from time to time whether the reader may go on, and returns why not.
+func (s *streamWriter) recheck() string {
 	now := time.Now()
-	if now.Sub(s.checked) < heartbeatEvery {
-		return false
+	if now.Sub(s.checked) < streamReview {
+		return ""
 	}
 	s.checked = now
-	return !s.allowed()
+	return s.whyEnd()
 }
 
 // heartbeat writes a comment, with the current offset if the reader was told another.

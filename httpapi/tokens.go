@@ -13,8 +13,13 @@ import (
 )
 
 const (
-	// tokenFresh is how long a token is valid without another lookup.
+	// tokenFresh is how long a token is valid for requests without another lookup.
 	tokenFresh = 5 * time.Second
+	// A stream looks at its token every streamReview, and takes a result of the last streamFresh. A
+	// look that finds another one under way takes the result before, so a token that was revoked ends
+	// its streams after streamFresh + 2 × streamReview at the latest: 4 s, and the lookup.
+	streamReview = 1500 * time.Millisecond
+	streamFresh  = time.Second
 	// tokenStale is how long a token stays valid while lookups fail. A device whose heartbeats were
 	// refused would be judged for it.
 	tokenStale = 15 * time.Minute
@@ -48,8 +53,8 @@ type tokens struct {
 type bearerOf struct {
 	auth.Token
 
-	told time.Time // time of the lookup
-	ask  time.Time // time of the next lookup
+	told  time.Time // time of the lookup
+	asked time.Time // time of the last attempt at one
 }
 
 func newTokens(a Auth) *tokens {
@@ -59,15 +64,15 @@ func newTokens(a Auth) *tokens {
 	}
 }
 
-// lookup returns the token with a secret. Errors: errWrongToken; errGuessing for a wrong one after
+// lookup returns the token with a secret, as it was at most fresh before now if it can be looked up. Errors: errWrongToken; errGuessing for a wrong one after
 // too many others from its address; errCrowded; and those of Auth. A correct token is accepted
 // whatever came before it from its address, because 256 random bits cannot be guessed and a lookup
 // costs little. Lookups from addresses that sent wrong tokens run one after the other, so that they
 // leave the database to others.
-func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, now time.Time) (bearerOf, error) {
+func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, now time.Time, fresh time.Duration) (bearerOf, error) {
 	key := sha256.Sum256([]byte(secret))
-	known, ok := t.remembered(key, now)
-	if ok && now.Before(known.ask) {
+	known, ok, due := t.remembered(key, now, fresh)
+	if ok && !due && now.Sub(known.told) < tokenStale {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout) // a client that leaves is no failure
@@ -93,23 +98,23 @@ func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, n
 		}
 		return bearerOf{}, errWrongToken
 	}
-	known = bearerOf{Token: token, told: now, ask: now.Add(tokenFresh)}
+	known = bearerOf{Token: token, told: now, asked: now}
 	t.remember(key, known)
 	return known, nil
 }
 
-// remembered returns the cached result for a token. When another lookup is due, only the first
-// caller is told so for a while.
-func (t *tokens) remembered(key [sha256.Size]byte, now time.Time) (bearerOf, bool) {
+// remembered returns the cached result for a token, and reports whether it is too old and another
+// lookup is due. Only one caller a second is told so.
+func (t *tokens) remembered(key [sha256.Size]byte, now time.Time, fresh time.Duration) (known bearerOf, ok, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known, ok := t.good[key]
-	if ok && !now.Before(known.ask) {
-		later := known
-		later.ask = now.Add(time.Second)
-		t.good[key] = later
+	known, ok = t.good[key]
+	if due = ok && now.Sub(known.told) >= fresh && now.Sub(known.asked) >= time.Second; due {
+		asked := known
+		asked.asked = now
+		t.good[key] = asked
 	}
-	return known, ok
+	return known, ok, due
 }
 
 func (t *tokens) remember(key [sha256.Size]byte, who bearerOf) {

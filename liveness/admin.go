@@ -84,43 +84,62 @@ func (r *Registry) forgetLocked(sh *deviceShard, d *device, message string, now 
 	r.removeLocked(sh, d)
 }
 
+// Forgetting says after which silence a device is forgotten, in listening time: a clock that is set
+// wrong forgets nobody. The device's last event has the message. The zero Forgetting forgets none.
+type Forgetting struct {
+	After   time.Duration
+	Message string
+}
+
 // ForgetSilent passes over up to limit devices, from a position on, and forgets those that are offline
-// and were not heard for so long, in listening time: a clock that is set wrong forgets nobody. Their
-// last event has the message. Devices stay that are configured, have a policy that was set at run
-// time, or are in maintenance. It returns how many it forgot, and the position to go on from, 0 at the end.
+// and were not heard for so long. Those that were never verified, see [Signal], have a rule of
+// their own. Devices stay that are configured, have a policy that was set at run time, or are in
+// maintenance. It returns how many it forgot, and the position to go on from, 0 at the end.
 //
 // ForgetSilent yields to all others, as [Registry.Cover] does.
-func (r *Registry) ForgetSilent(from Cursor, limit int, after time.Duration, message string) (next Cursor, forgotten int, err error) {
-	next = r.walk(from, func(sh *deviceShard, d *device) bool {
-		if limit <= 0 {
-			return false
+func (r *Registry) ForgetSilent(from Cursor, limit int, verified, unverified Forgetting) (next Cursor, forgotten int, err error) {
+	next, err = r.walkSome(from, limit, func(sh *deviceShard, d *device) {
+		rule := verified
+		if d.unverified() {
+			rule = unverified
 		}
-		if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
-			err = ErrBusy
-			return false
+		if rule == (Forgetting{}) || !r.forgettableLocked(sh, d) {
+			return
 		}
-		limit--
-		_, configured := r.own[d.id]
-		_, set := sh.own[d.id]
-		now := d.nowLocked()
-		if !configured && !set && d.state == Offline && d.session == nil && !d.maintained() && now-d.lastLocked() >= after {
-			r.forgetLocked(sh, d, message, now)
+		if now := d.nowLocked(); now-d.lastLocked() >= rule.After {
+			r.forgetLocked(sh, d, rule.Message, now)
 			forgotten++
 		}
-		return true
 	})
 	return next, forgotten, err
 }
 
+// forgettableLocked reports whether a device is offline, and nobody has named it.
+func (r *Registry) forgettableLocked(sh *deviceShard, d *device) bool {
+	if d.state != Offline || d.session != nil || d.maintained() {
+		return false
+	}
+	_, configured := r.own[d.id]
+	_, set := sh.own[d.id]
+	return !configured && !set
+}
+
+// unverified reports whether nobody who was heard as the device has shown a proof of that.
+func (d *device) unverified() bool { return d.marks&unverified != 0 }
+
+// maxEnded is for how many forgotten devices a shard keeps the number of the last event, so that
+// many that come and go take no memory for ever.
+const maxEnded = 256
+
 // endLocked keeps the number of a forgotten device's last event, so that no other event ever has
-// it. It keeps no more of them than there may be devices: when a shard has its share, the greatest
-// number stands for all.
+// it. It keeps the latest few of them: when a shard has its share, the greatest number stands for
+// all, from which new devices go on.
 func (r *Registry) endLocked(sh *deviceShard, id string, seq uint64) {
-	if int64(len(sh.ended)) > r.capacity/shardCount {
+	if int64(len(sh.ended)) > min(r.capacity/shardCount, maxEnded) {
 		for _, n := range sh.ended {
 			r.raiseFloor(n)
 		}
-		clear(sh.ended)
+		sh.ended = nil // a map does not shrink
 	}
 	if sh.ended == nil {
 		sh.ended = make(map[string]uint64)
@@ -147,8 +166,8 @@ func (r *Registry) raiseFloor(seq uint64) {
 	}
 }
 
-// removeLocked removes a device from the registry. Its memory stays until all devices of its chunk
-// are removed.
+// removeLocked removes a device from the registry. Its place and its number stay taken until its
+// last event is committed.
 func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.index.remove(r.hash(d.id), d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
 	sh.counts[d.shownLocked()]--
@@ -156,15 +175,8 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	delete(sh.own, d.id)
 	delete(sh.suppressions, d.id)
 	r.flaps.set(d.handle, false)
-	num := d.num
-	r.outbox.after(func(bool) { r.numbers.release(num) }) // until the commit a crash would restore this device with it
 	r.devices.Add(-1)
-	at := d.handle / shardCount / chunkLen
-	if c := sh.chunks[at]; c != nil {
-		if c.gone++; c.gone == chunkLen {
-			sh.chunks[at] = nil
-		}
-	}
+	r.quotaOf(d).release()
 }
 
 // admin makes a change to a device that causes an event, at the present of its source.

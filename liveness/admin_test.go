@@ -335,7 +335,7 @@ func TestForgetSilent(t *testing.T) {
 		}
 		forget := func(want int) {
 			r.Helper()
-			if next, n, err := r.registry.ForgetSilent(0, 100, 100*unit, "long silent"); next != 0 || n != want || err != nil {
+			if next, n, err := r.registry.ForgetSilent(0, 100, liveness.Forgetting{After: 100 * unit, Message: "long silent"}, liveness.Forgetting{}); next != 0 || n != want || err != nil {
 				r.Errorf("ForgetSilent = %d, %d, %v, want %d", next, n, err, want)
 			}
 			synctest.Wait()
@@ -363,7 +363,7 @@ func TestForgetSilent(t *testing.T) {
 		if last := events[len(events)-1]; last.Type != liveness.DeviceForgotten || last.Subject != "gone" || last.Message != "long silent" {
 			r.Errorf("%+v", last)
 		}
-		if next, _, err := r.registry.ForgetSilent(0, 2, 0, ""); next == 0 || err != nil {
+		if next, _, err := r.registry.ForgetSilent(0, 2, liveness.Forgetting{}, liveness.Forgetting{}); next == 0 || err != nil {
 			r.Errorf("with a limit: %d, %v", next, err)
 		}
 	})

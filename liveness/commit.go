@@ -42,11 +42,16 @@ func (r *Registry) committed(events []Event) {
 }
 
 // committedOne records that the sink has taken an event of a device. If it is the device's latest,
-// the device's state can be shown, and its session's peer is told.
+// the device's state can be shown, and its session's peer is told; if it is its last, the device's
+// place and number are free.
 func (r *Registry) committedOne(e *Event) {
 	sh, d := r.lock(e.handle)
 	defer sh.mu.Unlock()
-	if d == nil || d.gone {
+	if e.Type == DeviceForgotten {
+		r.numbers.release(d.num) // until the commit a crash would restore this device with it
+		sh.vacateLocked(d)
+	}
+	if d.gone {
 		return
 	}
 	if d.uncommitted = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.uncommitted != 0 {

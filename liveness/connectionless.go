@@ -29,7 +29,7 @@ func (s *Source) deviceOf(id string, sig Signal) (*deviceShard, *device, error) 
 	if sig.Kind == Goodbye {
 		return s.registry.find(id)
 	}
-	return s.registry.findOrAdd(id, sig.Announced)
+	return s.registry.findOrAdd(id, sig.Announced, nil)
 }
 
 // ignoresLocked reports whether a kind of signal changes nothing about a device.
@@ -61,7 +61,7 @@ func (s *Source) signLocked(sh *deviceShard, d *device, said Signal) error {
 		said.At = by.Time(s.registry.clock.time())
 	}
 	announces := said.Kind != Goodbye && said.Announced != (Policy{}) && said.Announced != d.rule.Value().announced
-	return by.applyLocked(sh, d, signal{Signal: said, announces: announces})
+	return by.applyLocked(sh, d, signal{Signal: said, announces: announces, verifies: !said.Unverified})
 }
 
 // find returns the device with an id, and locks its shard unless it fails.

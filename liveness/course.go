@@ -1,8 +1,12 @@
 package liveness
 
-import "time"
+import (
+	"math"
+	"slices"
+	"time"
+)
 
-// course maps a source's listening time to wall time. Between two turns both advance alike.
+// course maps a source's listening time to wall time, or to the instants of its pulses. Between two turns both advance alike.
 type course struct {
 	turns []turn // oldest first
 }
@@ -61,6 +65,18 @@ func (c *course) restore(deaf []DeafInterval, listened time.Duration, at time.Ti
 	default:
 		c.keepUp(listened, at)
 	}
+}
+
+// listened returns the latest listening time at an instant; false before the first turn.
+func (c *course) listened(at time.Time) (time.Duration, bool) {
+	limit := time.Duration(math.MaxInt64)
+	for _, t := range slices.Backward(c.turns) {
+		if !at.Before(t.wall) {
+			return min(t.listened+at.Sub(t.wall), limit), true
+		}
+		limit = t.listened
+	}
+	return 0, false
 }
 
 // at returns the instant of a listening time, zero if the course has no turn yet.

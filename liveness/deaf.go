@@ -26,7 +26,7 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 		s.course.turn(listened, wall)
 	}
 	s.keepCourseLocked()
-	s.latest.Store(&pulse{at: now, wall: wall, listened: listened})
+	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
 	for _, g := range s.registry.groups { // all devices are restored before any source listens
 		g.complete(s.registry.clock.steady(), s.registry.outbox)
 	}
@@ -72,8 +72,13 @@ func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
 // source is deaf from then, or up to two ticks of the timers later, to the next pulse. SourceDeaf
 // is emitted now, SourceHeard then, and the devices that the source heard last are unknown until
 // they are heard again. No heartbeat may have been stamped later than at. Deafen does nothing on a
-// source that is deaf or never listened.
+// source that is deaf or never listened. The other sources of its pool do not wait for it any more.
 func (s *Source) Deafen(at time.Time) {
+	s.deafen(at)
+	s.advancePool()
+}
+
+func (s *Source) deafen(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.latest.Load()
@@ -86,6 +91,7 @@ func (s *Source) Deafen(at time.Time) {
 	on := listened - last.listened
 	next := &pulse{at: last.at.Add(on), wall: last.wall.Add(on), listened: listened, deaf: true}
 	s.latest.Store(next)
+	s.listens = false
 	s.emitLocked(SourceDeaf, next.wall, 0)
 }
 
@@ -96,7 +102,7 @@ func (s *Source) resumeLocked(last *pulse, now time.Time) {
 	s.gaps.addCut(last.listened)
 	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
 	s.keepCourseLocked()
-	s.latest.Store(&pulse{at: now, wall: to, listened: last.listened})
+	s.goOnLocked(&pulse{at: now, wall: to, listened: last.listened})
 }
 
 // restarted returns the listening time at which the source goes on after a restart, 0 if it is new.

@@ -91,6 +91,8 @@ type Event struct {
 	Source  string
 	Group   string
 	Policy  string // the rule that the timeout is from
+	Node    string // the process that recorded the event, given by the sink; empty if it gives none
+	Term    int64  // the term of that process, given by the sink; it grows with each that judges the fleet
 
 	// By the wall clock as it was set at the event, Time of a verdict is not before its Deadline,
 	// and the Deadline of a silence not before Timeout has passed since LastSeen.

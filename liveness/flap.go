@@ -64,14 +64,16 @@ type flappers struct {
 func (f *flappers) set(handle uint32, flapping bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !flapping {
+		if delete(f.handles, handle); len(f.handles) == 0 {
+			f.handles = nil // a map does not shrink
+		}
+		return
+	}
 	if f.handles == nil {
 		f.handles = make(map[uint32]struct{})
 	}
-	if flapping {
-		f.handles[handle] = struct{}{}
-	} else {
-		delete(f.handles, handle)
-	}
+	f.handles[handle] = struct{}{}
 }
 
 func (f *flappers) all() []uint32 {
@@ -115,8 +117,8 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 func (r *Registry) endFlapping(handle uint32) {
 	sh, d := r.lock(handle)
 	defer sh.mu.Unlock()
-	if d == nil || d.gone || r.outbox.busy() {
-		return
+	if d == nil || d.gone || d.changes == nil || !d.changes.flapping || r.outbox.busy() {
+		return // another device may have its place
 	}
 	if _, known := d.conditionLocked(); !known {
 		return // the next second will do: the event must say when the device was heard last

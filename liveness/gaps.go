@@ -16,13 +16,14 @@ const maxGraces = 3
 //     in them. It puts a verdict off by its own length at most.
 //   - A cut ended the connections: a restart, a lost broker. It gives each device its reconnect grace to connect
 //     again.
-//   - A blank is a cut before which it is not known what was heard last. It counts as a heartbeat of every device.
+//   - A blank is a cut before which it is not known what was heard last. It counts as a heartbeat, at the end of its afterlife, of
+//     every device that was not heard since.
 //
 // All of them together never put a verdict off by more than maxGraces times the reconnect grace, so
 // that no sequence of gaps keeps a dead device from being judged.
 type gaps struct {
 	cut    atomic.Int64            // listening time at the latest cut; -1 if there was none
-	blank  atomic.Int64            // at the latest blank; -1 if there was none
+	blank  atomic.Int64            // at the latest blank; 0 if there was none
 	stalls atomic.Pointer[[]stall] // those since the latest cut that still matter, oldest first; replaced, never changed
 }
 
@@ -34,7 +35,6 @@ type stall struct {
 
 func (g *gaps) init() {
 	g.cut.Store(-1)
-	g.blank.Store(-1)
 	g.stalls.Store(new([]stall))
 }
 
@@ -60,6 +60,11 @@ func (g *gaps) addCut(at time.Duration) {
 	g.stalls.Store(new([]stall))
 }
 
+// afterlife is for how long the process before may have gone on to answer heartbeats, of which this one
+// does not know: one that is cut off from its database while another takes over takes a moment to
+// notice.
+const afterlife = 3 * time.Second
+
 // addBlank records a cut before which it is not known what was heard.
 func (g *gaps) addBlank(at time.Duration) {
 	g.blank.Store(int64(at))
@@ -73,7 +78,7 @@ func (g *gaps) notBefore(last, timeout, grace time.Duration) (at time.Duration) 
 		at = cut + grace
 	}
 	if blank := time.Duration(g.blank.Load()); last < blank {
-		at = max(at, blank+timeout)
+		at = max(at, blank+afterlife+timeout)
 	}
 	for _, st := range *g.stalls.Load() {
 		if last < st.at {

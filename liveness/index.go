@@ -29,16 +29,24 @@ func (x *index) find(hash uint64, same func(handle uint32) bool) (uint32, bool) 
 // insert adds a handle. rehash returns the hash of one that is in the table.
 func (x *index) insert(hash uint64, handle uint32, rehash func(handle uint32) uint64) {
 	if x.used >= len(x.entries)/5*4 {
-		old := x.entries
-		x.entries = make([]uint64, max(2*len(old), 16))
-		for _, e := range old {
-			if e != 0 {
-				x.place(rehash(uint32(e)-1), e)
-			}
-		}
+		x.resize(max(2*len(x.entries), leastIndex), rehash)
 	}
 	x.place(hash, hash>>32<<32|uint64(handle+1))
 	x.used++
+}
+
+// leastIndex is the least length of a table that is not empty.
+const leastIndex = 16
+
+// resize makes a table of another length.
+func (x *index) resize(length int, rehash func(handle uint32) uint64) {
+	old := x.entries
+	x.entries = make([]uint64, length)
+	for _, e := range old {
+		if e != 0 {
+			x.place(rehash(uint32(e)-1), e)
+		}
+	}
 }
 
 // remove removes a handle that is in the table (algorithm R). rehash returns the hash of one that
@@ -62,6 +70,9 @@ func (x *index) remove(hash uint64, handle uint32, rehash func(handle uint32) ui
 	}
 	x.entries[i] = 0
 	x.used--
+	if n := len(x.entries); x.used < n/8 && n > leastIndex {
+		x.resize(n/4, rehash)
+	}
 }
 
 func (x *index) place(hash, entry uint64) {

@@ -45,6 +45,24 @@ func (r *Registry) walk(from Cursor, do func(*deviceShard, *device) bool) Cursor
 	return 0
 }
 
+// walkSome is walk over up to limit devices that yields to all others: while more than a quarter of
+// Config.Outbox waits for the sink it returns ErrBusy, and the position to go on from.
+func (r *Registry) walkSome(from Cursor, limit int, do func(*deviceShard, *device)) (next Cursor, err error) {
+	next = r.walk(from, func(sh *deviceShard, d *device) bool {
+		if limit <= 0 {
+			return false
+		}
+		if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
+			err = ErrBusy
+			return false
+		}
+		limit--
+		do(sh, d)
+		return true
+	})
+	return next, err
+}
+
 // strideLen is after how many devices a walk releases the shard's lock for others.
 const strideLen = 512
 
@@ -54,13 +72,13 @@ func (r *Registry) walkStride(shard, from int, do func(*deviceShard, *device) bo
 	sh := &r.shards[shard]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	to := min(from+strideLen, sh.len)
+	to := min(from+strideLen, len(sh.places))
 	for at := from; at < to; at++ {
-		if d := sh.at(handleOf(at, shard)); d != nil && !d.gone && !do(sh, d) {
+		if d := sh.places[at]; d != nil && !d.gone && !do(sh, d) {
 			return at, true
 		}
 	}
-	if to == sh.len {
+	if to == len(sh.places) {
 		return 0, false
 	}
 	return to, false

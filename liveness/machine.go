@@ -35,11 +35,12 @@ func (c condition) slept(now, length time.Duration, p Policy) condition {
 	return c
 }
 
-// closed returns the condition after the device's connection ended without a goodbye.
+// closed returns the condition after the device's connection ended without a goodbye. It may have
+// been heard elsewhere since.
 func (c condition) closed(now time.Duration, why Reason, p Policy) condition {
 	if c.state == Online || c.state == Late {
 		c.reason = why
-		c.until, c.asked = now+p.CloseGrace, 0
+		c.until, c.asked = max(now, c.last)+p.CloseGrace, 0
 	}
 	return c
 }

@@ -10,6 +10,8 @@ const (
 	byWindow                       // a maintenance window covers it
 	suppressed                     // a maintenance window suppresses its silence
 	statePending                   // its change of state waits for the sink
+	probeable                      // as of the last arming: it has a session open
+	unverified                     // nobody who was heard as this device has shown a proof of that
 )
 
 func marksOf(rec *Record) (m marks) {
@@ -18,6 +20,9 @@ func marksOf(rec *Record) (m marks) {
 	}
 	if rec.Window {
 		m |= byWindow
+	}
+	if rec.Unverified {
+		m |= unverified
 	}
 	return m
 }
@@ -54,15 +59,7 @@ const suppressionTolerance = 2 * time.Second
 // Cover yields to all others: while more than a quarter of Config.Outbox waits for the sink it
 // returns [ErrBusy], and the position to go on from.
 func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group string) (w Window, covered bool)) (next Cursor, changed int, err error) {
-	next = r.walk(from, func(sh *deviceShard, d *device) bool {
-		if limit <= 0 {
-			return false
-		}
-		if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
-			err = ErrBusy
-			return false
-		}
-		limit--
+	next, err = r.walkSome(from, limit, func(sh *deviceShard, d *device) {
 		w, covered := by(d.id, d.group())
 		if !covered {
 			w = Window{Name: ended}
@@ -70,7 +67,6 @@ func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group
 		if r.coverLocked(sh, d, w, covered) {
 			changed++
 		}
-		return true
 	})
 	return next, changed, err
 }

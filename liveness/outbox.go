@@ -210,7 +210,9 @@ func (o *outbox) drain(ctx context.Context, sink Sink, committed func([]Event)) 
 			return err
 		}
 		clear(events)
-		buffer = events
+		if buffer = events; cap(buffer) > 2*handover { // of a burst that is over
+			buffer = nil
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func (c condition) probed(now time.Duration) condition {
 // becomes the fleet's.
 func (d *device) policyLocked() Policy {
 	p := d.rule.Value().Policy
-	if !d.probeable {
+	if d.marks&probeable == 0 {
 		p.Probes = 0
 	}
 	if p.Timeout == Never && d.source != nil && d.source.retired.Load() {

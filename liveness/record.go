@@ -33,6 +33,9 @@ type Record struct {
 	Maintenance bool
 	Window      bool
 	Forgotten   bool
+	// Unverified: it was only ever heard without a proof of who it is, see [Signal].
+	Unverified bool
+	Quota      string // name of the [Quota] that counts it; empty if none does
 }
 
 // SourceRecord is what must be kept of a source.
@@ -43,9 +46,12 @@ type SourceRecord struct {
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
 	Missed    time.Duration // for how long the process listened without the source, which was configured no more
-	// Blank: it is not known what was heard in the end. Each device counts as heard at Listened,
-	// within the bounds of what gaps may put a verdict off. A Snapshot leaves it false.
+	// Blank: it is not known what was heard in the end. Each device counts as heard shortly after
+	// Listened, within the bounds of what gaps may put a verdict off. A Snapshot leaves it false.
 	Blank bool
+	// Blanked is what the clock read at the latest Blank, in this process or one before; 0 if there
+	// was none.
+	Blanked time.Duration
 	// Seq is that of the source's latest event that was kept. A Snapshot, which may be ahead of the
 	// sink, leaves it 0.
 	Seq uint64

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,8 @@ var (
 	// ErrStaleEpoch is wrapped by what Open and Apply return when a session's epoch is less than
 	// one that the device already had.
 	ErrStaleEpoch = errors.New("liveness: stale epoch")
-	// ErrFull is returned for a new device when the registry holds Config.MaxDevices.
+	// ErrFull is returned for a new device when the registry holds Config.MaxDevices; see also
+	// ErrQuota.
 	ErrFull = errors.New("liveness: registry is full")
 	// ErrBusy is returned for what would cause an event while twice Config.Outbox wait for the
 	// sink. A known device that sent the signal counts as heard; nothing else has changed. Try
@@ -35,7 +37,6 @@ var (
 
 const (
 	shardCount = 64
-	chunkLen   = 64
 	shortID    = 16
 )
 
@@ -60,11 +61,13 @@ type Registry struct {
 	due     atomic.Int64           // restored devices that are due at once
 	lag     lag
 	flaps   flappers
+	quotas  atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
 	clock   *clock
 	floor   atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
 
-	mu      sync.Mutex // guards the fields below; never held together with another lock
+	mu      sync.Mutex // guards the fields below; taken before a pool's, and that before a source's; never while a device shard's is held
 	sources []*Source
+	pools   map[string]*pool // by name
 	closed  bool
 }
 
@@ -72,20 +75,14 @@ type Registry struct {
 type deviceShard struct {
 	mu           sync.Mutex // guards the fields below and the devices, except Session.timer; taken before any other
 	index        index
-	chunks       []*chunk
-	len          int                    // with those that are gone
+	places       []*device              // by position; nil at one that is free
+	free         int                    // no position before it is free
 	own          map[string]Policy      // set at run time; nil if there are none
 	suppressions map[string]suppression // by id, see Window.Suppress; nil if there are none
 	ended        map[string]uint64      // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int
 
 	_ [24]byte // two shards do not share a cache line
-}
-
-// chunk holds devices. It is freed when all of them are gone.
-type chunk struct {
-	devices [chunkLen]device
-	gone    int
 }
 
 // device is all that is held of a device, two cache lines. Its memory does not move.
@@ -104,8 +101,8 @@ type device struct {
 	reason      Reason
 	touched     bool // heartbeats touch only the timer, which knows the last one; the field last does not
 	marks       marks
-	gone        bool // forgotten
-	probeable   bool // as of the last arming: it has a session open
+	gone        bool  // forgotten
+	quota       uint8 // Quota.index of the one that counts it; 0 if none does
 	asked       uint8
 	uncommitted uint8 // how many of its latest events wait for the sink; the greatest value stands for more, too
 
@@ -136,6 +133,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		outbox:   newOutbox(cfg.Outbox, c),
 		seed:     maphash.MakeSeed(),
 		clock:    c,
+		pools:    make(map[string]*pool),
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -146,7 +144,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	for id := range cfg.Devices {
 		sh, hash := r.shardOf(id)
 		sh.mu.Lock()
-		_, err := r.addLocked(sh, id, hash)
+		_, err := r.addLocked(sh, id, hash, nil)
 		sh.mu.Unlock()
 		if err != nil {
 			return nil, err
@@ -228,14 +226,12 @@ func (sh *deviceShard) findLocked(id string, hash uint64) *device {
 	return sh.at(handle)
 }
 
-// at returns the device with a handle; nil if its chunk was freed.
+// at returns the device with a handle; nil if its place is free.
 func (sh *deviceShard) at(handle uint32) *device {
-	i := handle / shardCount
-	c := sh.chunks[i/chunkLen]
-	if c == nil {
-		return nil
+	if i := int(handle / shardCount); i < len(sh.places) {
+		return sh.places[i]
 	}
-	return &c.devices[i%chunkLen]
+	return nil
 }
 
 // handleOf returns the handle of a shard's device by its position.
@@ -251,21 +247,23 @@ func (d *device) name(id string) {
 	d.id = unsafe.String(&d.short[0], n)
 }
 
-// addLocked makes a device, with a copy of the id.
-func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, error) {
+// addLocked makes a device, with a copy of the id, that a quota counts, which may be nil.
+func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64, q *Quota) (*device, error) {
+	if !q.take() {
+		return nil, ErrQuota
+	}
 	if r.devices.Add(1) > r.capacity {
 		r.devices.Add(-1)
+		q.release()
 		return nil, ErrFull
 	}
-	if sh.len%chunkLen == 0 {
-		sh.chunks = append(sh.chunks, new(chunk))
+	d := new(device)
+	if q != nil {
+		d.quota = q.index
 	}
-	handle := handleOf(sh.len, int(hash>>(64-6)))
-	sh.len++
-	sh.index.insert(hash, handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
-	d := sh.at(handle)
 	d.name(id)
-	d.handle = handle
+	d.handle = handleOf(sh.placeLocked(d), int(hash>>(64-6)))
+	sh.index.insert(hash, d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
 	d.rule = r.resolveLocked(sh, id, Policy{})
 	d.seq = r.endedLocked(sh, id)
 	d.since = r.clock.steady()
@@ -273,7 +271,35 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, 
 	return d, nil
 }
 
-// lock returns a device by its handle, nil if it is gone, and locks its shard.
+// placeLocked puts a device in the first place that is free, and returns its position.
+func (sh *deviceShard) placeLocked(d *device) int {
+	for sh.free < len(sh.places) && sh.places[sh.free] != nil {
+		sh.free++
+	}
+	at := sh.free
+	if at == len(sh.places) {
+		sh.places = append(sh.places, nil)
+	}
+	sh.places[at] = d
+	return at
+}
+
+// vacateLocked frees a device's place. Only when its last event is committed: until then others
+// look it up by its handle.
+func (sh *deviceShard) vacateLocked(d *device) {
+	at := int(d.handle / shardCount)
+	sh.places[at] = nil
+	sh.free = min(sh.free, at)
+	n := len(sh.places)
+	for n > 0 && sh.places[n-1] == nil {
+		n--
+	}
+	if sh.places = sh.places[:n]; n < cap(sh.places)/4 {
+		sh.places = slices.Clone(sh.places)
+	}
+}
+
+// lock returns a device by its handle, nil if its place is free, and locks its shard.
 func (r *Registry) lock(handle uint32) (*deviceShard, *device) {
 	sh := &r.shards[handle%shardCount]
 	sh.mu.Lock()

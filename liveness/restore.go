@@ -42,6 +42,7 @@ func (s *Source) restore(rec SourceRecord) error {
 	s.deafTotal = rec.DeafTotal
 	listened := max(rec.Listened, 1) // later than all heartbeats, even without any checkpoint
 	s.clock.Set(listened)
+	s.gaps.blank.Store(int64(min(rec.Blanked, listened)))
 	if rec.Blank {
 		s.gaps.addBlank(listened)
 	} else {
@@ -49,9 +50,6 @@ func (s *Source) restore(rec SourceRecord) error {
 	}
 	s.course.restore(s.deaf, listened, rec.At)
 	s.missed.Store(int64(rec.Missed))
-	for i := range s.marks {
-		s.marks[i] = listened
-	}
 	return nil
 }
 
@@ -129,7 +127,7 @@ func (r *Registry) Restore(rec Record) error {
 	}
 	if d == nil {
 		var err error
-		if d, err = r.addLocked(sh, rec.ID, hash); err != nil {
+		if d, err = r.addLocked(sh, rec.ID, hash, nil); err != nil {
 			r.numbers.release(rec.Num)
 			return err
 		}
@@ -145,6 +143,10 @@ func (r *Registry) Restore(rec Record) error {
 func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
 	d.source, d.marks = source, marksOf(rec)
+	if q := r.quotaNamed(rec.Quota); q != nil {
+		d.quota = q.index
+		q.devices.Add(1) // also beyond its limit
+	}
 	if !rec.Since.IsZero() { // otherwise it is when the device was made
 		d.since = r.clock.restored(rec.Since.UnixNano())
 	}

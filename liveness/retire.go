@@ -171,13 +171,26 @@ func (f *follower) follow(s *Source, now time.Time, others, heard []*Source) {
 				return
 			}
 		}
-		s.Watermark(0, m.listened)
+		s.follow(m.listened)
 	}
 	m := &mark{listened: listened, others: make(map[*Source]time.Duration)}
 	for _, other := range others {
 		m.others[other] = other.Time(now)
 	}
 	f.sent[s] = m
+}
+
+// follow moves the clock of a retired source.
+func (s *Source) follow(listened time.Duration) {
+	s.mu.Lock()
+	absent := s.absent.Load()
+	if absent {
+		s.keepLocked(max(listened, s.Now()))
+	}
+	s.mu.Unlock()
+	if absent {
+		s.clock.Set(listened)
+	}
 }
 
 // isDeaf reports whether the source hears nothing at all.

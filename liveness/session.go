@@ -51,6 +51,11 @@ type Hello struct {
 	// Announced is the policy that the protocol carries, for instance a keep alive. Configured
 	// policies override it, and its Timeout is raised to Config.MinTimeout.
 	Announced Policy
+	// Unverified: the device has shown no proof of who it is, such as a token or a certificate, and
+	// needed none. See [Registry.ForgetSilent].
+	Unverified bool
+	// Quota counts the device if it is new, and bounds how many there may be; nil does not.
+	Quota *Quota
 }
 
 // Welcome is what the registry answers.
@@ -69,7 +74,7 @@ type Welcome struct {
 
 // Open opens a session of the device with an id, at an instant of the source's listening time, and
 // counts as a heartbeat. It replaces another session that the device has. peer may be nil. id may
-// be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, a bad announced policy, a
+// be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, ErrQuota, a bad announced policy, a
 // session that is open for another device; then nothing has changed. ErrBusy; then the device
 // counts as heard, no more.
 func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.Duration) (Welcome, error) {
@@ -77,7 +82,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
 	r := s.registry
-	sh, d, err := r.findOrAdd(id, h.Announced)
+	sh, d, err := r.findOrAdd(id, h.Announced, h.Quota)
 	if err != nil {
 		return Welcome{}, err
 	}
@@ -85,7 +90,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	if h.Epoch != 0 && h.Epoch < d.epoch {
 		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
 	}
-	sig := signal{Signal: Signal{At: now, Announced: h.Announced, Epoch: h.Epoch}, announces: true, opens: session, peer: peer}
+	sig := signal{Signal: Signal{At: now, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer}
 	err = s.applyLocked(sh, d, sig)
 	if err != nil {
 		return Welcome{}, err
@@ -95,7 +100,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 
 // findOrAdd returns the device with an id, which it makes if it is new, and locks its shard unless
 // it fails. For a device that was never seen it checks that there is room for an event.
-func (r *Registry) findOrAdd(id string, announced Policy) (*deviceShard, *device, error) {
+func (r *Registry) findOrAdd(id string, announced Policy, q *Quota) (*deviceShard, *device, error) {
 	if err := ValidateID(id); err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +119,7 @@ func (r *Registry) findOrAdd(id string, announced Policy) (*deviceShard, *device
 	case d != nil:
 		return sh, d, nil
 	}
-	d, err := r.addLocked(sh, id, hash)
+	d, err := r.addLocked(sh, id, hash, q)
 	if err != nil {
 		sh.mu.Unlock()
 		return nil, nil, err
@@ -199,6 +204,22 @@ func (s *Session) Bye(now time.Duration) bool {
 func (s *Session) Close(now time.Duration, why Reason) bool {
 	_, err := s.apply(signal{Signal: Signal{Kind: Disconnected, At: now, Reason: why}, end: true})
 	return err == nil
+}
+
+// Abandon ends the session because the process that held the connection is gone: nothing is known of
+// the device. It keeps its state and its silence, and the peer is told nothing. On a session that
+// was replaced or has ended Abandon does nothing. It takes a lock.
+func (s *Session) Abandon() {
+	sh, open := s.lock()
+	if sh == nil {
+		return
+	}
+	defer sh.mu.Unlock()
+	if !open {
+		return
+	}
+	s.timer.Store(0)
+	s.device.session = nil
 }
 
 // UpdatePolicy announces a new policy for the device, as [Hello] does, and returns the one that

@@ -43,6 +43,9 @@ type Signal struct {
 	Length  time.Duration // of a Sleep
 	Reason  Reason        // of Disconnected: Closed, Protocol, Will or Bye
 	Message string        // of a Failure
+	// Unverified: nothing proves that the signal is from the device, nor from somebody who may speak
+	// for it. See [Registry.ForgetSilent].
+	Unverified bool
 }
 
 // signal is a Signal with what only a session has.
@@ -50,6 +53,7 @@ type signal struct {
 	Signal
 
 	announces bool     // Announced replaces what was announced before, even if it is zero
+	verifies  bool     // it comes with a proof of which device it is from; the others leave open what was known of that
 	end       bool     // the session ends
 	opens     *Session // it becomes the device's session, with peer as its far end
 	peer      Peer
@@ -61,6 +65,7 @@ type signal struct {
 func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	r := s.registry
 	if sig.Kind == Heartbeat && !sig.announces && !sig.end && sig.opens == nil && d.source == s && sig.Epoch <= d.epoch && d.touched &&
+		!d.verifiedBy(sig) &&
 		s.engine.Touch(d.timer, sig.At) {
 		return nil
 	}
@@ -72,12 +77,12 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	f, known := d.conditionLocked()
 	moved := d.source != s
 	if moved && d.source != nil {
-		f, known = f.shifted(sig.At-max(d.source.Now(), f.last)), true
+		f, known = f.shifted(s.ahead(d.source, f.last, sig.At)), true
 	}
-	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, newEpoch: sig.Epoch > d.epoch}
+	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
 	c.replaced = d.replacedBy(sig, f, c)
-	c.reported = rule.Value().announced != d.rule.Value().announced || moved || c.newEpoch
-	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || moved
+	c.reported = rule.Value().announced != d.rule.Value().announced || moved || c.newEpoch || c.verified
+	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || c.verified || moved
 	if notable && d.state != NeverSeen && r.outbox.busy() { // findOrAdd has checked for a new device
 		deferred, ok := f.deferred(sig)
 		if !ok || moved {
@@ -93,6 +98,12 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		d.epoch = sig.Epoch
 	case sig.opens != nil && sig.Epoch == 0:
 		d.epoch = max(d.epoch+1, d.epoch) // the greatest epoch stays
+	}
+	switch {
+	case c.verified:
+		d.marks &^= unverified
+	case d.num == 0 && !sig.verifies: // it is new
+		d.marks |= unverified
 	}
 	s.attachLocked(d, sig, c)
 	seq := d.seq
@@ -131,9 +142,13 @@ type change struct {
 	next     condition
 	moved    bool // it is judged by another clock
 	newEpoch bool // its sessions' number, given elsewhere, rises
+	verified bool // it was unverified until now
 	replaced bool // a session replaced one that was open
 	reported bool // an event is due even if the state stays
 }
+
+// verifiedBy reports whether a signal verifies a device that was unverified.
+func (d *device) verifiedBy(sig signal) bool { return sig.verifies && d.unverified() }
 
 // replacedBy reports whether a change replaces a session that is open, here or, as far as epochs
 // show it, elsewhere.

@@ -70,6 +70,6 @@ func (s *Source) record() SourceRecord {
 	}
 	rec.Deaf = slices.Clone(s.deaf)
 	rec.DeafTotal = s.deafTotal
-	rec.Missed = time.Duration(s.missed.Load())
+	rec.Missed, rec.Blanked = time.Duration(s.missed.Load()), time.Duration(s.gaps.blank.Load())
 	return rec
 }

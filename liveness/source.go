@@ -31,6 +31,15 @@ type SourceConfig struct {
 	ReconnectGrace time.Duration
 	// ReconnectGraceMax bounds the sum of both. Default: 5 min.
 	ReconnectGraceMax time.Duration
+	// Pool names the sources among which devices move, for instance the gateways behind one
+	// balancer. No clock of a pool passes an instant before all sources of the pool that listen have
+	// handled what had reached them by then, so a source that falls behind holds the others up.
+	// Default: none.
+	Pool string
+	// Every bounds the time between two pulses: [Source.Next] returns no later listening time than
+	// that after the latest. While several sources of a pool listen, it is 50 ms at most. Default: 0,
+	// no bound but Idle of package watermark.
+	Every time.Duration
 }
 
 // Source is where heartbeats come from. Its listening clock counts the time for which it was
@@ -52,6 +61,7 @@ type Source struct {
 	group    *timer.Group
 
 	latest atomic.Pointer[pulse]
+	pool   atomic.Pointer[pool] // nil if it has none; changed under the registry's mu
 	gaps   gaps
 	alive  atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
 	kept   atomic.Pointer[[]atomic.Uint64] // where the clock's reading outlives the process; nil if it does not
@@ -61,11 +71,13 @@ type Source struct {
 	deaf      []DeafInterval // the latest, oldest first
 	deafTotal time.Duration
 	course    course
-	keptTurn  turn // the latest of the course that is in kept
+	instants  course // as the pulses were passed
+	listens   bool   // it was added, has been pulsed and is not deaf
+	keptTurn  turn   // the latest of the course that is in kept
 	seq       uint64
 	past      time.Time // of a restored source: until when it listened
 
-	absent  atomic.Bool  // restored, but not added; changed under the registry's mu
+	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
 	retired atomic.Bool  // absent for so long that its clock follows others, see [Registry.Retire]
 	missed  atomic.Int64 // for how long the process has listened without it, in ns
 }
@@ -103,19 +115,20 @@ func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
 	defer r.mu.Unlock()
 	if s := r.sourceLocked(cfg.Name); s != nil && s.absent.Load() {
 		s.reclaim(cfg)
+		r.joinLocked(s, cfg.Pool)
 		return s, nil
 	}
 	return r.addSourceLocked(cfg)
 }
 
-// reclaim makes a source that was restored one that listens.
+// reclaim makes a source that was restored, or has left, one that listens.
 func (s *Source) reclaim(cfg SourceConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missed.Store(0)
 	s.absent.Store(false)
 	if s.retired.Swap(false) {
-		s.gaps.addCut(s.clock.Now())
+		s.gaps.addCut(s.Time(time.Time{})) // of the latest pulse
 	}
 	s.config.Store(&cfg)
 	s.marks = slices.Repeat(s.marks[:1], cfg.Parts)
@@ -140,6 +153,7 @@ func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
 	}
 	r.sources = append(r.sources, s)
 	r.keepSource(s)
+	r.joinLocked(s, cfg.Pool)
 	return s, nil
 }
 
@@ -161,6 +175,7 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 		}
 	}
 	span("MaxGap", c.MaxGap)
+	span("Every", c.Every)
 	span("ReconnectGrace", c.ReconnectGrace)
 	span("ReconnectGraceMax", c.ReconnectGraceMax)
 	return c, errors.Join(errs...)
@@ -189,6 +204,10 @@ func (s *Source) Name() string { return s.name }
 // back; its wall reading shows the sleep of a machine, during which the monotonic clock stands
 // still. A clock that is set forward looks the same.
 func (s *Source) Pulse(now time.Time) time.Duration {
+	if p := s.pool.Load(); p != nil { // its clocks do not move while a source begins to listen
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.latest.Load()
@@ -213,23 +232,28 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 		s.course.keepUp(next.listened, next.wall)
 	}
 	s.keepCourseLocked()
-	s.latest.Store(next)
+	s.goOnLocked(next)
 	return next.listened
 }
 
 // Watermark declares that all that had reached a part of the source (0 to Parts-1) before the
 // instant of a pulse is processed; listened is what that pulse returned. It moves the listening
-// clock once all parts have come so far, and starts what is due without waiting for it.
+// clock once all parts, and the other sources of the pool, have come so far, and starts what is due
+// without waiting for it.
 func (s *Source) Watermark(part int, listened time.Duration) {
 	s.mu.Lock()
 	s.marks[part] = max(s.marks[part], listened)
-	least := s.marks[0]
-	for _, m := range s.marks {
-		least = min(least, m)
+	least := slices.Min(s.marks)
+	p := s.pool.Load()
+	if p == nil {
+		s.keepLocked(max(least, s.Now()))
 	}
-	s.keepLocked(least)
 	s.mu.Unlock()
-	s.clock.Set(least)
+	if p == nil {
+		s.clock.Set(least)
+		return
+	}
+	p.advance()
 }
 
 // Time returns the listening time of an instant close to the last pulse, with which to stamp
@@ -250,8 +274,19 @@ func (s *Source) Time(now time.Time) time.Duration {
 func (s *Source) Now() time.Duration { return s.clock.Now() }
 
 // Next returns the listening time of the next deadline, and whether there is one. A source need not
-// pulse before that, except for MaxGap.
-func (s *Source) Next() (time.Duration, bool) { return s.clock.Next() }
+// pulse before that, except for MaxGap. SourceConfig.Every makes it earlier.
+func (s *Source) Next() (time.Duration, bool) {
+	next, ok := s.clock.Next()
+	every, always := s.every()
+	latest := s.latest.Load()
+	if every == 0 || latest == nil {
+		return next, ok
+	}
+	if at := latest.listened + every; always || !ok || at < next {
+		return at, true
+	}
+	return next, ok
+}
 
 // Sooner returns a channel that receives when Next has become an earlier instant.
 func (s *Source) Sooner() <-chan struct{} { return s.clock.Sooner() }
@@ -261,10 +296,10 @@ type SourceView struct {
 	Name      string
 	Note      string
 	Listened  time.Duration  // what the listening clock reads
-	Behind    time.Duration  // how far the clock is behind the last pulse: unread input
+	Behind    time.Duration  // how far the clock is behind the last pulse: unread input, here or in its pool
 	Held      bool           // the clock stands still because the sink is stalled
 	DeafSince time.Time      // when the source stopped listening; zero while it listens
-	Absent    bool           // the source was restored after a restart and not added since
+	Absent    bool           // the source was restored after a restart and not added since, or it has left
 	Retired   bool           // it is absent, and its devices are judged by the clock of others, see [Registry.Retire]
 	Missed    time.Duration  // of an absent source: for how long the process has listened without it
 	Deaf      []DeafInterval // the latest, oldest first

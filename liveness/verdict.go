@@ -70,7 +70,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 // armLocked starts the timer for the device's next step, which may be put off for a while. No timer
 // of the device may run.
 func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
-	d.probeable = d.session != nil && d.session.peer != nil
+	if d.marks &^= probeable; d.session != nil && d.session.peer != nil {
+		d.marks |= probeable
+	}
 	p := d.policyLocked()
 	next, ok := f.next(p, d.source.notBefore(f.last, f.from(), p))
 	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
@@ -141,7 +143,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Message:     message,
 		Flapping:    d.changes != nil && d.changes.flapping,
 		Maintenance: d.maintained(),
-		Record:      d.recordLocked(sh),
+		Record:      r.recordLocked(sh, d),
 		handle:      d.handle,
 	}
 	if d.source != nil {
@@ -183,12 +185,13 @@ func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
 }
 
 // recordLocked returns what must be kept of the device.
-func (d *device) recordLocked(sh *deviceShard) *Record {
+func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
 	rec := &Record{
 		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
 		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
 		Announced: d.rule.Value().announced, Own: sh.own[d.id],
 		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.gone,
+		Unverified: d.unverified(),
 	}
 	if d.state != Offline {
 		rec.Reason = NoReason // that a connection ended is not kept: after a restart every device has to reconnect
@@ -198,6 +201,9 @@ func (d *device) recordLocked(sh *deviceShard) *Record {
 	}
 	if d.source != nil {
 		rec.Source = d.source.name
+	}
+	if q := r.quotaOf(d); q != nil {
+		rec.Quota = q.name
 	}
 	if c := d.changes; c != nil {
 		rec.Changes, rec.Flapping = slices.Clone(c.at), c.flapping

@@ -22,6 +22,8 @@ type View struct {
 	// Maintenance: its verdicts are not to raise an alarm. Window: a maintenance window covers it.
 	// Own: it has a policy that was set at run time.
 	Maintenance, Window, Own bool
+	// Unverified: it was only ever heard without a proof of who it is, see [Signal].
+	Unverified bool
 
 	// The fields below are zero for a device that was never seen.
 
@@ -75,6 +77,7 @@ func (r *Registry) viewLocked(d *device) View {
 		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.uncommitted), Epoch: d.epoch,
 		Since: r.clock.wall(d.since), Policy: rule.Policy, From: rule.from,
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
+		Unverified: d.unverified(),
 	}
 	if rule.group != nil {
 		v.Group = rule.group.Name

@@ -53,11 +53,12 @@ type Follower struct {
 	score.Follower
 
 	URL string
-	// Knows reports whether the server holds a device to be online now, and heard it since an
-	// instant of the server's clock. It is called at the end, concurrently, for devices without any
-	// event: a server that knew the same devices a moment before the run has no reason to send one.
+	// Knows reports whether the server heard a device since an instant of its clock, and holds it to
+	// be online, or did until another. It is called at the end, when the connections are closed,
+	// concurrently, for devices without any event: a server that knew the same devices a moment before
+	// the run has no reason to send one.
 	// Default: a device without an event is a mistake.
-	Knows func(ctx context.Context, device string, since time.Time) (bool, error)
+	Knows func(ctx context.Context, device string, since, until time.Time) (bool, error)
 }
 
 // Exit statuses, as an [Error] has them.

@@ -22,7 +22,7 @@ type judge struct {
 	plan    *plan.Plan
 	limits  score.Limits
 	from    []string
-	knows   []func(ctx context.Context, device string, since time.Time) (bool, error)
+	knows   []func(ctx context.Context, device string, since, until time.Time) (bool, error)
 	scored  *score.Score
 	close   context.CancelFunc
 	wg      sync.WaitGroup
@@ -283,7 +283,7 @@ func (j *judge) stop() {
 func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verdicts, failures []string, err error) {
 	unheard := j.scored.Unheard(j.used)
 	if j.used { // a device that was back before it was missed causes no event
-		failures = j.ask(ctx, unheard)
+		failures = j.ask(ctx, unheard, at)
 	}
 	r := j.scored.Finish(at)
 	r.From = j.from
@@ -305,8 +305,9 @@ const (
 	askWithin = 2 * time.Minute // all of them
 )
 
-// ask asks the servers about devices without any event. It returns what failed.
-func (j *judge) ask(ctx context.Context, unheard []int) []string {
+// ask asks the servers about devices without any event, whose connections were closed at an instant. It
+// returns what failed.
+func (j *judge) ask(ctx context.Context, unheard []int, closed time.Time) []string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	var mu sync.Mutex // guards the fields below
@@ -317,7 +318,7 @@ func (j *judge) ask(ctx context.Context, unheard []int) []string {
 	all.SetLimit(askers)
 	for _, n := range unheard {
 		all.Go(func() error {
-			known, err := j.known(ctx, j.plan.DeviceID(n), clocks)
+			known, err := j.known(ctx, j.plan.DeviceID(n), closed, clocks)
 			if known {
 				j.scored.Vouch(n)
 			} else if err != nil {
@@ -336,15 +337,15 @@ func (j *judge) ask(ctx context.Context, unheard []int) []string {
 	return []string{fmt.Sprintf("of %d devices nothing was said, and they could not be asked for: %v", failed, first)}
 }
 
-// known reports whether one of the servers holds a device to be online, and has heard it in this
-// run.
-func (j *judge) known(ctx context.Context, device string, clocks []report.Clock) (known bool, err error) {
+// known reports whether one of the servers has heard a device in this run, and holds it to be online, or
+// did until its connection was closed: it may have been judged since.
+func (j *judge) known(ctx context.Context, device string, closed time.Time, clocks []report.Clock) (known bool, err error) {
 	for i, knows := range j.knows {
-		since := j.began.Add(-onItsWay)
+		skew := -onItsWay
 		if i < len(clocks) {
-			since = since.Add(time.Duration(clocks[i].Skew))
+			skew += time.Duration(clocks[i].Skew)
 		}
-		one, fault := knows(ctx, device, since)
+		one, fault := knows(ctx, device, j.began.Add(skew), closed.Add(skew))
 		known, err = known || one, cmp.Or(err, fault)
 	}
 	return known, err

@@ -51,6 +51,8 @@ type lie struct {
 	// stats and knows change what the API says.
 	stats func(now time.Time) time.Time
 	knows func(g *liar, device string) (state string, lastSeen time.Time)
+	// lag is how far it says that its listening clock is behind.
+	lag func(g *liar) time.Duration
 }
 
 // tenant is a device as the gateway knows it.
@@ -475,16 +477,19 @@ func (g *liar) sources(w http.ResponseWriter, _ *http.Request) {
 	for name, since := range deaf {
 		list = append(list, map[string]any{"name": name, "deaf_since": since.Add(g.skew)})
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"sources": list})
+	if g.lag != nil {
+		list = append(list, map[string]any{"name": "line", "behind_ms": g.lag(g).Milliseconds()})
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"sources": list, "as_of": time.Now().Add(g.skew)})
 }
 
 func (g *liar) device(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	id := r.PathValue("id")
-	state, seen := "", time.Time{}
+	state, seen, since := "", time.Time{}, time.Time{}
 	if d := g.tenants[id]; d != nil {
-		state, seen = d.state, d.last.Add(g.skew)
+		state, seen, since = d.state, d.last.Add(g.skew), d.until.Add(g.skew)
 	}
 	if g.knows != nil {
 		state, seen = g.knows(g, id)
@@ -493,7 +498,7 @@ func (g *liar) device(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such device", http.StatusNotFound)
 		return
 	}
-	_, _ = fmt.Fprintf(w, `{"state":%q,"last_seen":%q}`, state, seen.UTC().Format(time.RFC3339Nano))
+	_, _ = fmt.Fprintf(w, `{"state":%q,"last_seen":%q,"since":%q}`, state, seen.UTC().Format(time.RFC3339Nano), since.UTC().Format(time.RFC3339Nano))
 }
 
 // follower reads the gateway's verdicts as holter loadgen does.

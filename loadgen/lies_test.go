@@ -230,6 +230,37 @@ func deafCases() []lieCase {
 	}
 }
 
+// behindCases are gateways that say that their clock is behind.
+func behindCases() []lieCase {
+	// From the third second on, a clock stands still for 8 s.
+	stands := func(g *liar) bool { return g.since() > 3*time.Second && g.since() < 11*time.Second }
+	behind := func(g *liar) time.Duration {
+		if stands(g) {
+			return g.since() - 3*time.Second
+		}
+		return 0
+	}
+	returns := func(_ *liar, s saying) bool { return isOffline(s) && s.reason == "closed" }
+	noneStays := func(p *plan.Plan) {
+		p.Phases[0].Length, p.Phases[0].Acts = 16*time.Second, p.Phases[0].Acts[1:3]
+		p.Phases[0].Acts[1].Count = 16
+	}
+	return []lieCase{
+		{name: "honest, and behind while devices are back", plan: noneStays, lie: lie{
+			blind: stands, lag: behind,
+		}},
+		{name: "judges nobody for a while, and is in time", plan: noneStays, names: []string{"missed offline"}, lie: lie{
+			blind: stands, lag: func(*liar) time.Duration { return 0 },
+		}},
+		{name: "says that it is behind, and judges those that are not back", names: []string{"missed offline"}, lie: lie{
+			says: drop(false, returns).says, lag: func(*liar) time.Duration { return time.Hour },
+		}},
+		{name: "behind for an hour, and judges nobody", names: []string{"missed offline"}, lie: lie{
+			blind: func(*liar) bool { return true }, lag: func(*liar) time.Duration { return time.Hour },
+		}},
+	}
+}
+
 // verdictCases are lies about who is there.
 func verdictCases() []lieCase {
 	anHour := func(s *saying) { s.at, s.deadline = s.at.Add(time.Hour), s.deadline.Add(time.Hour) }
@@ -543,7 +574,7 @@ type outcome struct {
 // The judge catches each lie by its name, and lets the honest pass.
 func TestLies(t *testing.T) {
 	t.Parallel()
-	cases := slices.Concat(honestCases(), deafCases(), verdictCases(), silenceCases(), presenceCases(), numberCases())
+	cases := slices.Concat(honestCases(), deafCases(), behindCases(), verdictCases(), silenceCases(), presenceCases(), numberCases())
 	outcomes := make([]outcome, len(cases))
 	seats := make(chan struct{}, 16) // so many are played at a time
 	var all sync.WaitGroup

@@ -419,7 +419,7 @@ func TestRunOnAServerThatWasUsed(t *testing.T) {
 			g := serve(t, "127.0.0.1:0", welcomeAll)
 			p := somePlan(50, time.Second, g.Addr().String())
 			f, err := loadgen.Run(t.Context(), loadgen.Config{Plan: p, Followers: []loadgen.Follower{{
-				URL: "test", Knows: func(context.Context, string, time.Time) (bool, error) { return true, nil },
+				URL: "test", Knows: func(context.Context, string, time.Time, time.Time) (bool, error) { return true, nil },
 				Follower: followFunc(func(ctx context.Context, tell func(score.Verdict)) error {
 					now := time.Now()
 					tell(score.Verdict{URL: "test", Kind: score.Following, Offset: tt.offset})

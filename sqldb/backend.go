@@ -17,21 +17,23 @@ type backend interface {
 	prepare() error
 	// pools opens connections, lazily: one pool for those who write, one for those who read.
 	pools() (write, read *sql.DB)
-	// lock takes the lock that keeps a second writer out, or fails with ErrLocked.
-	lock(ctx context.Context) (lock, error)
+	// leasePool opens a pool of one connection, lazily, for the lease of a server; nil for a file.
+	leasePool() *sql.DB
 	// insert inserts n rows, see [Tx.Insert].
 	insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error
 	// upsert returns the end of an INSERT that overwrites the columns of a row whose key exists.
 	upsert(key string, columns ...string) string
-	// clock returns a query for the Unix time in microseconds that the database's clock shows.
+	// clock returns an expression for the Unix time in microseconds that the database's clock shows when
+	// it is evaluated, not when its statement began.
 	clock() string
 	// size returns how many bytes the database has, 0 if that is not known.
 	size() int64
 }
 
-// lock is a lock that was taken.
+// lock keeps other processes from opening the database: a lock on a file, or the lease of a server.
 type lock interface {
-	// check makes sure that it is still held, and takes it again if it was lost and nobody else has it.
+	// check makes sure that it is still ours, as far as that is known. A lock on a file that was lost is
+	// taken again.
 	check(ctx context.Context) error
 	release() error
 }

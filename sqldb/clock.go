@@ -12,7 +12,7 @@ import (
 func (db *DB) Clock(ctx context.Context) (time.Time, error) {
 	var micros int64
 	err := db.Read(ctx, "read the clock", func(ctx context.Context, q *bun.DB) error {
-		return q.QueryRowContext(ctx, db.backend.clock()).Scan(&micros)
+		return q.QueryRowContext(ctx, "SELECT "+db.backend.clock()).Scan(&micros)
 	})
 	if err != nil {
 		return time.Time{}, err

@@ -47,6 +47,17 @@ func (c *conns) close() error {
 	return errors.Join(c.write.Close(), c.guard.close())
 }
 
+// releaseMemory gives back what the connections to a file have cached.
+func (c *conns) releaseMemory(ctx context.Context) error {
+	if _, ok := c.backend.(*sqliteDB); !ok {
+		return nil
+	}
+	c.read.SetMaxIdleConns(0) // closes those that are idle
+	c.read.SetMaxIdleConns(connections)
+	_, err := c.write.DB.ExecContext(ctx, "PRAGMA shrink_memory")
+	return err
+}
+
 // limit returns ctx with the time that a transaction may take. A transaction in a file is not
 // interrupted: in a commit, SQLite would not say whether it was one, and it does not hang.
 func (c *conns) limit(ctx context.Context) (context.Context, context.CancelFunc) {

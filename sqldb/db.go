@@ -3,10 +3,9 @@ package sqldb
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -39,6 +38,9 @@ type Config struct {
 	Dir string
 	// AcceptLoss begins a new database where one is missing that a note names, see [ErrLost].
 	AcceptLoss bool
+	// Node is the name of this process among those that use the database, which tells people who holds
+	// it. At most 64 visible ASCII characters. Default: the name of the host.
+	Node string
 	// Patience is how long a server may take for a transaction before it counts as hung. Default: 30 s.
 	Patience time.Duration
 	// Wall reads the wall clock. Default: time.Now.
@@ -65,8 +67,9 @@ type DB struct {
 	owners  []Owner
 	steady  steadyClock
 	signs   signs
-	fence   atomic.Int64 // the number of our fence
-	fenced  atomic.Bool
+	tenure  atomic.Pointer[tenure] // of the latest Open that succeeded; never nil
+
+	leaseTimes leaseTimes // set by New and tests
 
 	// turns is full while a transaction of Write is under way, so that at most one such transaction is
 	// ahead of one of WriteLate. Its capacity is 1; nobody closes it.
@@ -81,23 +84,30 @@ type DB struct {
 	storeID string
 }
 
-// New returns a database. It checks cfg and touches nothing. Errors: ErrBadURL, a negative Patience.
+// New returns a database. It checks cfg and touches nothing. Errors: ErrBadURL, a negative Patience, a
+// bad Node.
 func New(cfg Config) (*DB, error) {
 	b, err := backendOf(cfg.URL)
 	if cfg.Patience < 0 {
 		err = errors.Join(err, fmt.Errorf("sqldb: Patience is %v, want more than 0", cfg.Patience))
 	}
+	if len(cfg.Node) > 64 || cfg.Node != ascii(cfg.Node) {
+		err = errors.Join(err, fmt.Errorf("sqldb: Node is %.100q, want at most 64 visible ASCII characters without spaces", cfg.Node))
+	}
 	if err != nil {
 		return nil, err
 	}
 	cfg.Patience = cmp.Or(cfg.Patience, patience)
+	cfg.Node = cmp.Or(cfg.Node, fmt.Sprintf("%.64s", ascii(hostname())))
 	if cfg.Wall == nil {
 		cfg.Wall = time.Now
 	}
 	if file, ok := b.(*sqliteDB); ok && cfg.Dir == "" {
 		cfg.Dir = filepath.Dir(file.path)
 	}
-	return &DB{config: cfg, backend: b, turns: make(chan struct{}, 1)}, nil
+	db := &DB{config: cfg, backend: b, turns: make(chan struct{}, 1), leaseTimes: defaultLease()}
+	db.tenure.Store(newTenure())
+	return db, nil
 }
 
 // Own adds a package that keeps rows. Owners are called in the order in which they were added. Call
@@ -119,9 +129,9 @@ func (db *DB) ID() string {
 }
 
 // Fence returns the number that this process has raised the fence to; each Open raises it further.
-func (db *DB) Fence() int64 { return db.fence.Load() }
+func (db *DB) Fence() int64 { return db.tenure.Load().term }
 
-// Open takes the database's lock, brings its schema up to date, and makes this process the one that
+// Open takes the lock of a file or the lease of a server, brings its schema up to date, and makes this process the one that
 // writes. After an error it may be called again. Errors: ErrLocked, ErrNewerSchema, ErrLost, errors
 // of owners, and whatever keeps the database from being reached, see [Explain].
 func (db *DB) Open(ctx context.Context) error {
@@ -155,7 +165,8 @@ func (db *DB) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if l, err = db.backend.lock(ctx); err != nil {
+	t := newTenure()
+	if l, err = db.takeLock(ctx, db.config.Node, t); err != nil {
 		return err
 	}
 	if c, err = openConns(db.backend, db.config.Patience); err != nil {
@@ -170,21 +181,23 @@ func (db *DB) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = l.check(ctx); err != nil { // a migration may have taken longer than the lock lasted
+	if _, ok := db.backend.(*sqliteDB); ok {
+		t.fence = fence{before.term + 1, newNonce()}
+	}
+	if err = l.check(ctx); err != nil { // a server may have given the lease to another process meanwhile
 		return err
 	}
-	meta, err := db.takeOver(ctx, c, before)
+	meta, err := db.takeOver(ctx, c, before, t.fence)
 	if err != nil {
 		return err
 	}
-	if err = c.mount(ctx, meta.Fence); err != nil {
+	if err = c.mount(ctx, t.fence); err != nil {
 		return err
 	}
 	// A note that cannot be written does no harm while the database is there; Run tries again.
 	_, noted := db.keepNotes(meta.StoreID)
 	db.noted = noted == nil
-	db.fence.Store(meta.Fence)
-	db.fenced.Store(false)
+	db.tenure.Store(t)
 	db.steady.begin(Time(cmp.Or(meta.Steady, meta.CheckpointAt)), db.Now().Round(0), time.Now())
 	db.state.Lock()
 	defer db.state.Unlock()
@@ -192,79 +205,12 @@ func (db *DB) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// metaRow is what this package reads of the one row of meta. The other columns are the store's.
-type metaRow struct {
-	bun.BaseModel `bun:"table:meta"`
-
-	ID           int64  `bun:"id,pk"`
-	StoreID      string `bun:"store_id"`
-	Fence        int64  `bun:"fence"`
-	CheckpointAt int64  `bun:"checkpoint_at"`
-	Steady       int64  `bun:"steady"`
-}
-
-// fenceOf returns the number of the fence, 0 if there is none yet.
-func fenceOf(ctx context.Context, c *conns) (fence int64, err error) {
-	err = c.reading(ctx, func(ctx context.Context, q *bun.DB) error {
-		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(fence), 0) FROM meta WHERE id = 1").Scan(&fence)
-	})
-	return fence, err
-}
-
-// takeOver raises the fence and lets the owners join in. The fence was read as before while the lock
-// was held: a process that was stopped since then, and whose lock another process has now, finds a
-// higher number and changes nothing.
-func (db *DB) takeOver(ctx context.Context, c *conns, before int64) (meta metaRow, err error) {
-	err = c.transact(ctx, func(ctx context.Context, btx bun.Tx) (err error) {
-		if before == 0 {
-			err = db.found(ctx, btx)
-		} else {
-			err = raiseFence(ctx, btx, before)
-		}
-		if err != nil {
-			return err
-		}
-		if err := btx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
-			return err
-		}
-		if before != 0 { // else it is new, and nothing was lost or the loss was accepted
-			if err := db.checkNote(meta.StoreID); err != nil {
-				return err
-			}
-		}
-		tx := Tx{Tx: btx, db: db, passed: new(bool)}
-		for _, o := range db.owners {
-			if o.TakeOver == nil {
-				continue
-			}
-			if err := o.TakeOver(ctx, tx); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return meta, err
-}
-
-// found makes the row of meta in a new database.
-func (db *DB) found(ctx context.Context, tx bun.Tx) error {
-	if err := db.checkNote(""); err != nil {
-		return err
+// takeLock takes the lock of a file, or the lease of a server under the name of a node and for a tenure.
+func (db *DB) takeLock(ctx context.Context, node string, t *tenure) (lock, error) {
+	if file, ok := db.backend.(*sqliteDB); ok {
+		return lockFile(ctx, file.lockPath())
 	}
-	id := make([]byte, 16)
-	_, _ = rand.Read(id) // never fails
-	_, err := tx.NewRaw("INSERT INTO meta (id, store_id, fence, last_offset, oldest, checkpoint, checkpoint_at, memory, steady)"+
-		" VALUES (1, ?, 1, 0, 1, 0, 0, '', 0)", hex.EncodeToString(id)).Exec(ctx)
-	return err
-}
-
-// raiseFence raises the fence if it is still what it was before.
-func raiseFence(ctx context.Context, tx bun.Tx, before int64) error {
-	raised, err := Changed(tx.NewRaw("UPDATE meta SET fence = fence + 1 WHERE id = 1 AND fence = ?", before).Exec(ctx))
-	if err == nil && raised == 0 {
-		err = fmt.Errorf("%w while this one was about to; it changes nothing", ErrFenced)
-	}
-	return err
+	return db.takeLease(ctx, node, t)
 }
 
 // OpenShared opens a database beside a process that may be at work on it. The schema is made if there
@@ -289,7 +235,7 @@ func (db *DB) openShared(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := bringUp(ctx, c); err != nil {
+	if err := db.bringUp(ctx, c); err != nil {
 		_ = c.close() // the cause is what counts
 		return err
 	}
@@ -300,12 +246,13 @@ func (db *DB) openShared(ctx context.Context) error {
 }
 
 // bringUp makes sure that the schema is that of this program.
-func bringUp(ctx context.Context, c *conns) (err error) {
+func (db *DB) bringUp(ctx context.Context, c *conns) (err error) {
 	pending, err := migrate(ctx, c.backend, c.write.DB, true)
 	if err != nil || !pending {
 		return err
 	}
-	l, err := c.lock(ctx)
+	// Under a name of its own: it must not be taken for the server on this machine after a restart.
+	l, err := db.takeLock(ctx, fmt.Sprintf("%s/%d", db.config.Node, os.Getpid()), newTenure())
 	if err != nil {
 		return err
 	}
@@ -335,6 +282,17 @@ func (db *DB) Close() error {
 		errs = append(errs, l.release())
 	}
 	return errors.Join(errs...)
+}
+
+// ReleaseMemory gives back the memory in which connections to a file have cached what they read and
+// wrote, up to 128 MB. It waits for the transaction under way. A database on a server has none.
+// Errors: ErrNotOpen, and those of the database.
+func (db *DB) ReleaseMemory(ctx context.Context) error {
+	c := db.current()
+	if c == nil {
+		return ErrNotOpen
+	}
+	return db.wrap("release memory", c.releaseMemory(ctx))
 }
 
 // current returns the connections, nil while the database is not open.

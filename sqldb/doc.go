@@ -4,11 +4,17 @@
 //
 // # One writer
 //
-// A process that writes opens the database with [DB.Open], which takes a lock, brings the schema up
-// to date and raises the number of a fence, all before anything else is written. Every transaction
-// of [DB.Write] checks that number. Should the lock fail, a writer that was overtaken can change
-// nothing, even if it has not noticed yet ([ErrFenced]). Packages that own rows join in the
-// transaction that raises the fence, see [DB.Own].
+// A process that writes opens the database with [DB.Open], which takes the lock of a file or the
+// lease of a server, brings the schema up to date and raises the number of a fence, all before
+// anything else is written. Every transaction of [DB.Write] checks that number. Should the lock
+// fail, a writer that was overtaken can change nothing, even if it has not noticed yet
+// ([ErrFenced]). Packages that own rows join in the transaction that raises the fence, see
+// [DB.Own].
+//
+// The lease of a server is the one row of the table judge. It names its holder, who renews it every
+// second, and it ends 6 s after the latest renewal by the clock of the server. Each holder has a
+// term, higher than all before, and a random nonce; the fence is both. [DB.Holder] tells who has
+// it, and [DB.Run] ends when another process has.
 //
 // # Failures
 //

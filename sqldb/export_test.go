@@ -21,8 +21,20 @@ func (db *DB) Scan(ctx context.Context, query string, dest ...any) error {
 	return db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error { return q.QueryRowContext(ctx, query).Scan(dest...) })
 }
 
-// CheckLock makes sure that the lock is held.
-func (db *DB) CheckLock(ctx context.Context) error { return db.lock.check(ctx) }
+// SetLease sets the durations of the lease of a server. Call it before Open.
+func (db *DB) SetLease(length, every, patience time.Duration) {
+	db.leaseTimes = leaseTimes{length, every, patience}
+}
+
+// Freeze ends the renewals of the lease, as if the process were stopped or killed.
+func (db *DB) Freeze() {
+	l := db.lock.(*lease)
+	l.cancel()
+	l.kept.Wait()
+}
+
+// Nonce returns the nonce of the fence.
+func (db *DB) Nonce() int64 { return db.tenure.Load().nonce }
 
 // Mount opens the database once more, as an Open does that has taken it over, and closes it.
 func (db *DB) Mount(ctx context.Context) error {
@@ -30,7 +42,7 @@ func (db *DB) Mount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.mount(ctx, db.Fence()), c.close())
+	return errors.Join(c.mount(ctx, db.tenure.Load().fence), c.close())
 }
 
 // ReleaseLock lets go of the lock, as if it had been lost.

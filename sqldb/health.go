@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// askEvery is how often the database is asked for a sign of life.
+	// askEvery is how often a database in a file is asked for a sign of life.
 	askEvery = 500 * time.Millisecond
-	// slowAnswer is after how long without an answer the database counts as hung. With askEvery it
-	// makes 1.5 s in all.
+	// slowAnswer is after how long without an answer the database counts as hung. With the renewals of
+	// the lease it makes 2 s in all.
 	slowAnswer = time.Second
 )
 
@@ -23,7 +23,7 @@ var ErrSilent = errors.New("it hangs, is overloaded or locked by another program
 
 // Stats is a picture of a database at work.
 type Stats struct {
-	Failures    uint64    // answers to the questions of Run that were errors
+	Failures    uint64    // questions for signs of life that failed
 	LastError   error     // the latest of them; nil if there was none
 	LastErrorAt time.Time // when it came
 	// Harmed is since when the file of the database, or the data directory, has not been what it
@@ -35,52 +35,65 @@ type Stats struct {
 	Bytes      int64  // size of the database; 0 if it is not known, as that of a server
 }
 
-// Run watches the database until ctx is done: it asks for signs of life, see [DB.Health], and looks
-// after the notes and the file of the database.
-func (db *DB) Run(ctx context.Context) {
+// Run watches the database until ctx is done or another process takes the database over: it asks a
+// database in a file for signs of life, see [DB.Health], and looks after its notes and the file. Those
+// of a server are the renewals of the lease. Errors: ErrFenced.
+func (db *DB) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
 	var files sync.WaitGroup
 	defer files.Wait()
+	defer cancel()
 	files.Go(func() { db.keepFiles(ctx) })
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
 	for {
-		// It waits for an answer as long as everybody does; meanwhile Health says that there is none.
-		err := db.ask(ctx)
-		if ctx.Err() != nil || errors.Is(err, ErrNotOpen) {
-			err = nil
-		}
-		db.signs.answer(err)
+		db.ask(ctx)
+		t := db.tenure.Load() // a database that is opened again has another
 		select {
+		case <-t.over:
+			return t.err()
 		case <-tick.C:
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }
 
-// ask returns an error if the database does not answer, or the lock is lost and cannot be taken
-// again. The loss of the lock does no harm by itself: the fence protects what is written.
-func (db *DB) ask(ctx context.Context) error {
-	db.state.RLock()
-	c, l := db.conns, db.lock
-	db.state.RUnlock()
-	if c == nil || l == nil {
-		return ErrNotOpen
+// ask notes whether a database in a file can be written. beginOn notes how long it waits for other
+// programs; a wait for our own writer does not count.
+func (db *DB) ask(ctx context.Context) {
+	if _, ok := db.backend.(*sqliteDB); !ok {
+		return
 	}
-	if _, ok := db.backend.(*sqliteDB); ok {
-		// beginOn notes how long it waits for other programs; a wait for our own writer does not count.
-		return db.wrap("write", c.transact(ctx, func(context.Context, bun.Tx) error { return nil }))
+	var err error
+	if c := db.current(); c != nil {
+		err = db.wrap("write", c.transact(ctx, func(context.Context, bun.Tx) error { return nil }))
 	}
-	db.signs.ask(time.Now()) // the connection that holds the lock does nothing else
-	return db.wrap("hold the lock", l.check(ctx))
+	if ctx.Err() != nil {
+		err = nil
+	}
+	db.signs.answer(err)
 }
 
-// Health returns nil, or what is wrong with the database now and since when. While [DB.Run] is at
-// work, it reports within 2 s that the database does not answer. It does not block. Errors:
+// Lapsed returns for how long the lease may have been another process's, by the monotonic clock: 0 if it
+// was renewed within 0.8 of its length. The fence protects what is written all the same. It is 0 for a
+// file, and while the database is not open.
+func (db *DB) Lapsed() time.Duration {
+	db.state.RLock()
+	l, ok := db.lock.(*lease)
+	db.state.RUnlock()
+	if !ok {
+		return 0
+	}
+	return l.lapsed(time.Now())
+}
+
+// Health returns nil, or what is wrong with the database now and since when. It reports
+// within 2 s that the database does not answer; that a file does not, while [DB.Run] is at work. It does not block. Errors:
 // ErrFenced, ErrNotOpen, ErrFile, ErrSilent, and those of the database.
 func (db *DB) Health() error {
-	if db.fenced.Load() {
-		return fmt.Errorf("%w: this process must be restarted once the other one is gone", ErrFenced)
+	if err := db.tenure.Load().err(); err != nil {
+		return fmt.Errorf("%w: this process must be restarted once the other one is gone", err)
 	}
 	c := db.current()
 	if c == nil {
@@ -137,18 +150,22 @@ func (g *signs) bad(now, waiting time.Time) error {
 	return nil
 }
 
-// ask notes that the database was asked.
+// ask notes that the database was asked. It may have been asked before, and not have answered yet.
 func (g *signs) ask(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asked = now
+	if g.asked.IsZero() {
+		g.asked = now
+	}
 }
 
-// answer notes that the database has answered.
+// answer notes that the database has answered, or that it was not waited for any longer.
 func (g *signs) answer(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asked = time.Time{}
+	if err == nil || causeOf(err, "") != causeTimeout {
+		g.asked = time.Time{}
+	}
 	if err != nil {
 		now := time.Now()
 		if g.err == nil {

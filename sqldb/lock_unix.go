@@ -3,9 +3,11 @@
 package sqldb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -20,6 +22,13 @@ type fileLock struct {
 	file *os.File
 }
 
+// lockPatience is how long to wait for a lock whose holder is dead.
+const lockPatience = 2 * time.Second
+
+// moment is how long to wait for a lock whose holder is alive: another process may just look who
+// holds it.
+const moment = 100 * time.Millisecond
+
 // lockFile takes the lock. A process that is killed while it starts another program leaves the lock to
 // that program until it runs, so lockFile waits for a lock whose holder is dead.
 func lockFile(ctx context.Context, path string) (lock, error) {
@@ -30,7 +39,7 @@ func lockFile(ctx context.Context, path string) (lock, error) {
 			return nil, err
 		case l != nil:
 			return l, nil
-		case alive(holder) || time.Since(begin) > lockPatience:
+		case time.Since(begin) > lockPatience, time.Since(begin) > moment && alive(holder):
 			return nil, lockedBy(path, holder)
 		}
 		select {
@@ -48,17 +57,42 @@ func tryLock(path string) (*fileLock, string, error) {
 		return nil, "", err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		holder, _ := io.ReadAll(io.LimitReader(f, 20)) // mostly for the message
-		_ = f.Close()                                  // nothing was written
+		holder := pidIn(f)
+		_ = f.Close() // nothing was written
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			err = &os.PathError{Op: "lock", Path: path, Err: err}
 			return nil, "", err
 		}
-		return nil, strings.TrimSpace(string(holder)), nil
+		return nil, holder, nil
 	}
 	_ = f.Truncate(0) // the pid is for people, mostly; a full disk must not be in the way
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return &fileLock{f}, "", nil
+}
+
+// fileHolder returns who holds the lock. To find out, it takes a lock that is free for a moment.
+func fileHolder(path string) (Holder, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Holder{Free: true}, nil
+	}
+	if err != nil {
+		return Holder{}, err
+	}
+	defer func() { _ = f.Close() }() // lets go of it
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	case err == nil:
+		return Holder{Free: true}, nil
+	case !errors.Is(err, unix.EWOULDBLOCK):
+		return Holder{}, &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return Holder{Text: "pid " + pidIn(f)}, nil
+}
+
+// pidIn returns the pid in the file of a lock, for messages mostly.
+func pidIn(f *os.File) string {
+	pid, _ := io.ReadAll(io.LimitReader(f, 20))
+	return cmp.Or(strings.TrimSpace(string(pid)), "unknown")
 }
 
 // alive reports whether there may be a process with that pid.

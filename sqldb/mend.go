@@ -224,7 +224,7 @@ func (db *DB) resume(ctx context.Context, c *conns) error {
 	if err := c.read.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
 		return err
 	}
-	if meta.StoreID != db.ID() || meta.Fence != db.Fence() {
+	if meta.StoreID != db.ID() || (fence{meta.Fence, meta.Nonce}) != db.tenure.Load().fence {
 		return errors.New("what is there now is not what was written, but another database")
 	}
 	for _, o := range db.owners {
@@ -235,7 +235,7 @@ func (db *DB) resume(ctx context.Context, c *conns) error {
 			return fmt.Errorf("what is there now is not what was written: %w", err)
 		}
 	}
-	return c.mount(ctx, meta.Fence)
+	return c.mount(ctx, db.tenure.Load().fence)
 }
 
 // prepareDir makes the directory of a file that is gone, if it is gone, too. It refuses where a file
@@ -316,7 +316,7 @@ func (db *DB) renewNotes() error {
 // mount guards the file of a database that is in one, and writes a mark into it, by which it is known: a
 // checksum of the id of the database and the number of the fence. Only a process that has the fence may
 // do so: its successor would take a file with an earlier mark for one that was overwritten.
-func (c *conns) mount(ctx context.Context, fence int64) error {
+func (c *conns) mount(ctx context.Context, f fence) error {
 	file, ok := c.backend.(*sqliteDB)
 	if !ok {
 		return nil
@@ -324,14 +324,14 @@ func (c *conns) mount(ctx context.Context, fence int64) error {
 	var mark uint32
 	err := c.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
 		id := ""
-		err := tx.QueryRowContext(ctx, "SELECT store_id FROM meta WHERE id = 1 AND fence = ?", fence).Scan(&id)
+		err := tx.QueryRowContext(ctx, "SELECT store_id FROM meta WHERE id = 1 AND fence = ? AND nonce = ?", f.term, f.nonce).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w; this one does not touch its file", ErrFenced)
 		}
 		if err != nil {
 			return err
 		}
-		mark = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d", id, fence)) & (1<<31 - 1)
+		mark = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d", id, f.term)) & (1<<31 - 1)
 		_, err = tx.Tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark))
 		return err
 	})

@@ -53,16 +53,10 @@ func (b *mysqlDB) pools() (write, read *sql.DB) {
 	return write, read
 }
 
-func (b *mysqlDB) lock(ctx context.Context) (lock, error) {
+func (b *mysqlDB) leasePool() *sql.DB {
 	db := b.connect()
 	db.SetMaxOpenConns(1)
-	// The names of locks are the server's, not the database's, and of at most 64 characters.
-	name := "SUBSTRING(CONCAT('holter.', SHA1(DATABASE())), 1, 40)"
-	return newSessionLock(ctx, db, lockQueries{
-		take: "SELECT COALESCE(GET_LOCK(" + name + ", 0), 0)",
-		holder: "SELECT CONCAT('connection ', id, ' from ', host) FROM information_schema.processlist WHERE id = IS_USED_LOCK(" +
-			name + ")",
-	})
+	return db
 }
 
 func (b *mysqlDB) upsert(_ string, columns ...string) string {
@@ -95,8 +89,9 @@ func (b *mysqlDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row f
 	return nil
 }
 
+// clock relies on the time zone of connect. UTC_TIMESTAMP is the time at which the statement began.
 func (b *mysqlDB) clock() string {
-	return "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+	return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', SYSDATE(6))"
 }
 
 func (b *mysqlDB) size() int64 { return 0 }

@@ -70,46 +70,13 @@ func TestConfig(t *testing.T) {
 	if _, err := sqldb.New(sqldb.Config{URL: "sqlite:x.db", Patience: -1}); err == nil || !strings.Contains(err.Error(), "Patience") {
 		t.Errorf("New with a negative Patience: %v", err)
 	}
+	for _, name := range []string{"two words", "ü", strings.Repeat("x", 65)} {
+		if _, err := sqldb.New(sqldb.Config{URL: "sqlite:x.db", Node: name}); err == nil || !strings.Contains(err.Error(), "Node") {
+			t.Errorf("New with the Node %q: %v", name, err)
+		}
+	}
 	if _, err := os.Stat("x.db"); err == nil {
 		t.Error("New made a file")
-	}
-}
-
-// TestTakeover takes a database over from a process whose lock was lost.
-func TestTakeover(t *testing.T) {
-	for _, c := range []struct {
-		name, cut string
-		url       func(testing.TB) string
-	}{
-		{"postgres", "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", testdb.Postgres},
-		{"mariadb", "", testdb.MariaDB},
-	} {
-		t.Run("db="+c.name, func(t *testing.T) {
-			url := c.url(t)
-			first := open(t, url)
-			if err := write(t, first); err != nil {
-				t.Fatal(err)
-			}
-			cut := c.cut
-			if cut == "" {
-				var id int64
-				err := first.Scan(t.Context(), "SELECT IS_USED_LOCK(SUBSTRING(CONCAT('holter.', SHA1(DATABASE())), 1, 40))", &id)
-				if err != nil {
-					t.Fatal(err)
-				}
-				cut = fmt.Sprintf("KILL %d", id)
-			}
-			if err := first.Exec(t.Context(), cut); err != nil {
-				t.Fatal(err)
-			}
-			second := open(t, url)
-			if err := write(t, first); !errors.Is(err, sqldb.ErrFenced) {
-				t.Errorf("Write of the first: %v, want ErrFenced", err)
-			}
-			if err := write(t, second); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }
 
@@ -145,8 +112,8 @@ func TestTakeoverIsWhole(t *testing.T) {
 	}
 }
 
-// A process that was stopped when it had the lock, and goes on when another one has it and has taken the
-// database over, must not take it over from that one.
+// A process that was stopped when it had the lease, and goes on when another one has it, must not take the
+// database over from that one, nor one whose lease a failover of the database has lost.
 func TestTakeoverIsLate(t *testing.T) {
 	for _, c := range []struct {
 		name, waits string
@@ -156,42 +123,53 @@ func TestTakeoverIsLate(t *testing.T) {
 		// A statement that has just ended is listed for a moment more.
 		{"mariadb", "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'UPDATE meta%' AND time_ms > 100", testdb.MariaDB},
 	} {
-		t.Run("db="+c.name, func(t *testing.T) {
-			url := c.url(t)
-			successor := open(t, url)
-			releaseLock(t, successor)
-			begun, commit, done := make(chan bool), make(chan bool), make(chan error, 1)
-			go func() { // it is about to take over
-				done <- successor.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-					_, err := tx.ExecContext(ctx, "UPDATE meta SET fence = fence + 1")
-					close(begun)
-					<-commit
-					return err
+		for _, other := range []struct {
+			name, first, then string
+			fence             int64
+		}{
+			{"another took over", "UPDATE meta SET fence = fence + 1", "SELECT 1", 2},
+			{"another has the lease", "UPDATE meta SET fence = fence", "UPDATE judge SET node = 'b', nonce = 7", 1},
+		} {
+			t.Run("db="+c.name+"/"+other.name, func(t *testing.T) {
+				url := c.url(t)
+				successor := open(t, url)
+				releaseLock(t, successor)
+				begun, commit, done := make(chan bool), make(chan bool), make(chan error, 1)
+				go func() {
+					done <- successor.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+						_, err := tx.ExecContext(ctx, other.first)
+						close(begun)
+						<-commit
+						if err == nil {
+							_, err = tx.ExecContext(ctx, other.then)
+						}
+						return err
+					})
+				}()
+				<-begun
+				opened := make(chan error, 1)
+				late := newDB(t, url)
+				go func() { opened <- late.Open(t.Context()) }()
+				testwait.Until(t, "the late one waits", func() bool {
+					n := 0
+					if err := successor.Scan(t.Context(), c.waits, &n); err != nil {
+						t.Fatal(err)
+					}
+					return n > 0
 				})
-			}()
-			<-begun
-			opened := make(chan error, 1)
-			late := newDB(t, url)
-			go func() { opened <- late.Open(t.Context()) }()
-			testwait.Until(t, "the late one waits", func() bool {
-				n := 0
-				if err := successor.Scan(t.Context(), c.waits, &n); err != nil {
+				close(commit)
+				if err := <-done; err != nil {
 					t.Fatal(err)
 				}
-				return n > 0
+				if err := <-opened; !errors.Is(err, sqldb.ErrFenced) {
+					t.Errorf("Open = %v, want ErrFenced", err)
+				}
+				fence := int64(0)
+				if err := successor.Scan(t.Context(), "SELECT fence FROM meta", &fence); err != nil || fence != other.fence {
+					t.Errorf("the fence is %d, %v, want %d", fence, err, other.fence)
+				}
 			})
-			close(commit)
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-			if err := <-opened; !errors.Is(err, sqldb.ErrFenced) {
-				t.Errorf("Open = %v, want ErrFenced", err)
-			}
-			fence := int64(0)
-			if err := successor.Scan(t.Context(), "SELECT fence FROM meta", &fence); err != nil || fence != 2 {
-				t.Errorf("the fence is %d, %v, want 2, that of the successor", fence, err)
-			}
-		})
+		}
 	}
 }
 
@@ -256,28 +234,6 @@ func TestLockOfTheDead(t *testing.T) {
 	}
 	if err := db.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestLostLock makes sure that a lock which is lost is taken again.
-func TestLostLock(t *testing.T) {
-	for name, server := range map[string]func(testing.TB, bool) *testdb.Server{"postgres": testdb.NewPostgres, "mariadb": testdb.NewMariaDB} {
-		t.Run("db="+name, func(t *testing.T) {
-			srv := server(t, false)
-			url := srv.Database(t)
-			db := open(t, url)
-			srv.Kill()
-			if err := db.CheckLock(t.Context()); err == nil {
-				t.Error("the lock is held although the server is gone")
-			}
-			srv.Start(t)
-			if err := db.CheckLock(t.Context()); err != nil {
-				t.Errorf("the lock is not taken again: %v", err)
-			}
-			if err := newDB(t, url).Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
-				t.Errorf("Open of what is open: %v, want ErrLocked", err)
-			}
-		})
 	}
 }
 

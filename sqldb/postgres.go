@@ -53,7 +53,7 @@ func (b *postgresDB) connector() pgx.ConnConfig {
 	return *cfg
 }
 
-// applicationName describes this process for another one that finds the database locked.
+// applicationName describes this process for people who look at the connections of the server.
 func applicationName() string {
 	host, _ := os.Hostname() // empty if it has none
 	return fmt.Sprintf("holter %d@%.40s", os.Getpid(), host)
@@ -73,18 +73,10 @@ func bound(db *sql.DB) {
 	db.SetConnMaxIdleTime(5 * time.Minute)
 }
 
-// postgresLockKey is the number of the advisory lock, which is per database.
-const postgresLockKey = 0x686f6c746572
-
-func (b *postgresDB) lock(ctx context.Context) (lock, error) {
+func (b *postgresDB) leasePool() *sql.DB {
 	db := stdlib.OpenDB(b.connector())
 	db.SetMaxOpenConns(1)
-	return newSessionLock(ctx, db, lockQueries{
-		take: fmt.Sprintf("SELECT CASE WHEN pg_try_advisory_lock(%d) THEN 1 ELSE 0 END", postgresLockKey),
-		holder: fmt.Sprintf(`SELECT a.application_name || ', connected since ' || to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ')
-			FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-			WHERE l.locktype = 'advisory' AND l.granted AND l.classid = %d AND l.objid = %d LIMIT 1`, postgresLockKey>>32, postgresLockKey&0xffffffff),
-	})
+	return db
 }
 
 func (b *postgresDB) upsert(key string, columns ...string) string { return onConflict(key, columns) }
@@ -135,7 +127,7 @@ func fill[T any](columns [][]T, values []any, i int) {
 }
 
 func (b *postgresDB) clock() string {
-	return "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)"
+	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)"
 }
 
 func (b *postgresDB) size() int64 { return 0 }

@@ -74,9 +74,9 @@ func (b *sqliteDB) openPool(option string, pragmas ...string) *sql.DB {
 	return db
 }
 
-func (b *sqliteDB) lock(ctx context.Context) (lock, error) {
-	return lockFile(ctx, filepath.Join(filepath.Dir(b.path), "lock"))
-}
+func (b *sqliteDB) leasePool() *sql.DB { return nil }
+
+func (b *sqliteDB) lockPath() string { return filepath.Join(filepath.Dir(b.path), "lock") }
 
 func (b *sqliteDB) upsert(key string, columns ...string) string { return onConflict(key, columns) }
 
@@ -94,7 +94,7 @@ func (b *sqliteDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row 
 	return repeat(ctx, tx, t.begin()+" VALUES ("+marks(len(t.columns()))+")"+t.end(b), n, row)
 }
 
-func (b *sqliteDB) clock() string { return "SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)" }
+func (b *sqliteDB) clock() string { return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)" }
 
 func (b *sqliteDB) size() int64 {
 	sum := int64(0)
@@ -108,8 +108,5 @@ func (b *sqliteDB) size() int64 {
 
 // lockedBy returns the error for a lock that another process holds.
 func lockedBy(path, holder string) error {
-	if holder == "" {
-		holder = "unknown"
-	}
 	return fmt.Errorf("%w: the process with pid %s holds %s; stop it, or use another directory", ErrLocked, holder, path)
 }

@@ -62,8 +62,8 @@ func (db *DB) takeTurn(ctx context.Context) error {
 // not wait for its turn. The rows that do changes before the fence must be such as no other
 // transaction changes, else two transactions may wait for each other.
 func (db *DB) WriteLate(ctx context.Context, op string, do func(ctx context.Context, tx Tx) error) error {
-	if db.fenced.Load() {
-		return ErrFenced
+	if err := db.tenure.Load().err(); err != nil {
+		return err
 	}
 	db.state.RLock()
 	c, l := db.conns, db.lock
@@ -121,20 +121,20 @@ func (tx Tx) FenceIf(ctx context.Context, set, condition string, args ...any) (h
 	if condition != "" {
 		query += condition + " AND "
 	}
-	fence := tx.db.fence.Load()
-	changed, err := Changed(tx.NewRaw(query+"id = 1 AND fence = ?", append(args, fence)...).Exec(ctx))
+	t := tx.db.tenure.Load()
+	changed, err := Changed(tx.NewRaw(query+"id = 1 AND fence = ? AND nonce = ?", append(args, t.term, t.nonce)...).Exec(ctx))
 	if err != nil {
 		return false, err
 	}
 	ours := changed
 	if changed == 0 && condition != "" {
-		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM meta WHERE id = 1 AND fence = ?", fence).Scan(&ours); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM meta WHERE id = 1 AND fence = ? AND nonce = ?", t.term, t.nonce).Scan(&ours); err != nil {
 			return false, err
 		}
 	}
 	if ours == 0 {
-		tx.db.fenced.Store(true)
-		return false, fmt.Errorf("%w; this one changes nothing any more", ErrFenced)
+		t.end(fmt.Errorf("%w; this one changes nothing any more", ErrFenced))
+		return false, t.err()
 	}
 	*tx.passed = changed > 0
 	return changed > 0, nil

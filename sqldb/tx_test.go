@@ -213,7 +213,9 @@ func TestRun(t *testing.T) {
 	db := open(t, testdb.SQLite(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	db.Run(ctx)
+	if err := db.Run(ctx); err != nil {
+		t.Errorf("Run: %v", err)
+	}
 	if err := db.Health(); err != nil {
 		t.Errorf("Health: %v", err)
 	}

@@ -133,11 +133,12 @@ func (r *asideRow) record() liveness.Record {
 	return liveness.Record{
 		Num: uint32(r.Num), ID: r.ID, Seq: uint64(r.seq), Epoch: uint64(r.epoch),
 		Maintenance: r.flags&deviceMaintenance != 0, Window: r.flags&deviceWindow != 0,
+		Unverified: r.flags&deviceUnverified != 0,
 	}
 }
 
 // strays selects rows that no loader reads: their numbers cannot be, or one of their two rows is gone.
-const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head,
+const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota,
 	s.announced, s.own, s.changes, d.id FROM `
 
 // findStrays returns the strays.

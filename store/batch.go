@@ -24,7 +24,8 @@ type batch struct {
 	returned  map[string]*eventRow // by id: the first events of devices that may have been forgotten before
 }
 
-// stageLocked makes a batch of events. It changes only messages that are not valid text.
+// stageLocked makes a batch of events. It notes in them who records them, and changes messages that are
+// not valid text.
 func (s *Store) stageLocked(events []liveness.Event) *batch {
 	b := &batch{
 		first:     s.last.Load() + 1,
@@ -40,11 +41,12 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 	last := make(map[uint32]*liveness.Record, len(events)) // nil for one that is forgotten
 	for i := range events {
 		ev := &events[i]
-		ev.Message = sqldb.Text(ev.Message, maxMessage)
+		ev.Message, ev.Term, ev.Node = sqldb.Text(ev.Message, maxMessage), s.db.Fence(), s.config.Node
 		row := &b.events[i]
 		*row = eventRow{
 			event: ev, pos: b.first + uint64(i),
 			source: name.number(ev.Source), group: name.number(ev.Group), policy: name.number(ev.Policy),
+			node: name.number(ev.Node),
 		}
 		switch {
 		case ev.Record != nil:
@@ -69,6 +71,7 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 	slices.SortFunc(b.states, func(a, b stateRow) int { return cmp.Compare(a.record.Num, b.record.Num) })
 	for i := range b.states { // in order: a batch that is staged again gives names the same numbers
 		r := &b.states[i]
+		r.quota = name.number(r.record.Quota)
 		if r.source = name.number(r.record.Source); !r.known {
 			b.fresh = append(b.fresh, *r)
 		}

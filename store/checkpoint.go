@@ -148,9 +148,9 @@ func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord
 		if err != nil {
 			return err
 		}
-		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed) VALUES (?, 0, ?, ?, ?, ?, ?)"+
-			tx.Upsert("name", "listened", "at", "deaf", "deaf_total", "missed"),
-			src.Name, int64(src.Listened), sqldb.Nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed)).Exec(ctx)
+		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed, blank) VALUES (?, 0, ?, ?, ?, ?, ?, ?)"+
+			tx.Upsert("name", "listened", "at", "deaf", "deaf_total", "missed", "blank"),
+			src.Name, int64(src.Listened), sqldb.Nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed), int64(src.Blanked)).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
 	rec.Name, _ = row[0].(string)
 	rec.Seq, rec.Listened = uint64(numberOf(row[1], &err)), time.Duration(numberOf(row[2], &err))
 	rec.At, rec.DeafTotal = sqldb.Time(numberOf(row[3], &err)), time.Duration(numberOf(row[5], &err))
-	rec.Missed = time.Duration(numberOf(row[6], &err))
+	rec.Missed, rec.Blanked = time.Duration(numberOf(row[6], &err)), time.Duration(numberOf(row[7], &err))
 	text, _ := row[4].(string)
 	var entries []deafEntry
 	if text != "" {

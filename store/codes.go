@@ -121,6 +121,7 @@ const (
 	deviceFlapping = 1 << iota
 	deviceMaintenance
 	deviceWindow
+	deviceUnverified // its opposite is what rows of before there was this say
 )
 
 // flag returns bit if set, else 0.

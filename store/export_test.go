@@ -78,6 +78,15 @@ func (h *holding) Insert(ctx context.Context, tx sqldb.Tx, first uint64, events 
 // Prune removes what is too old or too much.
 func (s *Store) Prune(ctx context.Context) error { return s.prune(ctx) }
 
+// Trim drops events from memory up to those that it returned the last time.
+func (s *Store) Trim(seen uint64) (latest uint64) { return s.trim(seen) }
+
+// Cached returns the offset of the oldest event in memory.
+func (s *Store) Cached() uint64 {
+	oldest, _ := s.log.Bounds()
+	return oldest
+}
+
 // Types returns the code of each type of event that there is.
 func Types() map[liveness.Type]int64 {
 	codes := make(map[liveness.Type]int64)

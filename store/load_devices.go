@@ -71,7 +71,7 @@ type loader struct {
 	policies map[string]liveness.Policy // a fleet has few
 }
 
-const loadRange = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head,
+const loadRange = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota,
 	s.announced, s.own, s.changes, d.id FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num >= ? AND d.num < ?`
 
 // load restores the devices of a range of numbers. It returns how many there are, and the rows that
@@ -128,6 +128,7 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 		Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: sqldb.Time(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
+		Unverified: ints[9]&deviceUnverified != 0, Quota: l.names[ints[11]],
 	}
 	switch head, last := ints[10], l.store.last.Load(); {
 	case rec.Last < 0:

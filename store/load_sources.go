@@ -34,7 +34,7 @@ func (s *Store) restoreSources(
 	ctx context.Context, r *liveness.Registry, recalled *liveness.Recollection, blank bool,
 ) (known map[string]bool, damaged []error, err error) {
 	var records []liveness.SourceRecord
-	err = s.eachRow(ctx, 7, func() { records, damaged = nil, nil }, func(values []any) {
+	err = s.eachRow(ctx, 8, func() { records, damaged = nil, nil }, func(values []any) {
 		rec, err := sourceOf(values)
 		if err != nil {
 			damaged = append(damaged, err)
@@ -42,7 +42,7 @@ func (s *Store) restoreSources(
 		if rec.Name != "" {
 			records = append(records, rec)
 		}
-	}, "SELECT name, seq, listened, at, deaf, deaf_total, missed FROM sources ORDER BY name")
+	}, "SELECT name, seq, listened, at, deaf, deaf_total, missed, blank FROM sources ORDER BY name")
 	if err != nil {
 		return nil, nil, err
 	}

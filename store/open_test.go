@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
@@ -118,6 +119,24 @@ func TestFenced(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// Run ends as soon as another process has the lease, long before the next checkpoint.
+func TestRunEndsWithTheLease(t *testing.T) {
+	for _, db := range testdb.Databases()[1:] {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			s, _ := open(t, config{URL: db.URL(t), Checkpoint: time.Hour})
+			ended := make(chan error, 1)
+			r := registry(t, s)
+			go func() { ended <- s.Run(t.Context(), r) }()
+			if err := s.Exec(t.Context(), "UPDATE judge SET node = 'b', term = term + 1, nonce = 7"); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; !errors.Is(err, sqldb.ErrFenced) {
+				t.Errorf("Run = %v, want ErrFenced", err)
 			}
 		})
 	}

@@ -407,7 +407,7 @@ func TestPruneByAge(t *testing.T) {
 }
 
 // What was heard after the last checkpoint of a process that was killed is known from its memory; without that, its devices count as heard
-// at the checkpoint. After an orderly end nothing is forgiven.
+// a little later than the restart. That is still so after a further restart. After an orderly end nothing is forgiven.
 func TestDisorderlyEnd(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -418,7 +418,7 @@ func TestDisorderlyEnd(t *testing.T) {
 		want     store.Loaded
 	}{
 		{"killed", "", false, 5 * time.Second, 25 * time.Second, store.Loaded{Recalled: true}},
-		{"no memory", store.NoMemory, false, 10 * time.Second, 30 * time.Second, store.Loaded{Forgotten: errors.New("")}},
+		{"no memory", store.NoMemory, false, 10 * time.Second, 33 * time.Second, store.Loaded{Forgotten: errors.New("")}},
 		{"in order", "", true, 5 * time.Second, 25 * time.Second, store.Loaded{}},
 		{"in order without memory", store.NoMemory, true, 5 * time.Second, 25 * time.Second, store.Loaded{}},
 	} {
@@ -454,6 +454,16 @@ func TestDisorderlyEnd(t *testing.T) {
 				}
 				if got := v.Deadline.Sub(l.now).Round(time.Second); got != tt.deadline {
 					t.Errorf("judged in %v, want %v", got, tt.deadline)
+				}
+				l.listen(5 * time.Second)
+				if err := l.store.Finish(t.Context(), l.registry); err != nil {
+					t.Fatal(err)
+				}
+				l.end()
+				l = begin(t, cfg, l.now.Add(time.Hour))
+				l.pulse()
+				if got := l.view(0).Deadline.Sub(l.now).Round(time.Second); got != tt.deadline-5*time.Second {
+					t.Errorf("judged in %v after another restart, want %v", got, tt.deadline-5*time.Second)
 				}
 			})
 		}

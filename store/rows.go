@@ -11,17 +11,18 @@ import (
 type stateRow struct {
 	record *liveness.Record
 	source int64  // number of its name
+	quota  int64  // the same, 0 without one
 	head   uint64 // offset of the device's latest event
 	known  bool   // the device has a row
 }
 
-const stateInts = 11
+const stateInts = 12
 
 // stateTable returns the columns of device_states.
 func stateTable() *sqldb.Table {
 	return &sqldb.Table{
 		Name:  "device_states",
-		Ints:  []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head"},
+		Ints:  []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head", "quota"},
 		Texts: []string{"announced", "own"},
 		Blobs: []string{"changes"},
 		Key:   "num",
@@ -33,7 +34,8 @@ func (r *stateRow) ints() [stateInts]int64 {
 	return [stateInts]int64{
 		int64(rec.Num), stateCode(rec.State), reasonCode(rec.Reason), r.source, int64(rec.Last), int64(rec.Until),
 		sqldb.Nanos(rec.Since), int64(rec.Seq), int64(rec.Epoch),
-		flag(rec.Flapping, deviceFlapping) | flag(rec.Maintenance, deviceMaintenance) | flag(rec.Window, deviceWindow), int64(r.head),
+		flag(rec.Flapping, deviceFlapping) | flag(rec.Maintenance, deviceMaintenance) | flag(rec.Window, deviceWindow) |
+			flag(rec.Unverified, deviceUnverified), int64(r.head), r.quota,
 	}
 }
 
@@ -41,11 +43,12 @@ func (r *stateRow) ints() [stateInts]int64 {
 type eventRow struct {
 	event                 *liveness.Event
 	pos, prev             uint64
-	source, group, policy int64 // numbers of names
+	source, group, policy int64 // numbers of names, like node
+	node                  int64
 }
 
 const (
-	eventInts   = 15
+	eventInts   = 17
 	rareColumns = "deaf, members, silent, silent_before"
 )
 
@@ -55,6 +58,7 @@ func eventTable() *sqldb.Table {
 		Name: "events",
 		Ints: []string{
 			"pos", "prev", "at", "type", "reason", "seq", "epoch", "source", "grp", "policy", "last_seen", "deadline", "silence", "timeout", "flags",
+			"term", "node",
 		},
 		Texts: []string{"subject", "message"},
 	}
@@ -66,6 +70,7 @@ func (r *eventRow) ints() [eventInts]int64 {
 		int64(r.pos), int64(r.prev), sqldb.Nanos(ev.Time), typeCode(ev.Type), reasonCode(ev.Reason), int64(ev.Seq), int64(ev.Epoch),
 		r.source, r.group, r.policy, sqldb.Nanos(ev.LastSeen), sqldb.Nanos(ev.Deadline), int64(ev.HeardSilence), int64(ev.Timeout),
 		flag(ev.Flapping, eventFlapping) | flag(ev.Outage, eventOutage) | flag(ev.Maintenance, eventMaintenance),
+		ev.Term, r.node,
 	}
 }
 

@@ -22,12 +22,16 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var living sync.WaitGroup
-	living.Go(func() { s.db.Run(ctx) })
+	watched := make(chan error, 1) // for the one value; nobody closes it
+	living.Go(func() { watched <- s.db.Run(ctx) })
 	defer living.Wait()
 	defer cancel()
 	tick, early := time.NewTicker(s.config.Checkpoint), time.NewTicker(lookEvery)
+	trim := time.NewTicker(cachedFor)
 	defer tick.Stop()
 	defer early.Stop()
+	defer trim.Stop()
+	var seen uint64
 	began := beginnings{at: make(map[string]time.Duration), told: make(map[string]bool)}
 	for {
 		select {
@@ -37,6 +41,11 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 			if !began.more(r) {
 				continue
 			}
+		case <-trim.C:
+			seen = s.trim(seen)
+			continue
+		case err := <-watched: // ctx is done, or another process has taken the database over
+			return err
 		case <-ctx.Done():
 			return nil
 		}
@@ -54,6 +63,21 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 			_ = s.lookAside(ctx) // the next checkpoint reports a failure
 		}
 	}
+}
+
+const (
+	// cachedFor is for how long an event stays in memory at least, if there is room. Readers that
+	// are further behind read the database.
+	cachedFor = time.Minute
+	// leastCached is how many of the latest events stay.
+	leastCached = 1000
+)
+
+// trim drops events from memory up to those that it returned the last time, and returns the latest.
+func (s *Store) trim(seen uint64) (latest uint64) {
+	latest = s.last.Load()
+	s.log.Trim(min(seen, latest-min(latest, leastCached)))
+	return latest
 }
 
 // lookEvery is how often Run looks for a source that has begun to listen.

@@ -30,8 +30,11 @@ type Config struct {
 	// MaxAge is how long an event is kept. A wall clock that is ahead for less than a day makes no
 	// event too old but those of as much time as it was wrong for. Default: 30 days.
 	MaxAge time.Duration
-	// Cache is how many of the latest events are kept in memory for readers. Default: 100,000.
+	// Cache is how many of the latest events are kept in memory for readers; those that are older
+	// than one to two minutes only if they are among the latest 1,000. Default: 100,000.
 	Cache int
+	// Node is the name of this process, which is kept with its events. Default: none.
+	Node string
 	// Outbox writes what follows from events. Default: none.
 	Outbox Outbox
 }

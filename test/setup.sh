@@ -25,7 +25,8 @@ have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
 have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
 have_haproxy() { have haproxy /usr/sbin /usr/local/sbin; }
 
-# Packages from npm: an MQTT 5 client, and what verifies webhooks. A machine without node has them not; that is said, and no more.
+# Packages from npm: an MQTT 5 client, what verifies webhooks, and what checks the description of the API. A machine without node has
+# them not; that is said, and no more.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/holter-tools
 
 # install_npm FOLDER PACKAGE@VERSION... installs packages into a folder of the cache.
@@ -50,6 +51,7 @@ install_npm() {
 status=0
 install_npm mqttjs-5.15.1 mqtt@5.15.1 || status=1
 install_npm webhooks-1.1.1-10.0.0 standardwebhooks@1.1.1 cloudevents@10.0.0 || status=1
+install_npm openapi-2.77.0-6.16.3 --engine-strict @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 || true # their tests are skipped then
 
 packages=()
 have_promtool || packages+=(prometheus)

@@ -65,7 +65,7 @@ func Command() run.Command {
 		names = append(names, w.name)
 	}
 	return run.Command{
-		Name: "attack", Help: "holter serve under thirteen attacks, and behind HAProxy", Seconds: 60,
+		Name: "attack", Help: "holter serve under fourteen attacks, and behind HAProxy", Seconds: 60,
 		Names: "\n" + strings.Join(names, ", "),
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.devices, "devices", b.devices, "established devices, which beat every second")

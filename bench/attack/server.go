@@ -4,14 +4,9 @@ package attack
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/cores"
@@ -74,26 +69,7 @@ gateway: {max_connections: %[10]d, handshake_timeout: 5s}
 log: {format: json}
 `
 
-// counters reads what the gateway counts, and adds up what has different labels.
+// counters reads what the gateway counts.
 func (s *server) counters(ctx context.Context) (map[string]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.API+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
-		return nil, errors.Join(errors.New(resp.Status), err)
-	}
-	all := make(map[string]float64)
-	for _, m := range regexp.MustCompile(`(?m)^holter_gateway_(\w+?)(?:_total)?(?:{.*})? (\S+)$`).FindAllStringSubmatch(string(text), -1) {
-		value, _ := strconv.ParseFloat(m[2], 64) // of Prometheus's format
-		all[m[1]] += value
-	}
-	return all, nil
+	return s.Metrics(ctx, "holter_gateway_")
 }

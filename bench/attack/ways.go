@@ -57,6 +57,7 @@ func attacks() []way {
 		{"tls-loris", "10,000 connections that send a byte of a TLS handshake every 2 s", "tls", 10_000, 0, drip("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")},
 		{"garbage", "random bytes on 50 connections, as fast as they go", "line", 50, 0, pour(16 << 10)},
 		{"udp-garbage", "random datagrams, as fast as they go", "udp", 4, 0, pour(200)},
+		{"udp-pings", "heartbeats of 50 devices by datagrams, as fast as they go", "udp", 50, 0, datagrams},
 		{"reconnects", "10,000 reconnects a second of one id, with the right token", "line", churners, 10_000, say("HELLO attacker " + token + "\n")},
 		{"resets", "10,000 connections a second that end with a reset in the middle of a word", "line", churners, 10_000, reset},
 		{"flood", "half as many connections again as there are places", "line", places * 3 / 2, 0, drip("H")},
@@ -227,6 +228,16 @@ func pings(ctx context.Context, p *player, c net.Conn, turn int) error {
 			return err
 		}
 		p.count(ctx, nil)
+	}
+	return ctx.Err()
+}
+
+// datagrams writes heartbeats of one device until ctx ends.
+func datagrams(ctx context.Context, p *player, c net.Conn, turn int) error {
+	heartbeat := fmt.Appendf(nil, "HELLO attacker-%d %s ttl=1h\n", turn, token)
+	for ctx.Err() == nil {
+		_, err := c.Write(heartbeat)
+		p.count(ctx, err)
 	}
 	return ctx.Err()
 }

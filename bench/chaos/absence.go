@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,17 +56,39 @@ func (j *judge) deadline(a *absence) time.Duration {
 		need = 0
 	default:
 	}
+	if !j.told(a.from) {
+		return j.policy.deadline(j.outages, j.since(a))
+	}
 	if soon := a.from + need + j.policy.Epsilon; quiet(j.outages, a.from-j.policy.Epsilon, soon) {
 		return soon
 	}
 	return j.policy.deadline(j.outages, a.from)
 }
 
+// told reports whether the judge at an instant learns what a device does with its connection: the
+// device is not connected to a node that was stopped or cut off, and does not judge any more, or to
+// an ear that is lost.
+func (j *judge) told(t time.Duration) bool {
+	if len(j.history.Ears) > 0 {
+		i := j.after(t) - 1
+		return !slices.ContainsFunc(j.lapses, func(l Lapse) bool { return l.lost() && j.with(&l, i, t) })
+	}
+	process, _ := j.history.process(t)
+	if process < 0 || j.history.Breaks[process].Node == "" {
+		return true
+	}
+	i := j.after(t) - 1
+	for i > 0 && j.device.Signs[i].Granted == 0 {
+		i--
+	}
+	return i >= 0 && j.sign(i) >= j.history.Breaks[process].Ending
+}
+
 // since returns the instant from which silence counts: that of the last sign of life, because
 // outages after it put the verdict off. The end of a connection is heard by the server, and counts
 // from itself.
 func (j *judge) since(a *absence) time.Duration {
-	if i := j.after(a.from) - 1; i >= 0 && a.action == plan.Silent {
+	if i := j.after(a.from) - 1; i >= 0 && (a.action == plan.Silent || !j.told(a.from)) {
 		return min(a.from, j.heardBy(i))
 	}
 	return a.from

@@ -14,16 +14,20 @@ import (
 // inject injects a fault.
 func (r *trial) inject(ctx context.Context, f *Fault) error {
 	if f.Kind == Loop || f.writes() {
-		if err := r.server.awaitReady(ctx); err != nil {
+		if err := r.awaitReady(ctx); err != nil {
 			return err
 		}
 	}
 	if f.writes() {
 		r.writer.prepare(ctx)
 	}
-	if err := r.server.wait(ctx, f.Wait); err != nil {
+	if err := r.wait(ctx, f.Wait); err != nil {
 		return err
 	}
+	if err := r.choose(ctx); err != nil {
+		return err
+	}
+	r.judges.injects(f.Kind, r.limit(f.Kind))
 	switch f.Kind {
 	case Kill, Loop:
 		return r.restart(ctx, f.Down, syscall.SIGKILL, Killed)
@@ -32,7 +36,7 @@ func (r *trial) inject(ctx context.Context, f *Fault) error {
 	case Stop, Stalls:
 		return r.server.stop(ctx, f.Length)
 	case Quota:
-		defer r.server.trouble(f.Kind)()
+		defer r.trouble(f.Kind)()
 		return r.server.share(ctx, f.Share, f.Length)
 	case Beat:
 		return r.beat(ctx, f.Down)
@@ -45,9 +49,25 @@ func (r *trial) inject(ctx context.Context, f *Fault) error {
 		return r.during(ctx, f, r.freeze, r.thaw)
 	case Crash, CrashKill:
 		return r.during(ctx, f, func() error { r.database.Kill(); return nil }, r.database.Restart)
+	case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll:
+		return r.injectNodes(ctx, f)
+	case EarKill, EarStop, EarLongStop, EarTerm, EarCut:
+		return r.injectEar(ctx, f)
 	case Files, Starved: // are not planned
 	}
 	return fmt.Errorf("there is no fault %q", f.Kind)
+}
+
+// choose waits for a judge, if there are several nodes, and chooses it for the next fault.
+func (r *trial) choose(ctx context.Context) error {
+	if r.judges == nil {
+		return nil
+	}
+	err := r.awaitReady(ctx)
+	if now := r.judges.current(); now != nil {
+		r.server = now
+	}
+	return err
 }
 
 // restart ends the server with a signal, and starts it after a downtime.
@@ -74,7 +94,7 @@ func (r *trial) beat(ctx context.Context, down time.Duration) error {
 			return err
 		}
 	}
-	if err := r.server.wait(ctx, beatWithin/2+rand.N(beatWithin/2)); err != nil {
+	if err := r.wait(ctx, beatWithin/2+rand.N(beatWithin/2)); err != nil {
 		return err
 	}
 	return r.kill(ctx, down)
@@ -88,28 +108,28 @@ const beatWithin = 300 * time.Millisecond
 // the server is ready, they are looked for.
 func (r *trial) during(ctx context.Context, f *Fault, begin, end func() error) error {
 	if f.Length > 0 {
-		defer r.server.trouble(f.Kind)()
+		defer r.trouble(f.Kind)()
 	}
 	if err := begin(); err != nil {
 		return err
 	}
 	until := time.Now().Add(f.Length)
-	err := r.server.wait(ctx, f.Length/2)
+	err := r.wait(ctx, f.Length/2)
 	if err == nil && f.writes() {
 		r.writer.write(ctx)
 		err = r.kill(ctx, f.Down)
 		r.writer.end()
 	}
 	if err == nil {
-		err = r.server.wait(ctx, time.Until(until))
+		err = r.wait(ctx, time.Until(until))
 	}
 	if err = errors.Join(err, end()); err != nil || !f.writes() {
 		return err
 	}
-	if err := r.server.awaitReady(ctx); err != nil {
+	if err := r.awaitReady(ctx); err != nil {
 		return err
 	}
-	return r.writer.look(ctx)
+	return r.look(ctx)
 }
 
 func (r *trial) freeze() error { return r.database.Signal(syscall.SIGSTOP) }

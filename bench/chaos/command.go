@@ -12,14 +12,18 @@
 // little of a core, ends it in order, fills its disk, takes its database away or, in the end,
 // destroys it, and starts the server again on the same ports. The devices meanwhile beat, fall
 // silent, close, say goodbye and come back; a healthy one that lost its connection dials again
-// until it is welcomed. Some beat for the last time just before a kill, and operators write just
-// before one.
+// until it is welcomed. Several nodes may share a database: the judge, of which the others take over,
+// is treated like that, and cut off from the database; a healthy device then tries one node after the
+// other. Some beat for the last time just before a kill, and operators write just
+// before one. Ears, if there are some, hold the devices' connections then, and are killed, stopped,
+// ended and cut off from the judge, too, also while something happens to the judge.
 //
 // # What is known
 //
 // The program caused every outage, so it knows between which instants the server was deaf for
 // certain, and between which it may have been; see [Break]. What the server says about being deaf
-// excuses nothing. Each device keeps a journal of its signs of life, read just before the system
+// excuses nothing. Of several nodes, it asks each all the time whether it is ready, and knows when
+// another one took over. Each device keeps a journal of its signs of life, read just before the system
 // call that hands them over, and of the answers to them.
 //
 // # What is checked
@@ -61,6 +65,8 @@ type Config struct {
 	Program  string        // the path of holter
 	Dir      string        // for data and logs; it must be there
 	Database string        // SQLite, Postgres or MariaDB
+	Nodes    int           // how many servers share the database
+	Ears     int           // how many processes hold the devices' connections; 0: the servers do
 	Devices  int           // the size of the fleet
 	For      time.Duration // how long faults go on; up to a minute follows in which the last verdicts come
 	Seed     uint64        // what the faults of server and devices follow from
@@ -72,7 +78,7 @@ type Config struct {
 // defaults is the configuration of a run without flags.
 func defaults() Config {
 	return Config{
-		Database: SQLite, Devices: 3000, For: 5 * time.Minute, Seed: 1, Faults: AllFaults(), Log: io.Discard,
+		Database: SQLite, Nodes: 1, Devices: 3000, For: 5 * time.Minute, Seed: 1, Faults: AllFaults(), Log: io.Discard,
 		Rules: Rules{TTLs: []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}, Epsilon: 2 * time.Second},
 	}
 }
@@ -88,6 +94,9 @@ func (c *Config) check() error {
 	bad(len(c.Faults) == 0, "-only: no fault matches")
 	bad(len(c.Rules.TTLs) == 0, "-ttl: want one timeout or more")
 	bad(c.Devices < len(c.Rules.TTLs), "-devices is %d, want %d or more", c.Devices, len(c.Rules.TTLs))
+	bad(c.Nodes < 1, "-nodes is %d, want 1 or more", c.Nodes)
+	bad(c.Nodes > 1 && c.Database == SQLite, "-nodes is %d, but only one server may use an SQLite database; choose another with -database", c.Nodes)
+	bad(c.Ears < 0 || c.Ears > mostEars, "-ears is %d, want 0 to %d", c.Ears, mostEars)
 	bad(c.For <= 0, "-for is %v, want more than 0", c.For)
 	known := []string{SQLite, Postgres, MariaDB}
 	bad(!slices.Contains(known, c.Database), "-database is %q, want %s", c.Database, strings.Join(known, ", "))
@@ -109,6 +118,8 @@ func Command() run.Command {
 			flags.IntVar(&c.Devices, "devices", c.Devices, "devices")
 			flags.Uint64Var(&c.Seed, "seed", c.Seed, "what all faults follow from")
 			flags.StringVar(&c.Database, "database", c.Database, "sqlite; postgres or mariadb, a server that is started for this and is stopped and killed, too")
+			flags.IntVar(&c.Nodes, "nodes", c.Nodes, "how many servers share the database: one judges, the others stand by")
+			flags.IntVar(&c.Ears, "ears", c.Ears, "how many ears hold the devices' connections; 0: the servers do")
 			flags.Func("ttl", "timeouts that devices announce, with commas between (default 10s,20s,30s)", c.Rules.set)
 			flags.DurationVar(&c.Rules.Epsilon, "epsilon", c.Rules.Epsilon, "how late the server may be")
 		},
@@ -134,7 +145,14 @@ func Command() run.Command {
 // publish publishes the report. Its error says whether a promise was broken; the log then has the
 // details.
 func publish(ctx context.Context, r *run.Run, report *Report) error {
-	err := r.Publish(ctx, "Chaos: "+report.Config.Database, "chaos "+report.Config.Database, report.Markdown())
+	name := report.Config.Database
+	if nodes := report.Config.Nodes; nodes > 1 {
+		name += fmt.Sprintf(", %d nodes", nodes)
+	}
+	if ears := report.Config.Ears; ears > 0 {
+		name += fmt.Sprintf(", %d ears", ears)
+	}
+	err := r.Publish(ctx, "Chaos: "+name, "chaos "+name, report.Markdown())
 	if err == nil && !report.Clean() {
 		r.Keep = true
 		err = errors.Join(fmt.Errorf("%w: %d violations", errViolated, len(report.Violations)), report.WriteText(r.Log))

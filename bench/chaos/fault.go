@@ -28,11 +28,32 @@ const (
 	Files      FaultKind = "files"        // the database is deleted or truncated; once, at the end: the log is gone
 )
 
+// More faults of several nodes; those above are of the judge.
+const (
+	LongStop    FaultKind = "long stop"    // Stop for 1 to 20 s
+	StandbyKill FaultKind = "standby kill" // Kill of another node
+	Rolling     FaultKind = "rolling"      // Term of one node after the other
+	KillAll     FaultKind = "kill all"     // Kill of all nodes at once
+	Cut         FaultKind = "cut"          // the judge is cut off from the database for Length
+	CutAll      FaultKind = "cut all"      // all nodes are
+)
+
+// Faults of one of the ears. They go on while the next ones begin.
+const (
+	EarKill     FaultKind = "ear kill"      // SIGKILL, and a start after Down
+	EarStop     FaultKind = "ear stop"      // SIGSTOP for 0.2 to 2 s: verdicts wait
+	EarLongStop FaultKind = "ear long stop" // SIGSTOP for 4 to 12 s: it is removed, and lets go of its connections when it wakes
+	EarTerm     FaultKind = "ear term"      // SIGTERM, and a start
+	EarCut      FaultKind = "ear cut"       // it is cut off from the judges for Length
+)
+
 // AllFaults are all kinds of faults.
 func AllFaults() []FaultKind {
 	return []FaultKind{
 		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
 		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
+		LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll,
+		EarKill, EarStop, EarLongStop, EarTerm, EarCut,
 	}
 }
 
@@ -44,6 +65,10 @@ func (c *Config) possible(disk bool) []FaultKind {
 			return !disk
 		case Freeze, FreezeKill, Crash, CrashKill:
 			return c.Database == SQLite
+		case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll:
+			return c.Nodes == 1
+		case EarKill, EarStop, EarLongStop, EarTerm, EarCut:
+			return c.Ears == 0
 		default:
 			return kind == Files
 		}
@@ -57,6 +82,7 @@ type Fault struct {
 	Length time.Duration
 	Down   time.Duration
 	Share  int
+	Hang   bool // what is cut off hangs, and is not refused
 }
 
 // String describes the fault in one line.
@@ -70,6 +96,9 @@ func (f Fault) String() string {
 	add(f.Length > 0, ", for %v", f.Length)
 	add(f.Share > 0, ", %d %% of a core", f.Share)
 	add(f.Down > 0, ", down %v", f.Down)
+	if f.Hang {
+		text += ", connections hang"
+	}
 	return text
 }
 
@@ -121,10 +150,14 @@ func (p *planner) between(least, most time.Duration) time.Duration {
 func (p *planner) faults(kind FaultKind) []Fault {
 	f := Fault{Kind: kind, Wait: p.between(p.ttl/8, p.ttl/2)}
 	switch kind {
-	case Kill, Term, Beat, Write:
+	case Kill, Term, Beat, Write, StandbyKill, KillAll:
 		f.Down = p.down()
 	case Stop:
 		f.Length = min(p.between(0, 3*p.ttl), p.longest)
+	case LongStop:
+		f.Length = min(p.between(time.Second, 20*time.Second), p.longest)
+	case Cut, CutAll:
+		f.Length, f.Hang = min(p.between(time.Second, 25*time.Second), p.longest), p.chance.IntN(2) == 0
 	case Loop:
 		return p.again(f, 3*time.Second, p.between(4*time.Second, 30*time.Second))
 	case Stalls:
@@ -137,7 +170,15 @@ func (p *planner) faults(kind FaultKind) []Fault {
 	case DiskKill, FreezeKill, CrashKill:
 		f.Length = min(p.between(p.ttl/2, 2*p.ttl), p.longest)
 		f.Down = min(p.down(), p.longest/2)
-	case Files, Starved:
+	case EarKill:
+		f.Down = p.between(500*time.Millisecond, 8*time.Second)
+	case EarStop:
+		f.Length = p.between(200*time.Millisecond, 2*time.Second)
+	case EarLongStop:
+		f.Length = p.between(4*time.Second, 12*time.Second)
+	case EarCut:
+		f.Length, f.Hang = p.between(time.Second, 10*time.Second), p.chance.IntN(2) == 0
+	case Rolling, EarTerm, Files, Starved:
 	}
 	return []Fault{f}
 }

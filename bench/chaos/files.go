@@ -30,7 +30,7 @@ func (r *trial) files(ctx context.Context, e *Evidence) error {
 		}
 	}
 	if r.server.isReady(ctx) {
-		r.server.violation(WrongState, "ready still %v after its database was destroyed", noticedWithin)
+		r.violation(WrongState, "ready still %v after its database was destroyed", noticedWithin)
 	}
 	r.writer.write(ctx)
 	r.writer.made = slices.DeleteFunc(r.writer.made, func(w Written) bool { return w.Kind == httpHeartbeat || w.Kind == ping })

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -119,9 +120,23 @@ func (f *fleet) order(o drive.Order, limit time.Duration) error {
 func (f *fleet) devices() []Device {
 	journals := f.Journals()
 	f.truths = append(f.truths, f.Truths()...)
-	all, steps := make([]Device, len(journals)), stepsOf(f.truths, len(journals))
+	all, steps, unwelcomed := make([]Device, len(journals)), stepsOf(f.truths, len(journals)), greetings(f.truths, len(journals))
 	for n, j := range journals {
+		j.Busy = append(j.Busy, unwelcomed[n]...)
+		slices.Sort(j.Busy)
 		all[n] = Device{Journal: j, ID: f.plan.DeviceID(n), TTL: f.plan.Timeout, Steps: steps[n]}
+	}
+	return all
+}
+
+// greetings returns the greetings of each of n devices that were not welcomed, be it that the device
+// gave up or that the server was killed before it answered: it perhaps heard them.
+func greetings(truths []plan.Truth, n int) [][]int64 {
+	all := make([][]int64, n)
+	for _, t := range truths {
+		if t.Kind == plan.Lost && t.Back.IsZero() && !t.Greeted.IsZero() {
+			all[t.Device] = append(all[t.Device], t.Greeted.UnixNano())
+		}
 	}
 	return all
 }
@@ -131,6 +146,8 @@ func stepsOf(truths []plan.Truth, n int) [][]plan.Truth {
 	all := make([][]plan.Truth, n)
 	for _, t := range truths {
 		switch {
+		case t.Kind == plan.Lost && t.Back.IsZero() && t.Cause == drive.CauseUnanswered:
+			t.Kind = plan.Reset // it gave up, and went to another node
 		case t.Kind == plan.Lost, !t.Back.IsZero(): // not on purpose, or told a second time
 			continue
 		case !t.Connected || t.Kind == plan.Crash:

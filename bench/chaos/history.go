@@ -17,6 +17,8 @@ const (
 	Stopped BreakKind = "stop"  // SIGSTOP, ended by SIGCONT
 	Killed  BreakKind = "kill"  // SIGKILL, ended by a restart
 	Ended   BreakKind = "term"  // SIGTERM, ended by a restart
+	// Takeover is a time between two judges of which the first lives on: it was stopped or cut off.
+	Takeover BreakKind = "takeover"
 )
 
 const (
@@ -36,6 +38,15 @@ type Break struct {
 	// was asked for.
 	Ending time.Duration
 	Over   time.Duration
+
+	// Of several nodes, Node is the one that judged before, By the one after it. Fault is the latest
+	// fault, after which a judge had to be there within Limit; 0 if it had not.
+	Node, By string
+	Fault    FaultKind
+	Limit    time.Duration
+	// Forgets: the next judge knows only what was stored, since it is on another machine. All devices
+	// count as heard when that was.
+	Forgets bool
 }
 
 // Restart reports whether a new process followed.
@@ -58,6 +69,8 @@ type History struct {
 	Origin   time.Time // wall clock only
 	Breaks   []Break   // in order of time; the first is Start
 	Troubles []Trouble // in order of time
+	Ears     []string  // in the order in which devices know them; empty if there are none
+	Lapses   []Lapse   // of ears
 }
 
 // at turns Unix time in nanoseconds into an instant of the history.
@@ -97,21 +110,68 @@ func (h *History) process(t time.Duration) (int, bool) {
 	return found, found >= 0
 }
 
+// before returns the index of the break that ended with the start of the process before that of a
+// break.
+func (h *History) before(process int) int {
+	process--
+	for process > 0 && !h.Breaks[process].Restart() {
+		process--
+	}
+	return max(process, 0)
+}
+
+// forgotten reports whether nobody knows at t of a heartbeat at an earlier instant, since the memory
+// of the node that heard it was lost before it was stored. A node that has not noticed that another
+// one judges hears some in vain.
+func (h *History) forgotten(at, t time.Duration) bool {
+	for i := range h.Breaks {
+		if b := &h.Breaks[i]; b.Forgets && b.Asked <= t && at >= h.stored(b.Asked, 2*checkpoint) && at <= b.Over+mostOverlap {
+			return true
+		}
+	}
+	return false
+}
+
+// stored returns the instant up to which all was stored when a node was lost, if checkpoints are
+// within a time of each other while nothing hinders them.
+func (h *History) stored(lost, within time.Duration) time.Duration {
+	from := lost - within
+	for again := true; again; {
+		again = false
+		for _, t := range h.Troubles {
+			if earlier := t.From - within; t.From <= lost && t.To+recovery >= from && earlier < from {
+				from, again = earlier, true
+			}
+		}
+	}
+	return from
+}
+
 // outage is a break or a trouble.
 type outage struct {
 	from, to time.Duration
 	restart  bool
-	trouble  bool // the server listened, but could not store verdicts
+	forgets  bool
+	lost     bool          // an ear is
+	loss     time.Duration // of listening before it, at most
+	trouble  bool          // the server listened, but could not store verdicts
 }
 
 // outages returns breaks and troubles in order of time.
 func (h *History) outages() []outage {
 	var list []outage
 	for _, b := range h.Breaks {
-		list = append(list, outage{from: b.Asked, to: b.Over, restart: b.Restart()})
+		o := outage{from: b.Asked, to: b.Over, restart: b.Restart(), forgets: b.Forgets, loss: gapLoss}
+		if b.Forgets {
+			o.loss = b.Asked - h.stored(b.Asked, checkpoint+gapLoss)
+		}
+		list = append(list, o)
 	}
 	for _, t := range h.Troubles {
-		list = append(list, outage{from: t.From, to: t.To, trouble: t.Kind != Starved})
+		list = append(list, outage{from: t.From, to: t.To, trouble: t.Kind != Starved, loss: gapLoss})
+	}
+	for _, l := range h.lapses() {
+		list = append(list, l.outage())
 	}
 	slices.SortStableFunc(list, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
 	return list
@@ -119,13 +179,18 @@ func (h *History) outages() []outage {
 
 // deadline returns the instant by which a device that was not heard after from must be judged: when
 // it was silent for its timeout in listening time, and its grace is over. A restart adds a whole
-// grace, a stall at most its own length; all together add at most three graces.
+// grace, one after which nobody knows what was heard last a timeout and the afterlife, a lost ear the
+// failover and a grace, a stall at most its own length; all together add at most three graces.
 func (p *Policy) deadline(outages []outage, from time.Duration) time.Duration {
 	last := p.Timeout + graces*p.Grace
 	need := p.Timeout
 	return p.reach(outages, from, func(o *outage, silence time.Duration) time.Duration {
 		switch {
 		case o == nil:
+		case o.forgets:
+			need = max(need, silence+max(p.Timeout+afterlife, p.Grace))
+		case o.lost:
+			need = max(need, silence+failover+p.Grace)
 		case o.restart:
 			need = max(need, silence+p.Grace)
 		default:
@@ -167,7 +232,7 @@ func (p *Policy) reach(outages []outage, from time.Duration, need func(after *ou
 		if o.to <= listening {
 			continue // within another one
 		}
-		silence = max(silence-gapLoss, 0)
+		silence = max(silence-o.loss, 0)
 		wanted = need(o, silence)
 		listening = o.to
 	}

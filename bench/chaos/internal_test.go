@@ -34,7 +34,7 @@ func child(t *testing.T) *server {
 		t.Skipf("there is no sleep here: %v", err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return &server{process: &process{Process: cmd.Process}, history: History{Origin: time.Now()}}
+	return &server{program: program{process: &process{Process: cmd.Process}, record: newRecord()}}
 }
 
 // A process stands still when it was stopped, or is gone.
@@ -97,8 +97,9 @@ func TestFollower(t *testing.T) {
 		}
 	}))
 	defer web.Close()
-	f := readers{api: apiclient.New(web.URL, "", nil)}
-	defer f.api.Close()
+	client := apiclient.New(web.URL, "", nil)
+	defer client.Close()
+	f := readers{api: func() *apiclient.Client { return client }}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := make(chan struct{})
@@ -136,12 +137,18 @@ func TestFollowerRefuses(t *testing.T) {
 }
 
 func TestCrashes(t *testing.T) {
-	r := &trial{config: Config{Dir: t.TempDir()}}
+	log, err := os.Create(filepath.Join(t.TempDir(), serverLog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	r := &trial{nodes: []*server{{program: program{log: log}}}}
+	_ = os.Remove(log.Name())
 	if list := r.crashes(); len(list) != 1 {
 		t.Errorf("without a log: %v", list)
 	}
 	text := "{\"msg\":\"a panic: none\"}\npanic: oh\n\ngoroutine 1\nWARNING: DATA RACE\n"
-	if err := os.WriteFile(filepath.Join(r.config.Dir, serverLog), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(log.Name(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if list := r.crashes(); len(list) != 2 || !strings.Contains(list[0].Detail, "line 2 of the server's log: panic: oh") {

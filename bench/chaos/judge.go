@@ -20,6 +20,7 @@ type judge struct {
 	history  *History
 	policy   *Policy
 	outages  []outage
+	lapses   []Lapse
 	device   *Device
 	events   []cloudevent.Event // of the device, in the log's order
 	used     map[int]bool       // steps that have a verdict
@@ -66,6 +67,11 @@ func (j *judge) heardBy(i int) time.Duration {
 			soon = b.Over + j.policy.Epsilon
 		}
 	}
+	for k := range j.lapses {
+		if l := &j.lapses[k]; j.with(l, i, at) {
+			soon = max(soon, l.Over+j.policy.Epsilon)
+		}
+	}
 	return min(j.history.at(s.Granted), soon)
 }
 
@@ -77,18 +83,10 @@ func (j *judge) verdict(e *cloudevent.Event) {
 		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, when no server was alive", e.Data.Reason, clock(t))
 		return
 	}
-	var why string
-	switch e.Data.Reason {
-	case reasonSilence:
-		why = j.silence(t, process)
-	case reasonClosed:
-		if why = j.step(t, process, j.policy.CloseGrace, plan.Close, plan.Reset); j.turnedAway(t) {
-			why = ""
-		}
-	case reasonBye:
-		why = j.step(t, process, 0, plan.Bye)
-	default:
-		why = "no device did anything to deserve that reason"
+	why := j.why(e.Data.Reason, t, process)
+	for why != "" && j.history.Breaks[process].Node != "" && t < j.history.Breaks[process].Over {
+		process = j.history.before(process) // that judge may have lived on until then
+		why = j.why(e.Data.Reason, t, process)
 	}
 	if !e.Data.LastSeen.IsZero() {
 		j.forgotten(e.Data.Offset, t, e.Data.LastSeen)
@@ -97,6 +95,23 @@ func (j *judge) verdict(e *cloudevent.Event) {
 		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, last seen %s: %s; %s",
 			e.Data.Reason, clock(t), clock(j.history.when(e.Data.LastSeen)), why, text(e))
 	}
+}
+
+// why returns why a verdict of a process is wrong; "" if it is right.
+func (j *judge) why(reason string, t time.Duration, process int) string {
+	switch reason {
+	case reasonSilence:
+		return j.silence(t, process)
+	case reasonClosed:
+		why := j.step(t, process, j.policy.CloseGrace, plan.Close, plan.Reset)
+		if j.turnedAway(t) {
+			return ""
+		}
+		return why
+	case reasonBye:
+		return j.step(t, process, 0, plan.Bye)
+	}
+	return "no device did anything to deserve that reason"
 }
 
 // turnedAway reports whether the last message before an instant was a HELLO that the server
@@ -137,16 +152,19 @@ func (j *judge) silence(t time.Duration, process int) string {
 // gap returns why no verdict was due between sign i and an instant; "" if one was. A verdict that
 // was due before a stop may come after it.
 func (j *judge) gap(i int, end, t time.Duration, process int) string {
-	from := j.known(i, process)
-	why := j.due(from, end)
+	from, lost := j.known(i, process, false)
+	why := j.due(from, end, lost)
+	if doubted, l := j.known(i, process, true); why != "" && doubted < from {
+		from, lost, why = doubted, l, j.due(doubted, end, l)
+	}
 	for _, heard := range j.device.Busy { // a HELLO that was told "busy" was heard as well
 		if at := j.history.at(heard); why != "" && from < at && at < end {
-			from, why = at, j.due(at, end)
+			from, why = at, j.due(at, end, lost)
 		}
 	}
 	for _, b := range j.history.Breaks {
 		if why != "" && b.Kind == Stopped && from < b.Began && b.Began < end &&
-			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(from, b.Began) == "" {
+			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(from, b.Began, lost) == "" {
 			return ""
 		}
 	}
@@ -154,12 +172,12 @@ func (j *judge) gap(i int, end, t time.Duration, process int) string {
 }
 
 // due returns why a device that was heard at from must not be judged for silence at to; "" if it
-// may be.
-func (j *judge) due(from, to time.Duration) string {
+// may be. What it said later was lost with an ear in a lapse, if there is one.
+func (j *judge) due(from, to time.Duration, lost *Lapse) string {
 	if listened := j.history.listenedAtMost(from, to); listened+slack < j.policy.Timeout {
 		return fmt.Sprintf("heard at %s, so it was silent for %v of listening at most, the timeout is %v", clock(from), listened, j.policy.Timeout)
 	}
-	return j.grace(from, to)
+	return cmp.Or(j.grace(from, to), j.spared(lost, to))
 }
 
 // grace returns why a device that was heard at from must not be judged at to so soon after a
@@ -179,6 +197,13 @@ func (j *judge) grace(from, to time.Duration) string {
 	if last == nil {
 		return ""
 	}
+	if len(j.history.Ears) > 0 { // lost ears use graces up, too, and a greeting that waited was heard by the next judge
+		i := j.after(from)
+		again := i < len(j.device.Signs) && j.sign(i) == from && j.history.at(j.device.Signs[i].Granted) >= last.Ending
+		if again || j.history.listenedAtMost(from, to)+slack >= j.policy.Timeout+graces*grace {
+			return ""
+		}
+	}
 	grace = min(grace, graces*grace-(used-grace))
 	if listened := j.history.listenedAtMost(last.Ending, to); listened+slack < grace {
 		return fmt.Sprintf("only %v after the %s that ended at %s, the grace is %v", listened, last.Kind, clock(last.Ending), grace)
@@ -187,27 +212,41 @@ func (j *judge) grace(from, to time.Duration) string {
 }
 
 // known returns the latest sign of life, up to sign i, that a process must know of: it was sent to
-// that process, or an earlier one answered it. It is ever if there is none.
-func (j *judge) known(i, process int) time.Duration {
+// that process, or an earlier one answered it. It is ever if there is none. With doubt, those do not
+// count that may have been lost with an ear, of which lost is the latest lapse.
+func (j *judge) known(i, process int, doubt bool) (at time.Duration, lost *Lapse) {
 	hello := i
 	for ; i >= 0; i-- {
 		hello = min(hello, i)
 		for hello > 0 && j.device.Signs[hello].Granted == 0 {
 			hello--
 		}
-		if j.device.Signs[i].Answered != 0 || j.sign(hello) >= j.history.Breaks[process].Ending {
-			return j.sign(i)
+		if j.device.Signs[i].Answered == 0 && j.sign(hello) < j.history.Breaks[process].Ending {
+			continue
+		}
+		l := j.doubtful(i)
+		if l == nil || !doubt {
+			return j.sign(i), lost
+		}
+		if lost == nil || l.removed() > lost.removed() {
+			lost = l
 		}
 	}
-	return ever
+	return ever, lost
 }
 
-// answered returns the index of the latest sign of life that was answered before an instant, -1 if
-// none was.
+// answered returns the index of the latest sign of life that was answered before an instant, and not
+// to a node whose memory was lost, or by an ear that was; -1 if none was.
 func (j *judge) answered(t time.Duration) int {
-	i := j.after(t) - 1
-	for i >= 0 && (j.device.Signs[i].Answered == 0 || j.history.at(j.device.Signs[i].Answered) > t-slack) {
-		i--
+	i, recent := j.after(t)-1, t-slack
+	if len(j.history.Ears) > 0 {
+		recent -= relays
+	}
+	for ; i >= 0; i-- {
+		s := &j.device.Signs[i]
+		if s.Answered != 0 && j.history.at(s.Answered) <= recent && !j.history.forgotten(j.sign(i), t) && j.doubtful(i) == nil {
+			break
+		}
 	}
 	return i
 }
@@ -226,12 +265,16 @@ func (j *judge) forgotten(offset uint64, t time.Duration, lastSeen time.Time) {
 // did one of the actions to that process, and was not heard again within the grace.
 func (j *judge) step(t time.Duration, process int, grace time.Duration, actions ...plan.Kind) string {
 	why := "it did nothing of the kind since the server was started"
+	started := j.history.Breaks[process].Ending
+	if len(j.history.Ears) > 0 { // an ear tells the next process what the one before was not told
+		started = j.history.Breaks[process].Asked - relays
+	}
 	for i, s := range slices.Backward(j.device.Steps) {
 		at := j.history.when(s.At)
 		if !slices.Contains(actions, s.Kind) || at > t {
 			continue
 		}
-		if at < j.history.Breaks[process].Ending {
+		if at < started {
 			break
 		}
 		if j.used[i] {

@@ -22,7 +22,7 @@ func TestPlan(t *testing.T) {
 			kinds[f.Kind]++
 			loop := f.Kind != Loop || (f.Wait >= 3*time.Second && f.Wait <= 30*time.Second)
 			stalls := f.Kind != Stalls || (f.Wait >= time.Second && f.Wait <= 9*time.Second && f.Length >= 900*time.Millisecond && f.Length <= 3*time.Second)
-			if f.Down > 5*ttl || f.Length > 3*ttl || f.Wait <= 0 || !loop || !stalls {
+			if f.Down > 5*ttl || f.Length > max(3*ttl, 25*time.Second) || f.Wait <= 0 || !loop || !stalls {
 				t.Errorf("seed %d: %v", seed, f)
 			}
 		}

@@ -29,7 +29,8 @@ const (
 // restarts: it reconnects with the id of the last event that it was sent. The other one reads the
 // log page by page, and shown states.
 type readers struct {
-	api    *apiclient.Client
+	api    func() *apiclient.Client // of any node, another one each time
+	stay   time.Duration            // with a node, at most; 0: as long as it lasts
 	chance *rand.Rand
 
 	mu       sync.Mutex // guards the fields below
@@ -58,7 +59,13 @@ func (r *readers) follow(ctx context.Context) {
 
 // stream reads one response to its end. Only what a server must never send is an error.
 func (r *readers) stream(ctx context.Context) error {
-	request, err := r.api.Request(ctx, http.MethodGet, "/v1/events/stream?after=0", nil)
+	if r.stay > 0 {
+		stay, cancel := context.WithTimeout(ctx, r.stay/2+rand.N(r.stay))
+		defer cancel()
+		ctx = stay
+	}
+	api := r.api()
+	request, err := api.Request(ctx, http.MethodGet, "/v1/events/stream?after=0", nil)
 	if err != nil {
 		return err
 	}
@@ -66,7 +73,7 @@ func (r *readers) stream(ctx context.Context) error {
 	request.Header.Set("Last-Event-ID", r.last)
 	r.streams++
 	r.mu.Unlock()
-	answer, err := r.api.Do(request)
+	answer, err := api.Do(request)
 	if err != nil {
 		return nil // the server is away
 	}
@@ -74,7 +81,7 @@ func (r *readers) stream(ctx context.Context) error {
 	switch answer.StatusCode {
 	case http.StatusOK:
 		return r.messages(answer.Body)
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, http.StatusLoopDetected: // a node that was the judge stands by now
 		return nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
@@ -142,7 +149,7 @@ func (r *readers) read(ctx context.Context) {
 func (r *readers) page(ctx context.Context, after uint64) bool {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	page, next, err := pageAfter(ctx, r.api, after)
+	page, next, err := pageAfter(ctx, r.api(), after)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = append(r.seen, page...)
@@ -154,7 +161,7 @@ func (r *readers) page(ctx context.Context, after uint64) bool {
 func (r *readers) states(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	all, err := states(ctx, r.api)
+	all, err := states(ctx, r.api())
 	if err != nil {
 		return
 	}

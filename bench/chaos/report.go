@@ -1,11 +1,11 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -35,10 +35,10 @@ type Report struct {
 // report builds the report of a run.
 func (r *trial) report(e *Evidence, length time.Duration) *Report {
 	out := &Report{
-		Findings: Score(e), Config: r.config, Evidence: e, Length: length, Done: r.done, Starts: r.server.starts,
+		Findings: Score(e), Config: r.config, Evidence: e, Length: length, Done: r.done, Starts: r.starts,
 		Streams: r.readers.streams, Notes: r.notes, ServerLog: r.logTail(8000),
 	}
-	out.Violations = slices.Concat(out.Violations, r.server.wrong, r.crashes())
+	out.Violations = slices.Concat(out.Violations, r.wrong, r.crashes())
 	for _, f := range r.fleets {
 		out.Heartbeats += f.Stats().Sent
 		out.Orders += f.done
@@ -48,17 +48,19 @@ func (r *trial) report(e *Evidence, length time.Duration) *Report {
 
 // crashes returns a violation for each crash and data race in the server's log.
 func (r *trial) crashes() []Violation {
-	text, err := os.ReadFile(filepath.Join(r.config.Dir, serverLog))
-	if err != nil {
-		return []Violation{{Kind: WrongEnd, Detail: err.Error()}}
-	}
 	var f Findings
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		for _, mark := range []string{"panic: ", "fatal error: ", "WARNING: DATA RACE"} {
-			if strings.HasPrefix(line, mark) {
-				f.add(WrongEnd, "", 0, "line %d of the server's log: %.300s", n, strings.TrimSpace(line))
+	for _, s := range r.programs() {
+		text, err := os.ReadFile(s.log.Name())
+		if err != nil {
+			f.add(WrongEnd, s.name, 0, "%v", err)
+		}
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			for _, mark := range []string{"panic: ", "fatal error: ", "WARNING: DATA RACE"} {
+				if strings.HasPrefix(line, mark) {
+					f.add(WrongEnd, s.name, 0, "line %d of the server's log: %.300s", n, strings.TrimSpace(line))
+				}
 			}
 		}
 	}
@@ -114,6 +116,12 @@ func (r *Report) Markdown() string {
 	e, rules := r.Evidence, &r.Config.Rules
 	b.WriteString("| | |\n|---|---|\n")
 	row("database", "%s", r.Config.Database)
+	if r.Config.Nodes > 1 {
+		row("nodes", "%d", r.Config.Nodes)
+	}
+	if r.Config.Ears > 0 {
+		row("ears", "%d", r.Config.Ears)
+	}
 	row("devices", "%d", r.Config.Devices)
 	row("rules", "the defaults; timeouts of %v are announced; late by %v at most", rules.TTLs, rules.Epsilon)
 	row("seed, length", "%d, %v", r.Config.Seed, round(r.Length))
@@ -128,6 +136,10 @@ func (r *Report) Markdown() string {
 		counts(r.Verdicts, slices.Sorted(maps.Keys(r.Verdicts))), r.Due, r.Bound)
 	for _, note := range r.Notes {
 		row("note", "%s", note)
+	}
+	if r.Config.Nodes > 1 {
+		r.writeTurns(row)
+		b.WriteString(r.withoutJudge())
 	}
 	b.WriteString("\n| violations | |\n|---|--:|\n")
 	for _, kind := range ViolationKinds() {
@@ -152,4 +164,33 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeTurns tells of the judges.
+func (r *Report) writeTurns(row func(name, format string, args ...any)) {
+	var longest time.Duration
+	for _, o := range r.Overlaps {
+		longest = max(longest, o)
+	}
+	row("changes of the judge", "%d; in %d of them the one before still answered devices, for %v at most",
+		len(r.Evidence.Turns)-1, len(r.Overlaps), round(longest))
+}
+
+// withoutJudge returns a table of the times without a judge, by fault.
+func (r *Report) withoutJudge() string {
+	of := map[FaultKind][]time.Duration{}
+	for _, br := range r.Evidence.History.Breaks[1:] {
+		if br.Over != never {
+			of[br.Fault] = append(of[br.Fault], br.Over-br.Asked)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("\n| without a judge after | times | p50 | max |\n|---|--:|--:|--:|\n")
+	for _, kind := range append(AllFaults(), "") {
+		if list := of[kind]; len(list) > 0 {
+			slices.Sort(list)
+			fmt.Fprintf(&b, "| %s | %d | %v | %v |\n", cmp.Or(kind, "no fault"), len(list), round(list[len(list)/2]), round(list[len(list)-1]))
+		}
+	}
+	return b.String()
 }

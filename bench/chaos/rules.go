@@ -13,6 +13,9 @@ const (
 	defaultCloseGrace = 10 * time.Second
 	reconnectGrace    = 10 * time.Second // more than an interval
 	maxReconnectGrace = 5 * time.Minute
+	// afterlife is for how long a server that is followed by another may answer heartbeats of which
+	// the other one does not know.
+	afterlife = 3 * time.Second
 	// graces is how many reconnect graces a device has at most since its last heartbeat.
 	graces = 3
 )

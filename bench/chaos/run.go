@@ -15,29 +15,41 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/bench/internal/serve"
-	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// serverLog is the file of the server's log.
+// serverLog is the file of the server's log; that of a node or ear has its name behind it.
 const serverLog = "holter.log"
+
+const (
+	// deviceWaits is how long a device waits for an answer before it tries another node.
+	deviceWaits = 3 * time.Second
+	// stay is how long a follower stays with a node, about.
+	stay = 15 * time.Second
+)
 
 // trial is the state of a run.
 type trial struct {
-	config   Config
-	server   *server
-	fleets   []*fleet // one for each timeout
-	writer   writer
-	readers  readers
-	disk     *disk          // nil if there is none to be filled
-	database *testdb.Server // nil if it was not started here
-	notes    []string
-	until    time.Time // when the faults end
-	plan     []Fault
-	done     []Fault
+	*record
+
+	config    Config
+	nodes     []*server
+	ears      ears
+	server    *server  // the one that faults are injected into
+	judges    *judges  // nil with one node
+	fleets    []*fleet // one for each timeout
+	writer    writer
+	readers   readers
+	witnesses witnesses
+	disk      *disk          // nil if there is none to be filled
+	memory    string         // directory of a memory for each node; "" if they share one
+	database  *testdb.Server // nil if it was not started here
+	notes     []string
+	until     time.Time // when the faults end
+	plan      []Fault
+	done      []Fault
 }
 
 // Run starts the server, injects faults, and checks every verdict. It takes a minute or so longer
@@ -47,7 +59,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	r := &trial{config: cfg}
+	r := &trial{config: cfg, record: newRecord()}
 	defer func() { err = errors.Join(err, r.close()) }()
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
@@ -66,33 +78,24 @@ func (r *trial) prepare(ctx context.Context) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	ports, err := serve.FreePorts(ctx, 2)
+	database, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
 	if err != nil {
 		return err
 	}
-	// Nothing else is at this address, so no client is given a port of it while the server is away.
-	own := strings.NewReplacer("127.0.0.1", "127.0.100.1")
-	line, web := own.Replace(ports[0]), own.Replace(ports[1])
-	args := []string{"serve", "--listen", line, "--http", web, "--mqtt", "off", "--log-format", "json", "--data", data}
-	more, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
-	if err != nil {
+	if err := r.newNodes(ctx, database); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(r.config.Dir, serverLog))
-	if err != nil {
+	if err := r.newEars(ctx); err != nil {
 		return err
 	}
-	r.server = &server{
-		program: r.config.Program, args: append(args, more...), api: apiclient.New("http://"+web, "", nil), log: log,
-		history: History{
-			Origin: time.Now().Round(0),
-			Breaks: []Break{{Kind: Start, Asked: ever, Began: ever, Ending: never, Over: never}},
-		},
+	r.writer = writer{judge: r.writesTo, api: r.api, now: r.now}
+	r.readers = readers{api: r.api, chance: rand.New(rand.NewPCG(r.config.Seed, 4)), shown: map[string]bool{}}
+	if r.judges != nil {
+		r.readers.stay = stay
+		r.witnesses.record = r.record
 	}
-	r.writer = writer{server: r.server, line: line}
-	r.readers = readers{api: r.server.api, chance: rand.New(rand.NewPCG(r.config.Seed, 4)), shown: map[string]bool{}}
 	for i := range r.config.Rules.TTLs {
-		f, err := r.newFleet(i, line)
+		f, err := r.newFleet(i)
 		if err != nil {
 			return err
 		}
@@ -101,37 +104,46 @@ func (r *trial) prepare(ctx context.Context) error {
 	return nil
 }
 
-// storage prepares the disk, or starts the database server and returns the arguments that name an
-// empty database.
-func (r *trial) storage(data string) (args []string, err error) {
+// storage prepares the disk, or starts the database server and returns the URL of an empty
+// database.
+func (r *trial) storage(data string) (url string, err error) {
 	if r.config.Database == SQLite {
 		if r.disk, err = mountDisk(data); err != nil {
 			r.note("the disk is never full: a small one cannot be made (%v)", err)
 		}
-		return nil, nil
+		return "", nil
 	}
 	if r.database, err = testdb.New(r.config.Database); err != nil {
-		return nil, err
+		return "", err
 	}
-	url, err := r.database.NewDatabase()
-	return []string{"--database", url}, err
+	return r.database.NewDatabase()
 }
 
 // newFleet returns the devices with one of the timeouts.
-func (r *trial) newFleet(i int, line string) (*fleet, error) {
+func (r *trial) newFleet(i int) (*fleet, error) {
 	ttls := r.config.Rules.TTLs
 	ttl, n := ttls[i], len(ttls)
 	p := &plan.Plan{
 		Seed: r.config.Seed, Devices: (r.config.Devices + n - 1 - i) / n, ID: fmt.Sprintf("dev-%v-%%06d", ttl),
-		Targets: []string{line}, Sources: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})},
+		Sources: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})},
 		Timeout: ttl, Interval: ttl / 3, Ramp: 20_000, Backoff: 50 * time.Millisecond, BackoffMax: reconnectGrace / 4,
 		Phases: []plan.Phase{{Length: r.config.For + time.Hour}},
 	}
 	if n > 1 && i == n-1 {
 		p.Interval = ttl * 3 / 4
 	}
+	for _, s := range r.nodes {
+		p.Targets = append(p.Targets, s.line)
+	}
+	if len(r.ears.all) > 0 {
+		p.Targets = r.ears.lines()
+	}
 	p.Fill()
-	d, err := drive.New(drive.Config{Plan: p, Journal: true, ConnectTimeout: time.Hour})
+	cfg := drive.Config{Plan: p, Journal: true, ConnectTimeout: time.Hour}
+	if len(p.Targets) > 1 { // a node or ear that is stopped must not keep its devices
+		cfg.Roam, cfg.ConnectTimeout, cfg.AnswerTimeout = true, deviceWaits, deviceWaits
+	}
+	d, err := drive.New(cfg)
 	return &fleet{
 		Drive: d, plan: p, policy: r.config.Rules.of(ttl),
 		chance: rand.New(rand.NewPCG(r.config.Seed+uint64(i), 3)), free: make([]time.Duration, p.Devices),
@@ -145,17 +157,22 @@ func (r *trial) note(format string, args ...any) {
 
 // say writes a line of progress.
 func (r *trial) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(r.config.Log, "%s "+format+"\n", append([]any{clock(r.server.now())}, args...)...)
+	_, _ = fmt.Fprintf(r.config.Log, "%s "+format+"\n", append([]any{clock(r.now())}, args...)...)
 }
 
 // proof runs the server and the devices, and gathers the evidence.
 func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := r.server.start(ctx); err != nil {
+	for _, s := range r.nodes {
+		if err := s.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.awaitReady(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.server.awaitReady(ctx); err != nil {
+	if err := r.ears.start(ctx); err != nil {
 		return nil, err
 	}
 	play, end := context.WithCancel(ctx)
@@ -175,8 +192,14 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 		f.Begin(begin)
 		group.Go(func() error { return f.play(play) })
 	}
-	for _, watch := range []func(context.Context){r.readers.follow, r.readers.read, r.server.starve} {
+	for _, watch := range []func(context.Context){r.readers.follow, r.readers.read, r.starve} {
 		group.Go(func() error { watch(play); return nil })
+	}
+	if r.judges != nil {
+		for _, s := range r.nodes {
+			group.Go(func() error { r.witnesses.beat(play, s); return nil })
+			group.Go(func() error { r.witnesses.look(play, s); return nil })
+		}
 	}
 	evidence, err := r.play(play)
 	end()
@@ -197,7 +220,7 @@ func (r *trial) connected(ctx context.Context) error {
 		if time.Now().After(limit) {
 			return fmt.Errorf("%d devices have no connection after %v", missing, readyPatience)
 		}
-		if err := r.server.wait(ctx, pollEvery); err != nil {
+		if err := r.wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
@@ -205,16 +228,20 @@ func (r *trial) connected(ctx context.Context) error {
 
 // logTail returns the end of the server's log.
 func (r *trial) logTail(length int) string {
-	text, err := os.ReadFile(filepath.Join(r.config.Dir, serverLog))
-	if err != nil {
-		return err.Error()
+	var all strings.Builder
+	for _, s := range r.nodes {
+		text, err := os.ReadFile(s.log.Name())
+		if err != nil {
+			return err.Error()
+		}
+		all.Write(text[max(len(text)-length/len(r.nodes), 0):])
 	}
-	return string(text[max(len(text)-length, 0):])
+	return all.String()
 }
 
 // play injects the faults, waits for the last verdicts, and reads the evidence.
 func (r *trial) play(ctx context.Context) (*Evidence, error) {
-	r.plan = Plan(r.config.Seed, r.config.possible(r.disk != nil), r.config.For, &r.config.Rules)
+	r.plan = Plan(r.config.Seed, r.config.possible(r.disk != nil && r.config.Database == SQLite), r.config.For, &r.config.Rules)
 	for _, f := range r.plan {
 		if time.Now().Add(f.Wait).After(r.until) && r.enough() {
 			r.note("%d of %d planned faults were left out, since restarts took longer than planned", len(r.plan)-len(r.done), len(r.plan))
@@ -226,10 +253,11 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 		}
 		r.done = append(r.done, f)
 	}
-	if err := r.server.wait(ctx, time.Until(r.until)); err != nil {
+	if err := r.wait(ctx, time.Until(r.until)); err != nil {
 		return nil, err
 	}
-	if err := r.server.awaitReady(ctx); err != nil {
+	r.ears.work.Wait()
+	if err := r.awaitReady(ctx); err != nil {
 		return nil, err
 	}
 	r.say("the faults are over; waiting for the verdicts that are still due")
@@ -242,26 +270,25 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 		r.say("%v", Files)
 		return evidence, r.files(ctx, evidence)
 	}
-	return evidence, r.server.end(syscall.SIGTERM, Ended)
+	errs := []error{r.ears.end()}
+	for _, s := range r.nodes {
+		errs = append(errs, s.end(syscall.SIGTERM, Ended))
+	}
+	return evidence, errors.Join(errs...)
 }
 
 // enough reports whether the run may end early: a restart and, if one is planned, a write have been
 // checked. On a busy machine that can take longer than the faults are to go on.
 func (r *trial) enough() bool {
 	wrote := len(r.writer.done) > 0 || !slices.ContainsFunc(r.plan[len(r.done):], Fault.writes)
-	return r.server.starts > 1 && wrote
+	return r.starts > len(r.nodes) && wrote
 }
 
 // close ends all processes and releases all resources.
 func (r *trial) close() error {
-	var errs []error
-	if r.server != nil {
-		if r.server.process != nil {
-			_ = r.server.Kill() // it may have ended
-		}
-		r.server.watch.Wait()
-		r.server.api.Close()
-		errs = append(errs, r.server.log.Close())
+	errs := []error{r.ears.close()}
+	for _, s := range r.nodes {
+		errs = append(errs, s.close())
 	}
 	if r.database != nil {
 		r.database.Close()

@@ -22,13 +22,15 @@ const (
 	LostEvent     ViolationKind = "lost event"          // a reader has seen an event that is gone, or another one now
 	OffsetGap     ViolationKind = "offset gap"          // an offset is missing from the log
 	WrongStream   ViolationKind = "stream"              // the stream differs from the log
+	TwoJudges     ViolationKind = "two judges"          // another node judged already, or a term that was not the next one
+	NoJudge       ViolationKind = "no judge"            // no standby took over in time
 	WrongEnd      ViolationKind = "ended"               // a process ended by itself, or not as it should
 )
 
 // ViolationKinds are all kinds, in the order in which a report has them.
 func ViolationKinds() []ViolationKind {
 	return []ViolationKind{
-		FalseOffline, MissedOffline, Unjudged, AnswerLost, WrongState, SequenceGap, Disorder, LostEvent, OffsetGap, WrongStream, WrongEnd,
+		FalseOffline, MissedOffline, Unjudged, AnswerLost, WrongState, SequenceGap, Disorder, LostEvent, OffsetGap, WrongStream, TwoJudges, NoJudge, WrongEnd,
 	}
 }
 
@@ -58,6 +60,11 @@ type Evidence struct {
 	// Writes are the writes that were answered.
 	Shown  map[string]bool
 	Writes []Written
+	// Of several nodes: Turns are their times as the judge, Wakes the ends of stops, Answers the
+	// answered heartbeats of a device that is connected to all, and Terms what their APIs said.
+	Turns, Wakes []Turn
+	Answers      []Answer
+	Terms        []SeenTerm
 }
 
 // Findings is the result of Score.
@@ -68,6 +75,8 @@ type Findings struct {
 	Verdicts map[string]int
 	Due      int
 	Bound    int
+	// Overlaps are for how long nodes went on to answer when another one judged already.
+	Overlaps []time.Duration
 }
 
 func (f *Findings) add(kind ViolationKind, subject string, offset uint64, format string, args ...any) {
@@ -83,15 +92,19 @@ func Score(e *Evidence) Findings {
 	checkSeen(e, &f)
 	checkShown(e, &f)
 	checkWrites(e, &f)
+	checkAnswers(e, &f)
+	checkTerms(e, &f)
+	checkRecorded(e, &f)
+	checkBreaks(e, &f)
 	byDevice := make(map[string][]cloudevent.Event, len(e.Devices))
 	for _, event := range e.Events {
 		byDevice[deviceOf(&event)] = append(byDevice[deviceOf(&event)], event)
 	}
-	outages := e.History.outages()
+	outages, lapses := e.History.outages(), e.History.lapses()
 	for i := range e.Devices {
 		d := &e.Devices[i]
 		j := judge{
-			Findings: &f, evidence: e, history: &e.History, policy: e.Rules.of(d.TTL), outages: outages,
+			Findings: &f, evidence: e, history: &e.History, policy: e.Rules.of(d.TTL), outages: outages, lapses: lapses,
 			device: d, events: byDevice[d.ID], used: map[int]bool{},
 		}
 		j.run()

@@ -7,8 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,8 +22,6 @@ const (
 	stopPatience  = 30 * time.Second // with an end in order
 	readyPatience = 60 * time.Second // with a start that nothing hinders
 	pollEvery     = 10 * time.Millisecond
-	// starvedEvery is a fifth of the pause in this program's running that counts as starved.
-	starvedEvery = 100 * time.Millisecond
 	// quotaPeriod is the period of which a process has its share.
 	quotaPeriod = 100 * time.Millisecond
 )
@@ -32,21 +30,27 @@ const (
 // not even a full disk.
 var errEnded = errors.New("the server ended by itself")
 
-// server runs the program as a child process, again and again, and records the history. One
-// goroutine calls its methods.
+// server runs the program as a child process, again and again, and records what that does to the
+// fleet. One goroutine calls its methods.
 type server struct {
+	program
+
+	line   string  // address of the line protocol
+	judges *judges // of the fleet; nil if it has this server alone
+	link   *link   // to the database; nil if it is connected directly
+	ears   string  // where it waits for ears; "" if there are none
+}
+
+// program is what is run as a child process, one after the other.
+type program struct {
+	*record
 	*process
 
-	program string
-	args    []string
+	name    string
+	command []string // the program and its arguments
 	api     *apiclient.Client
 	log     *os.File       // of what it writes
 	watch   sync.WaitGroup // goroutines that wait for a process to end, or to be ready
-
-	mu      sync.Mutex // guards the fields below
-	history History
-	wrong   []Violation
-	starts  int
 }
 
 // process is a process of the server.
@@ -54,33 +58,54 @@ type process struct {
 	*os.Process
 
 	number int           // counts the processes from 1
+	asked  atomic.Bool   // to end
 	ended  chan struct{} // closed when the process is gone, and err set
-	ready  chan struct{} // closed when it is ready
+	ready  chan struct{} // closed when it is ready or, one of several, stands by
 	err    error
 }
 
-// now returns the current instant of the history.
-func (s *server) now() time.Duration { return time.Since(s.history.Origin) }
-
-// start starts a process; the current break ends when it is ready.
-func (s *server) start(ctx context.Context) error {
-	s.starts++
-	p := &process{number: s.starts, ended: make(chan struct{}), ready: make(chan struct{})}
-	cmd := exec.CommandContext(ctx, s.program, s.args...)
-	cmd.Stderr, cmd.Stdout, cmd.Dir = s.log, s.log, filepath.Dir(s.log.Name())
+// launch starts a process.
+func (p *program) launch(ctx context.Context, number int) error {
+	next := &process{number: number, ended: make(chan struct{}), ready: make(chan struct{})}
+	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
+	cmd.Stderr, cmd.Stdout, cmd.Dir = p.log, p.log, filepath.Dir(p.log.Name())
 	// In a group of its own: the kernel continues the stopped processes of a group whose leader's
 	// parent, a shell, ends (_exit(2)).
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	s.mu.Lock()
-	at := len(s.history.Breaks) - 1
-	s.history.Breaks[at].Ending = s.now()
-	s.mu.Unlock()
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the server: %w", err)
+		return fmt.Errorf("start %s: %w", p.name, err)
 	}
-	p.Process, s.process = cmd.Process, p
-	s.watch.Go(func() { p.err = cmd.Wait(); close(p.ended) })
-	s.watch.Go(func() { s.poll(ctx, p, at) })
+	next.Process, p.process = cmd.Process, next
+	p.watch.Go(func() {
+		next.err = cmd.Wait()
+		close(next.ended)
+		if !next.asked.Load() {
+			p.failed(next.died())
+		}
+	})
+	return nil
+}
+
+// start starts a process. Without others, the current break ends when it is ready.
+func (s *server) start(ctx context.Context) error {
+	s.mu.Lock()
+	s.starts++
+	number, at := s.starts, len(s.history.Breaks)-1
+	if s.judges == nil {
+		s.history.Breaks[at].Ending = s.now()
+	}
+	s.mu.Unlock()
+	if err := s.launch(ctx, number); err != nil {
+		return err
+	}
+	p := s.process
+	s.watch.Go(func() {
+		if s.judges != nil {
+			s.judges.watch(ctx, s, p)
+		} else {
+			s.poll(ctx, p, at)
+		}
+	})
 	return nil
 }
 
@@ -105,61 +130,46 @@ func (p *process) over() bool {
 	}
 }
 
-// listens notes that the process after a break listens now, even if it was stopped before that.
-func (s *server) listens(at int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.history.Breaks[at].Over = min(s.history.Breaks[at].Over, s.now())
-	for i := range s.history.Breaks[at+1:] {
-		b := &s.history.Breaks[at+1+i]
-		b.Over = max(b.Over, s.now())
-	}
-}
-
-// snapshot returns a copy of the history.
-func (s *server) snapshot() History {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := s.history
-	h.Breaks, h.Troubles = slices.Clone(h.Breaks), slices.Clone(h.Troubles)
-	return h
-}
-
-func (s *server) isReady(ctx context.Context) bool {
+func (p *program) isReady(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	return s.api.Get(ctx, "/readyz", nil, nil) == nil
-}
-
-// begin notes a break that was asked for at an instant and has begun now. It ends an earlier one
-// that still lasts.
-func (s *server) begin(kind BreakKind, asked time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := &s.history.Breaks[len(s.history.Breaks)-1]
-	last.Over = min(last.Over, asked)
-	s.history.Breaks = append(s.history.Breaks, Break{Kind: kind, Asked: asked, Began: s.now(), Ending: never, Over: never})
+	return p.api.Get(ctx, "/readyz", nil, nil) == nil
 }
 
 // end ends the process with a signal, by force if that takes too long, and waits for its end.
 func (s *server) end(signal os.Signal, kind BreakKind) error {
 	asked := s.now()
-	if s.over() || s.Signal(signal) != nil {
+	if s.asked.Store(true); s.over() || s.Signal(signal) != nil {
 		return s.died()
 	}
-	select {
-	case <-s.ended:
-	case <-time.After(stopPatience):
-		s.violation(WrongEnd, "asked to end, process %d did not within %v", s.number, stopPatience)
-		_ = s.Kill()
-		<-s.ended
+	judged := s.judges.lose(s.process, kind, asked)
+	if !s.awaitEnd() {
 		kind = Killed
 	}
-	s.begin(kind, asked)
+	switch {
+	case s.judges == nil:
+		s.begin(kind, asked)
+	case judged != nil:
+		judged(kind)
+	}
 	if kind == Ended && s.err != nil && !s.troubled(asked) {
 		s.violation(WrongEnd, "asked to end, process %d ended with %v", s.number, s.err)
 	}
 	return nil
+}
+
+// awaitEnd waits until the process, which was asked to, has ended. It reports false if that needed
+// force.
+func (p *program) awaitEnd() bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(stopPatience):
+		p.violation(WrongEnd, "asked to end, process %d of %s did not within %v", p.number, p.name, stopPatience)
+		_ = p.Kill()
+		<-p.ended
+		return false
+	}
 }
 
 // stop stops the process for a time.
@@ -169,16 +179,21 @@ func (s *server) stop(ctx context.Context, length time.Duration) error {
 		return nil //nolint:nilerr // it is gone; the next wait finds that out
 	}
 	awaitStopped(s.Pid)
+	if s.judges != nil {
+		judged := s.judges.lose(s.process, Stopped, asked)
+		err := run.Wait(ctx, length)
+		if judged != nil {
+			judged(Stopped)
+		}
+		_ = s.Signal(syscall.SIGCONT)
+		s.judges.woke(s.name)
+		return err
+	}
 	s.begin(Stopped, asked)
 	err := run.Wait(ctx, length)
-	s.mu.Lock()
-	last := &s.history.Breaks[len(s.history.Breaks)-1]
-	last.Ending = s.now()
-	s.mu.Unlock()
+	s.change(func(last *Break) { last.Ending = s.now() })
 	_ = s.Signal(syscall.SIGCONT) // fails only if it is gone
-	s.mu.Lock()
-	last.Over = s.now()
-	s.mu.Unlock()
+	s.change(func(last *Break) { last.Over = s.now() })
 	return err
 }
 
@@ -205,25 +220,13 @@ func (s *server) share(ctx context.Context, percent int, length time.Duration) e
 	return nil
 }
 
-// wait waits while the server runs.
-func (s *server) wait(ctx context.Context, length time.Duration) error {
-	select {
-	case <-time.After(length):
-		return nil
-	case <-s.ended:
-		return s.died()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // awaitReady waits until the process is ready.
 func (s *server) awaitReady(ctx context.Context) error {
 	select {
 	case <-s.ready:
 		return nil
 	case <-s.ended:
-		return s.died()
+		return s.process.died()
 	case <-time.After(readyPatience):
 		return fmt.Errorf("the server is not ready after %v", readyPatience)
 	case <-ctx.Done():
@@ -232,45 +235,31 @@ func (s *server) awaitReady(ctx context.Context) error {
 }
 
 // died waits for a process that is gone, or is about to be, and says so.
-func (s *server) died() error {
-	<-s.ended
-	return errors.Join(fmt.Errorf("%w: process %d", errEnded, s.number), s.err)
+func (p *process) died() error {
+	<-p.ended
+	return errors.Join(fmt.Errorf("%w: process %d", errEnded, p.number), p.err)
 }
 
-// trouble notes the beginning of a time in which nothing can be saved; the function that it returns
-// notes the end.
-func (s *server) trouble(kind FaultKind) (over func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at := len(s.history.Troubles)
-	s.history.Troubles = append(s.history.Troubles, Trouble{Kind: kind, From: s.now(), To: never})
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.history.Troubles[at].To = s.now()
+// close ends the process and what belongs to it.
+func (s *server) close() (err error) {
+	err = s.program.close()
+	if s.link != nil {
+		err = errors.Join(err, s.link.close())
 	}
+	return err
 }
 
-// troubled reports whether a trouble lasts, or was over only a while before t.
-func (s *server) troubled(t time.Duration) bool {
-	h := s.snapshot()
-	return slices.ContainsFunc(h.Troubles, func(trouble Trouble) bool { return t < trouble.To+2*time.Second })
-}
-
-// violation records a broken promise.
-func (s *server) violation(kind ViolationKind, format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wrong = append(s.wrong, Violation{Kind: kind, Detail: fmt.Sprintf(format, args...) + " at " + clock(s.now())})
-}
-
-// starve records the times in which this program could not run, until ctx is done.
-func (s *server) starve(ctx context.Context) {
-	for last := s.now(); run.Wait(ctx, starvedEvery) == nil; last = s.now() {
-		if now := s.now(); now-last > 5*starvedEvery {
-			s.mu.Lock()
-			s.history.Troubles = append(s.history.Troubles, Trouble{Kind: Starved, From: last, To: now})
-			s.mu.Unlock()
-		}
+func (p *program) close() error {
+	if p.process != nil {
+		p.asked.Store(true)
+		_ = p.Kill() // it may have ended
 	}
+	p.watch.Wait()
+	if p.api != nil {
+		p.api.Close()
+	}
+	if p.log != nil {
+		return p.log.Close()
+	}
+	return nil
 }

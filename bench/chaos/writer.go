@@ -21,8 +21,9 @@ const writeWithin = time.Second
 // writer makes writes of operators and devices, and checks later whether they are there. One
 // goroutine calls its methods.
 type writer struct {
-	server *server
-	line   string // address of the line protocol
+	judge  func() *server // the one that writes go to
+	api    func() *apiclient.Client
+	now    func() time.Duration
 	rounds int
 	ready  []*preparedWrite
 	made   []Written // answered, and not looked for yet
@@ -61,9 +62,9 @@ func (p *preparedWrite) end() {
 // introduce makes the device known to the server.
 func (w *writer) introduce(ctx context.Context, p *preparedWrite) (err error) {
 	if p.line == "" {
-		return w.server.api.Ask(ctx, http.MethodPost, "/v1/beat/"+p.device+"?ttl=1h", nil, nil)
+		return w.api().Ask(ctx, http.MethodPost, "/v1/beat/"+p.device+"?ttl=1h", nil, nil)
 	}
-	if p.conn, err = new(net.Dialer).DialContext(ctx, "tcp", w.line); err != nil {
+	if p.conn, err = new(net.Dialer).DialContext(ctx, "tcp", w.judge().line); err != nil {
 		return err
 	}
 	return p.say(ctx, "HELLO "+p.device+" ttl=1h", "OK ")
@@ -106,10 +107,10 @@ func (w *writer) write(ctx context.Context) {
 	for _, p := range w.ready {
 		group.Go(func() {
 			asked := time.Now()
-			if p.do(ctx, w.server.api) == nil {
+			if p.do(ctx, w.api()) == nil {
 				mu.Lock()
 				defer mu.Unlock()
-				w.made = append(w.made, Written{Kind: p.kind, Device: p.device, Asked: asked, Answered: w.server.now()})
+				w.made = append(w.made, Written{Kind: p.kind, Device: p.device, Asked: asked, Answered: w.now()})
 			}
 		})
 	}
@@ -126,21 +127,22 @@ func (w *writer) end() {
 
 // look asks a ready server for the writes that were answered.
 func (w *writer) look(ctx context.Context) error {
-	for _, made := range w.made {
+	for len(w.made) > 0 {
+		made := w.made[0]
 		found, page := &State{}, struct{ Events []cloudevent.Event }{}
-		err := w.server.api.Get(ctx, "/v1/devices/"+made.Device, nil, found)
+		api := w.api()
+		err := api.Get(ctx, "/v1/devices/"+made.Device, nil, found)
 		if apiclient.StatusOf(err) == http.StatusNotFound {
 			found, err = nil, nil
 		} else if err == nil {
-			err = w.server.api.Get(ctx, "/v1/devices/"+made.Device+"/events", nil, &page)
+			err = api.Get(ctx, "/v1/devices/"+made.Device+"/events", nil, &page)
 			found.Failed = slices.ContainsFunc(page.Events, func(e cloudevent.Event) bool { return e.Type == typeFailed })
 		}
 		if err != nil {
 			return err
 		}
 		made.Found = found
-		w.done = append(w.done, made)
+		w.done, w.made = append(w.done, made), w.made[1:]
 	}
-	w.made = nil
 	return nil
 }

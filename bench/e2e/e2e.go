@@ -1,15 +1,14 @@
-// Package e2e measures the whole of Holter from end to end: holter serve in as many processes as the
-// limit on open files requires, and holter loadgen, which plays the devices and checks the verdicts of
-// every server against ground truth.
+// Package e2e measures the whole of Holter from end to end: holter serve, in one process with one port,
+// and holter loadgen, which plays the devices and checks the verdicts against ground truth.
 //
-// Each scenario has new servers, each with a database, a device port and an API of its own, and a
-// block of the devices, which always come back to it: one that came back to another, as it may behind
-// a shared port, would rightly be offline for the first and online for the second.
+// Each scenario has a new server, or several with -per-server: then each has a database, a device port
+// and an API of its own, and a block of the devices, which always come back to it.
 //
 // The benchmark fails unless every scenario met its targets. Linux only.
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -49,23 +48,24 @@ func scenarios() []scenario {
 
 // Command returns the benchmark.
 func Command() run.Command {
-	b := &bench{connections: 500_000, perServer: 18_500, interval: time.Minute}
+	b := &bench{connections: 500_000, interval: time.Minute}
 	return run.Command{
 		Name: "e2e", Help: "servers and load generator end to end, with 500,000 connections",
 		Names: "steady, silent-10pct, site-outage, reconnect-storm",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.connections, "connections", b.connections, "devices")
-			f.IntVar(&b.perServer, "per-server", b.perServer, "devices of each server, at most; each needs a file")
+			f.IntVar(&b.perServer, "per-server", b.perServer, "devices of each server, at most; 0: all are of one")
 			f.DurationVar(&b.interval, "interval", b.interval, "time between two heartbeats of a device; its timeout is three of them")
 			f.DurationVar(&b.length, "duration", b.length, "length of each scenario after its ramp (default what it says itself)")
 		},
 		Quick: func() { b.connections, b.perServer, b.interval, b.length = 2000, 1000, 2*time.Second, 20*time.Second },
 		Run: func(ctx context.Context, r *run.Run) error {
 			b.Run = r
-			if b.connections < 1 || b.perServer < 1 || b.interval < 100*time.Millisecond || b.length < 0 {
+			if b.connections < 1 || b.perServer < 0 || b.interval < 100*time.Millisecond || b.length < 0 {
 				return errors.New("want 1 or more connections, also for each server, an interval of 100ms or more, and " +
 					"no negative duration")
 			}
+			b.perServer = min(cmp.Or(b.perServer, b.connections), b.connections)
 			return b.playAll(ctx)
 		},
 	}
@@ -114,11 +114,11 @@ func (b *bench) play(ctx context.Context, s scenario) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := (b.connections + b.perServer - 1) / b.perServer
+	n := (b.connections-1)/b.perServer + 1
 	b.Progress("%s: %d connections, %d servers", s.name, b.connections, n)
 	r := &result{scenario: s, servers: n}
 	before, _ := measured.Available()
-	all, err := startServers(ctx, program, out, n)
+	all, err := startServers(ctx, program, out, n, b.perServer)
 	defer all.stop()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/loadgen/report"
 )
@@ -59,16 +61,23 @@ func (b *bench) report(rs []*result) string {
 		return figures.Table("scenario", rows, results, columns...)
 	}
 	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v. Processes of `holter serve`: %d, with SQLite, "+
-		"each with a database, a device port and at most %s devices of its own, since each needs an open file. They always "+
-		"come back to it: behind one shared port one could come back to another, and would rightly be offline for the "+
-		"first while it is online for the second. All of it, servers, generator and both ends of each connection, is on one machine, "+
-		"and every scenario has new servers.\n\n%s\n"+
+		"each with one database and one device port. A process may have %s files open here; where it has more connections, its event loops have tables of descriptors of "+
+		"their own. All of it, server, generator and both ends of each connection, is on one machine, "+
+		"and every scenario has a new server.\n\n%s\n"+
 		"What the servers said of the devices, beside what was done to them (`--verify` for each server). The latency of a verdict is "+
-		"that from its deadline to its arrival at the generator, through commit and event stream.\n\n%s\n"+
+		"that from its deadline to its arrival at the generator, through commit and event stream. A device that was back after its "+
+		"deadline, but before a listening clock that was behind had reached it, needs no verdict (the last columns).\n\n%s\n"+
 		"Memory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. "+
 		"CPU is that of the whole run.\n\n%s%s",
-		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, rs[0].servers, figures.Grouped(b.perServer),
+		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, rs[0].servers, figures.Grouped(openFiles()),
 		table(fleetColumns()...), table(verdictColumns()...), table(b.usageColumns()...), missed(rs))
+}
+
+// openFiles returns how many files a process may have open.
+func openFiles() int {
+	var limit unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return int(limit.Cur)
 }
 
 // text returns a column of words.
@@ -119,7 +128,11 @@ func verdictColumns() []figures.Column[*result] {
 			return n
 		}))
 	}
-	return append(columns, text("latency p50 / p99 / max", func(r *result) string { return latency(verdicts(r).Detection.Latency) }))
+	return append(columns,
+		text("latency p50 / p99 / max", func(r *result) string { return latency(verdicts(r).Detection.Latency) }),
+		text("clocks behind, at most", func(r *result) string { return figures.Duration(time.Duration(verdicts(r).Behind.Most)) }),
+		figures.Count("back before them", func(r *result) int { return int(verdicts(r).Behind.Back) }),
+	)
 }
 
 func (b *bench) usageColumns() []figures.Column[*result] {

@@ -23,14 +23,20 @@ import (
 // servers are all of one scenario.
 type servers []*serve.Server
 
-// startServers starts n servers, one after the other. Those of an error have to be stopped, too.
-func startServers(ctx context.Context, program, out string, n int) (all servers, err error) {
+// startServers starts n servers for so many devices each, one after the other. Those of an error have
+// to be stopped, too.
+func startServers(ctx context.Context, program, out string, n, devices int) (all servers, err error) {
+	settings := filepath.Join(out, "holter.yaml")
+	most := devices + devices/50 + 100 // who comes back may be there before the server has seen it leave
+	if err := os.WriteFile(settings, fmt.Appendf(nil, "gateway: {max_connections: %d}\n", most), 0o600); err != nil {
+		return nil, err
+	}
 	for i := range n {
 		path := filepath.Join(out, fmt.Sprintf("server-%02d", i))
 		s, err := serve.Holter(ctx, serve.Options{
 			Program: program, Log: path + ".log", Procs: max(1, runtime.NumCPU()/n),
 			Args: []string{
-				"serve", "--listen", serve.AnyPort, "--http", serve.AnyPort, "--mqtt", "off", "--data", path, "--log-format", "json",
+				"serve", "--listen", serve.AnyPort, "--http", serve.AnyPort, "--mqtt", "off", "--data", path, "--log-format", "json", "--config", settings,
 			},
 		})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,9 @@ type Files struct {
 	Revoked string
 	// MinVersion is the least version of TLS: 1.2 or 1.3. Default: "", which is 1.2.
 	MinVersion string
+	// Ciphers are the cipher suites of TLS 1.2 that are served: some of the names that [Ciphers] returns,
+	// separated by commas. Default: "", which is all of those. What TLS 1.3 has is always served.
+	Ciphers string
 	// Optional admits clients that show no certificate. One that is shown must be good.
 	Optional bool
 }
@@ -42,7 +46,11 @@ func Load(f Files) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: least, CipherSuites: suites()}
+	suites, err := f.suites()
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: least, CipherSuites: suites}
 	if f.Clients == "" {
 		if f.Revoked != "" {
 			return nil, errors.New("certificates: a list of revoked ones is of no use without the authorities of clients")
@@ -82,15 +90,34 @@ func (f Files) version() (uint16, error) {
 	return 0, fmt.Errorf("certificates: the least version of TLS is %q, want 1.2 or 1.3", f.MinVersion)
 }
 
-// suites returns the cipher suites of TLS 1.2: those with authenticated encryption (RFC 5116). Those of
-// TLS 1.3 all are.
-func suites() (ids []uint16) {
+// Ciphers returns the names of the cipher suites of TLS 1.2 that can be served: those with
+// authenticated encryption (RFC 5116).
+func Ciphers() (names []string) {
 	for _, s := range tls.CipherSuites() {
-		if !strings.Contains(s.Name, "_CBC_") {
-			ids = append(ids, s.ID)
+		if slices.Contains(s.SupportedVersions, tls.VersionTLS12) && !strings.Contains(s.Name, "_CBC_") {
+			names = append(names, s.Name)
 		}
 	}
-	return ids
+	return names
+}
+
+// suites returns the ids of the cipher suites that are served.
+func (f Files) suites() (ids []uint16, err error) {
+	wanted := Ciphers()
+	if f.Ciphers != "" {
+		wanted = strings.Split(f.Ciphers, ",")
+	}
+	for _, name := range wanted {
+		if !slices.Contains(Ciphers(), name) {
+			return nil, fmt.Errorf("certificates: the cipher suite %q is not served, want of %q", name, Ciphers())
+		}
+		for _, s := range tls.CipherSuites() {
+			if s.Name == name {
+				ids = append(ids, s.ID)
+			}
+		}
+	}
+	return ids, nil
 }
 
 // Pair reads a certificate and its key. Errors name the file and say what to do.

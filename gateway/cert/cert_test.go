@@ -111,6 +111,7 @@ func TestBroken(t *testing.T) {
 		{"no list of revoked ones", "none.crl", func(f *cert.Files) { f.Revoked = write("none.crl", certPEM) }, "no list of revoked certificates"},
 		{"a stranger's list", "stranger.crl", func(f *cert.Files) { f.Revoked = write("stranger.crl", testcert.New(t).Revoke(t)) }, "signed by none of the authorities"},
 		{"a list without authorities", "", func(f *cert.Files) { f.Revoked, f.Clients = good.Clients, "" }, "of no use without the authorities"},
+		{"a cipher suite", "", func(f *cert.Files) { f.Ciphers = "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA" }, `CBC_SHA" is not served, want of ["TLS_`},
 		{"a version", "", func(f *cert.Files) { f.MinVersion = "1.1" }, `"1.1", want 1.2 or 1.3`},
 		{"a folder", filepath.Base(dir), func(f *cert.Files) { f.Clients = dir }, "is a directory"},
 	}
@@ -399,18 +400,23 @@ func TestVersions(t *testing.T) {
 	f := files(t)
 	server(t, ca, f, "gateway")
 	f.Clients = ""
+	chacha := "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"
 	for _, tt := range []struct {
-		least  string
-		client *tls.Config
-		ok     bool
+		least   string
+		ciphers string
+		client  *tls.Config
+		ok      bool
 	}{
-		{"", &tls.Config{MaxVersion: tls.VersionTLS12}, true},
-		{"1.2", &tls.Config{MaxVersion: tls.VersionTLS12}, true},
-		{"", &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, false},
-		{"1.3", &tls.Config{}, true},
-		{"1.3", &tls.Config{MaxVersion: tls.VersionTLS12}, false},
+		{"", chacha, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, true},
+		{"", chacha, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
+		{"", chacha, &tls.Config{}, true}, // TLS 1.3
+		{"", "", &tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		{"1.2", "", &tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		{"", "", &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, false},
+		{"1.3", "", &tls.Config{}, true},
+		{"1.3", "", &tls.Config{MaxVersion: tls.VersionTLS12}, false},
 	} {
-		f.MinVersion = tt.least
+		f.MinVersion, f.Ciphers = tt.least, tt.ciphers
 		r, err := cert.New(f, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

@@ -98,6 +98,9 @@ type Message struct {
 	Text []byte
 	// Note is what the codec wants to remember until Reply.
 	Note uint64
+	// Acknowledged is the number of the latest message to the device that it has, see [Numberer]; 0
+	// without one. At most math.MaxInt64.
+	Acknowledged uint64
 	// Err says that the device made a mistake that does not end the connection: it is counted, and
 	// handed to Reply as the outcome. On an open session the message is still a heartbeat, if Kind
 	// is one.
@@ -142,6 +145,16 @@ type Sender interface {
 	// Send appends payload as a message of the protocol. It returns an error if it cannot be one;
 	// if it is too long, that is an *Error with the code TooLong.
 	Send(dst, payload []byte) ([]byte, error)
+}
+
+// Numberer is a codec of datagrams whose messages to its device are numbered. Datagrams may be lost,
+// so a message is repeated until the device acknowledges it. Numbers rise: the device does what a
+// message says only if its number is greater than that of all before, and acknowledges the greatest
+// in any case.
+type Numberer interface {
+	Sender
+	// SendNumbered is Send for a message with a number.
+	SendNumbered(dst []byte, number uint64, payload []byte) ([]byte, error)
 }
 
 // Packets is a protocol that also comes in datagrams.

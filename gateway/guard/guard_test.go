@@ -379,38 +379,29 @@ func TestReload(t *testing.T) {
 		want("changed", "b", "a", 0, 1)
 		time.Sleep(time.Minute)
 		want("not changed again", "b", "a", 0, 1)
-		put("c\nc\n")
-		time.Sleep(time.Minute)
-		want("broken", "b", "c", 1, 1)
-		put("c\nc\n")
-		time.Sleep(time.Minute)
-		want("broken in the same way", "b", "c", 1, 1)
-		put("c\nd d\n")
-		time.Sleep(time.Minute)
-		want("broken otherwise", "b", "c", 2, 1)
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
+		for _, tt := range []struct {
+			what              string
+			change            func()
+			in, out           string
+			complaints, reads int
+		}{
+			{"broken", func() { put("c\nc\n") }, "b", "c", 1, 1},
+			{"broken in the same way", func() { put("c\nc\n") }, "b", "c", 1, 1},
+			{"broken otherwise", func() { put("c\nd d\n") }, "b", "c", 2, 1},
+			{"gone", func() { _ = os.Remove(name) }, "b", "c", 3, 1},
+			{"back", func() { put("c\n") }, "c", "b", 3, 2},
+			{"longer", func() { put("c\nd\ne\n") }, "c", "b", 3, 3},
+			{"empty", func() { write(t, name, "") }, "d", "b", 4, 3},
+			{"less than half", func() { put("c\n") }, "d", "b", 5, 3},
+			{"more than half", func() { put("c\nd\n") }, "d", "e", 5, 4},
+			{"half, and accepted", func() { put("# accept\nb\n") }, "b", "d", 5, 5},
+		} {
+			tt.change()
+			time.Sleep(5 * time.Second)
+			want(tt.what, tt.in, tt.out, tt.complaints, tt.reads)
+			time.Sleep(time.Minute)
+			want(tt.what+", a minute later", tt.in, tt.out, tt.complaints, tt.reads)
 		}
-		time.Sleep(time.Minute)
-		want("gone", "b", "c", 3, 1)
-		put("c\n")
-		time.Sleep(5 * time.Second)
-		want("back", "c", "b", 3, 2)
-		put("c\nd\ne\n")
-		time.Sleep(5 * time.Second)
-		want("longer", "c", "b", 3, 3)
-		write(t, name, "")
-		time.Sleep(time.Minute)
-		want("empty", "d", "b", 4, 3)
-		put("c\n")
-		time.Sleep(time.Minute)
-		want("less than half", "d", "b", 5, 3)
-		put("c\nd\n")
-		time.Sleep(5 * time.Second)
-		want("more than half", "d", "e", 5, 4)
-		put("# accept\nb\n")
-		time.Sleep(5 * time.Second)
-		want("half, and accepted", "b", "d", 5, 5)
 		put("# accept\n")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()

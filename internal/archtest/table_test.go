@@ -18,7 +18,7 @@ func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
 	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
-	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
+	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "link", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
 
@@ -32,7 +32,7 @@ func directions() table {
 		"liveness": {"dualmap", "internal", "timer"},
 
 		// Services.
-		"cluster":       belowServices,
+		"cluster":       slices.Concat(belowServices, []string{"sqldb"}),
 		"delivery":      slices.Concat(belowServices, []string{"jobs", "sqldb", "store"}),
 		"jobs":          slices.Concat(belowServices, []string{"sqldb", "store"}), // store in its tests
 		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store"}),
@@ -42,6 +42,7 @@ func directions() table {
 		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 
 		// Edges.
+		"link":                    {"internal", "liveness"},
 		"gateway":                 slices.Concat(belowEdges, codecs),
 		"gateway/codec":           {},
 		"gateway/codec/dtu":       codec,

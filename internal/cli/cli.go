@@ -25,6 +25,7 @@ Example: holter serve --listen 127.0.0.1:7700`
 type commandLine struct {
 	Serve   serveCommand   `cmd:"" group:"Server" help:"Accept device connections, judge every device, serve the API."`
 	Monitor monitorCommand `cmd:"" group:"Server" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
+	Ear     earCommand     `cmd:"" group:"Server" help:"Hold device connections for a judge elsewhere."`
 	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file."`
 	Doctor  doctorCommand  `cmd:"" group:"Server" help:"Check this machine, the data and the API for problems."`
 
@@ -32,6 +33,7 @@ type commandLine struct {
 	Explain explainDeviceCommand `cmd:"" group:"Fleet" help:"Explain why a device is in its state."`
 	Events  eventsCommand        `cmd:"" group:"Fleet" help:"List events, or follow them as they happen."`
 	Send    sendCommand          `cmd:"" group:"Fleet" help:"Send a message to a connected device."`
+	Nodes   nodesCommand         `cmd:"" group:"Fleet" help:"List the servers of the fleet: the judge, those that stand by, and ears."`
 	Sources sourcesCommand       `cmd:"" group:"Fleet" help:"List the sources of heartbeats, and retire those that will not come back."`
 	Stats   statsCommand         `cmd:"" group:"Fleet" help:"Show devices by state, events, and the health of the server."`
 
@@ -102,7 +104,8 @@ type configCommand struct {
 
 type configCheckCommand struct {
 	File    string `arg:"" help:"YAML file."`
-	Monitor bool   `help:"The file is for holter monitor, not for holter serve."`
+	Monitor bool   `help:"The file is for holter monitor, not for holter serve." xor:"for"`
+	Ear     bool   `help:"The file is for holter ear, not for holter serve." xor:"for"`
 }
 
 // Help is the text below the usage line.
@@ -117,8 +120,11 @@ Example:
 // Run checks the file.
 func (c *configCheckCommand) Run(out output) error {
 	resolve := config.Resolve
-	if c.Monitor {
+	switch {
+	case c.Monitor:
 		resolve = config.ResolveMonitor
+	case c.Ear:
+		resolve = config.ResolveEar
 	}
 	cfg, err := resolve(c.File, nil)
 	if err == nil {
@@ -138,11 +144,25 @@ type serveCommand struct {
 	Listen []string `setting:"listen" env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated. Default: line://127.0.0.1:7700."`
 	MQTT   string   `setting:"broker.listen" name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
 
-	Server serverFlags `embed:""`
+	Server  serverFlags `embed:""`
+	Devices deviceFlags `embed:""`
 
+	Link  string    `setting:"link.listen" env:"HOLTER_LINK" placeholder:"ADDRESS" help:"Where ears connect, as HOST:PORT or unix:PATH, see holter ear. Default: nowhere."`
+	Certs linkFlags `embed:""`
+}
+
+// deviceFlags are those of commands that devices connect to.
+type deviceFlags struct {
 	Token       secretFlag `setting:"token" env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
 	DevicesFile string     `setting:"devices_file" env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"File of the devices that may connect, one line each as holter devices token prints it; read again when it changes. Default: all, or those with the token."`
 	ReusePort   toggle     `setting:"reuse_port" env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
+}
+
+// linkFlags are those of both ends of a link.
+type linkFlags struct {
+	Cert string `setting:"link.tls.cert" name:"link-cert" env:"HOLTER_LINK_CERT" placeholder:"FILE" help:"Certificate for the link between ears and judge, PEM; read again when it changes. Default: no TLS, for this machine only."`
+	Key  string `setting:"link.tls.key" name:"link-key" env:"HOLTER_LINK_KEY" placeholder:"FILE" help:"Its key."`
+	CA   string `setting:"link.tls.ca" name:"link-ca" env:"HOLTER_LINK_CA" placeholder:"FILE" help:"Authorities that sign the certificates of the other end of the link, PEM."`
 }
 
 // serverFlags are those of all commands that watch devices.
@@ -153,12 +173,19 @@ type serverFlags struct {
 	TLSKey    string     `setting:"tls.key" name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
 	Data      string     `setting:"data" env:"HOLTER_DATA" placeholder:"DIR" help:"Data directory. Default: ./holter-data."`
 	Database  secretFlag `setting:"database" env:"HOLTER_DATABASE" placeholder:"URL" help:"Database: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
+	Node      string     `setting:"node" env:"HOLTER_NODE" placeholder:"NAME" help:"Name of this server among those that share the database. Default: the host's name."`
+	Advertise string     `setting:"advertise" env:"HOLTER_ADVERTISE" placeholder:"URL" help:"Where the other servers reach the API of this one. Default: the address of --http, with the host's name if it is that of all interfaces."`
 	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
 	Open      toggle     `setting:"open" env:"HOLTER_OPEN" help:"Accept devices and API calls without a token, also from other machines."`
-	LogLevel  string     `setting:"log.level" env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
-	LogFormat string     `setting:"log.format" env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
+	Log       logFlags   `embed:""`
 
 	AcceptLoss toggle `setting:"accept_loss" env:"HOLTER_ACCEPT_LOSS" help:"Start a new fleet although the data directory belongs to one whose database is gone, empty or another one. For one start only."`
+}
+
+// logFlags say what is logged.
+type logFlags struct {
+	LogLevel  string `setting:"log.level" env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
+	LogFormat string `setting:"log.format" env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
 }
 
 // Help is the text below the usage line.
@@ -175,6 +202,9 @@ Examples:
 
     # several protocols at one port, and only devices that stand in a file
     holter serve --listen line+jt808+gt06://0.0.0.0:7700 --devices-file devices
+
+    # ears on this machine hold connections, too
+    holter serve --link 127.0.0.1:7710
 
 An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at once.`
 }

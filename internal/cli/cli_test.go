@@ -108,6 +108,10 @@ func TestPrecedence(t *testing.T) {
 			"reuse_port: true", true, "HOLTER_REUSE_PORT", "0", false, "--reuse-port", true,
 		},
 		{
+			"link", func(c config.Config) any { return c.Link.Listen }, "",
+			"link: {listen: '127.0.0.1:1'}", "127.0.0.1:1", "HOLTER_LINK", "127.0.0.1:2", "127.0.0.1:2", "--link=unix:flag", "unix:flag",
+		},
+		{
 			"log level", func(c config.Config) any { return c.Log.Level }, slog.LevelInfo,
 			"log: {level: error}", slog.LevelError,
 			"HOLTER_LOG_LEVEL", "warn", slog.LevelWarn, "--log-level=debug", slog.LevelDebug,

@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "config", "doctor", "devices", ...` + hint},
+		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "ear", "config", "doctor", ...` + hint},
 		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean one of "serve", "send"?` + hint},
 		{"unknown option", []string{"serve", "--lsten"}, exitUsage, `holter: unknown flag --lsten, did you mean "--listen"?` + hint},
 		{
@@ -79,6 +79,7 @@ func TestHelp(t *testing.T) {
 			"$HOLTER_DEVICES_FILE", "jt808", "$HOLTER_REUSE_PORT", "$HOLTER_LOG_LEVEL", "$HOLTER_LOG_FORMAT",
 			"127.0.0.1:7700", "127.0.0.1:1883", "127.0.0.1:8080", "./holter-data",
 		}},
+		{[]string{"ear", "--help"}, []string{"Usage: holter ear", "Examples:", "--judge", "$HOLTER_JUDGE", "--link-ca", "$HOLTER_LINK_CA", "--listen"}},
 		{[]string{"monitor", "--help"}, []string{
 			"Usage: holter monitor", "Examples:", "--broker", "$HOLTER_MQTT_BROKER", "--preset", "$HOLTER_MQTT_PRESET", "--username", "$HOLTER_MQTT_USERNAME",
 			"--password-file", "$HOLTER_MQTT_PASSWORD_FILE", "in HOLTER_MQTT_PASSWORD", "--ca", "$HOLTER_MQTT_CA", "--cert", "$HOLTER_MQTT_CERT",
@@ -124,7 +125,7 @@ func TestEveryCommand(t *testing.T) {
 	}
 	silent := []string{ // commands that print no data, or print it in a form of its own
 		"completion", "completion-words", "config check", "dead-letters delete", "dead-letters retry", "devices disconnect", "devices forget", "devices maintenance",
-		"devices policy", "endpoints delete", "endpoints disable", "endpoints enable", "endpoints retry-now", "endpoints set", "help", "jobs delete", "loadgen-worker",
+		"devices policy", "ear", "endpoints delete", "endpoints disable", "endpoints enable", "endpoints retry-now", "endpoints set", "help", "jobs delete", "loadgen-worker",
 		"monitor", "password", "queues delete", "queues pause", "queues resume", "queues set", "routes delete", "routes pause", "routes resume", "routes set",
 		"runs cancel", "schedules delete", "schedules pause", "schedules resume", "serve", "sources retire", "tokens delete",
 	}

@@ -154,6 +154,9 @@ func (p *program) read(stderr io.Reader, ready chan<- bool) {
 		switch entry.Msg {
 		case "holter is starting":
 			p.api = "http://" + entry.HTTP
+		case "holter ear is listening":
+			p.devices, p.api = strings.TrimPrefix(entry.Devices, "line://"), "http://"+entry.HTTP
+			ready <- true
 		case "holter is watching":
 			p.devices, p.mqtt = strings.TrimPrefix(entry.Devices, "line://"), entry.MQTT
 			ready <- true
@@ -395,7 +398,7 @@ func TestServeStopsWhileItStarts(t *testing.T) {
 	}
 }
 
-// What was known is known after a crash: devices, events, policies, who needs a token. A second server on the same data is refused.
+// What was known is known after a crash: devices, events, policies, who needs a token. A second server on the same data stands by.
 func TestServeRestarts(t *testing.T) {
 	data := t.TempDir()
 	p := startServe(t, "--data", data)
@@ -405,9 +408,10 @@ func TestServeRestarts(t *testing.T) {
 	p.do(http.MethodPut, "/v1/devices/site%2Fa/policy", `{"timeout_ms":300000}`)
 	p.do(http.MethodPost, "/v1/beat/b", "")
 	p.do(http.MethodPost, "/v1/beat/b/bye", "")
-	second, err := command(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0").CombinedOutput()
-	if err == nil || !strings.Contains(string(second), fmt.Sprint("pid ", p.cmd.Process.Pid)) {
-		t.Errorf("a second server on the same data: %v\n%s", err, second)
+	second, _ := launch(t, "--data", data)
+	second.until(fmt.Sprint("standing by: another server judges this fleet\",\"reason\":\"the database is held by pid ", p.cmd.Process.Pid))
+	if err := second.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("the second server ended with %v", err)
 	}
 	_, before := p.get("/v1/events")
 	if err := p.stop(syscall.SIGKILL); err == nil {

@@ -33,7 +33,7 @@ type sendCommand struct {
 
 // Help is the text below the usage line.
 func (*sendCommand) Help() string {
-	return `The message is a text of the device's protocol: a line of the line protocol, a command of a tracker, bytes for a serial line. It reaches devices that are connected to the gateway; nothing is kept for others. That it is written does not mean that the device has read it.
+	return `The message is a text of the device's protocol: a line of the line protocol, a command of a tracker, bytes for a serial line. It reaches devices that are connected to the gateway; nothing is kept for others. That it is written does not mean that the device has read it. A device over UDP confirms it.
 
 Examples:
 
@@ -74,15 +74,19 @@ func (c *sendCommand) run(ctx context.Context, api *apiclient.Client, in io.Read
 	}
 	api.Timeout += c.Timeout
 	err = ask(ctx, api, out, c.JSON, http.MethodPost, pathOf("devices", c.Device)+"/send", body, func(sent *struct {
-		Written  bool
-		Bytes    int
-		Protocol string
+		Written, Acknowledged bool
+		Bytes                 int
+		Protocol              string
 	},
 	) error {
 		if !sent.Written {
 			return apiclient.ErrStranger
 		}
-		return say(out.stdout, "%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
+		has := ""
+		if sent.Acknowledged {
+			has = " and has confirmed it"
+		}
+		return say(out.stdout, "%s was sent %s (%s)%s", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol), has)
 	})
 	return unknownDevice(err, c.Device)
 }

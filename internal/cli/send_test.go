@@ -27,6 +27,8 @@ func sendServer(t *testing.T) (api string, asked *[]string) {
 			problem(409, "the device is not connected; it was heard last at gateway")(w, r)
 		case "other":
 			answer(200, "application/json", `{"ok":true}`)(w, r)
+		case "udp":
+			answer(200, "application/json", `{"written":true,"bytes":34,"protocol":"line","acknowledged":true,"at":"2026-01-02T03:04:05Z"}`)(w, r)
 		default:
 			answer(200, "application/json", `{"written":true,"bytes":1234,"protocol":"line","at":"2026-01-02T03:04:05Z"}`)(w, r)
 		}
@@ -68,6 +70,7 @@ func TestSendCommand(t *testing.T) {
 		code   int
 	}{
 		{"text", []string{"a/1", "open the \"valve\""}, "", `a/1 {"text":"open the \"valve\"","timeout":"5s"}`, done, "", 0},
+		{"acknowledged", []string{"udp", "open"}, "", `udp {"text":"open","timeout":"5s"}`, "udp was sent 34 bytes (line) and has confirmed it\n", "", 0},
 		{"stdin", []string{"a/1", "-"}, "open\r\n", `a/1 {"text":"open","timeout":"5s"}`, done, "", 0},
 		{"two lines", []string{"a/1", "-"}, "a\nb\n", `a/1 {"text":"a\nb","timeout":"5s"}`, done, "", 0},
 		{"minus", []string{"a/1", "--", "-x"}, "", `a/1 {"text":"-x","timeout":"5s"}`, done, "", 0},

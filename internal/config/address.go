@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,25 @@ func parseAddress(text string) (string, error) {
 		return "", fmt.Errorf("%s has a host that is neither an IP address nor a name", strictyaml.Quote(text))
 	}
 	return text, nil
+}
+
+// parseNode checks the name of a server.
+func parseNode(text string) (string, error) {
+	if text == "" || len(text) > 64 || strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.", r)
+	}) {
+		return "", fmt.Errorf("%s is not a name; write 1 to 64 letters, digits, dots, - and _", strictyaml.Quote(strictyaml.Shorten(text)))
+	}
+	return text, nil
+}
+
+// parseAdvertise checks the URL of an API.
+func parseAdvertise(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%s is not the address of an API; write http://HOST:PORT or https://HOST:PORT", strictyaml.Quote(text))
+	}
+	return u.Scheme + "://" + u.Host, nil
 }
 
 // addressError says what is wrong with a text that has no HOST:PORT shape.

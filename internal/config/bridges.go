@@ -165,7 +165,7 @@ func (r *resolver) checkBroker() {
 		b.Listen = ""
 	}
 	switch {
-	case r.monitor || b.Listen == "":
+	case b.Listen == "":
 	case b.Anonymous == AnonymousAnyone && !c.Open && !r.unsure:
 		r.fail("anyone needs --open (or open: true), which admits every client", "broker.anonymous")
 	case b.Anonymous == AnonymousNever && b.Users == "":
@@ -174,7 +174,7 @@ func (r *resolver) checkBroker() {
 		r.fail("other machines reach "+b.Listen+", and no client has to log in: "+
 			"add users: FILE below broker (holter password makes its lines), or --open to admit every client", "broker.listen")
 	}
-	if b.Anonymous == "" && !r.monitor {
+	if b.Anonymous == "" && !r.monitor && !r.ear {
 		b.Anonymous = AnonymousLoopback
 		if c.Open && b.Users == "" {
 			b.Anonymous = AnonymousAnyone

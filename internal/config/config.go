@@ -14,10 +14,11 @@ import (
 
 // Defaults of settings that are given neither on the command line, in the environment nor in the file.
 const (
-	DefaultListen = "127.0.0.1:7700"
-	DefaultHTTP   = "127.0.0.1:8080"
-	DefaultData   = "./holter-data"
-	DefaultBroker = "127.0.0.1:1883"
+	DefaultListen  = "127.0.0.1:7700"
+	DefaultHTTP    = "127.0.0.1:8080"
+	DefaultEarHTTP = "127.0.0.1:8081" // of holter ear
+	DefaultData    = "./holter-data"
+	DefaultBroker  = "127.0.0.1:1883"
 )
 
 // DefaultMinTimeout is the default of min_timeout.
@@ -26,8 +27,11 @@ const DefaultMinTimeout = time.Second
 // DefaultHTTPRate is the default of http_rate, in requests per second from one address.
 const DefaultHTTPRate = 20_000
 
-// Config is the whole configuration of holter serve, checked by Resolve, or of
-// holter monitor, checked by ResolveMonitor.
+// DefaultForgetUnverified is the default of forget_unverified_after.
+const DefaultForgetUnverified = 7 * 24 * time.Hour
+
+// Config is the whole configuration of holter serve, checked by Resolve, of
+// holter monitor, checked by ResolveMonitor, or of holter ear, checked by ResolveEar.
 //
 // In Fleet, Source, Gateway, Broker, Bridges, Report and Store a zero field was
 // not given, and the package that uses it applies its default; if 0 turns
@@ -41,6 +45,8 @@ type Config struct {
 	TLS       cert.Files            // of the API; unset means plain HTTP
 	Data      string                // directory for what is stored; relative to the working directory
 	Database  Secret                // URL of the database, which may hold a password; unset means SQLite in Data
+	Node      string                // name of this server among those that share the database; empty: that of the host
+	Advertise string                // URL at which the others reach the API, without a path; empty: the address of HTTP
 	Open      bool                  // accept devices and API calls without a token, also from other machines
 	Token     Secret                // shared by all devices; unset means no authentication, but for DevicesFile and certificates
 	Log       Log                   // what is logged, and how
@@ -48,15 +54,19 @@ type Config struct {
 	Source    liveness.SourceConfig // without its Name, Note and Parts
 	Gateway   gateway.Config        // without its ports, Guard, Logger and the fields of Source
 	MaxLine   int                   // bytes of one message of the line protocol
-	Broker    Broker                // never for holter monitor
+	Broker    Broker                // never for holter monitor and holter ear
 	Bridges   []Bridge              // at least one for holter monitor
 	Report    Report
-	Store     store.Config // Memory and Outbox are never given
+	Link      Link         // never for holter monitor; of holter ear without Listen
+	Judges    []string     // HOST:PORT or unix:PATH; at least one for holter ear, else none
+	Store     store.Config // Memory, Node and Outbox are never given
 	Playbooks []playbook.Playbook
 
 	ForgetAfter time.Duration // of listening without a sign of life an offline device is forgotten; 0: never
-	DevicesFile string        // file of the devices that may connect, with their secrets; empty: all devices, or those with Token
-	AcceptLoss  bool          // start a new fleet although the database of the old one is gone
+	// ForgetUnverified is ForgetAfter for devices that were never verified. Both hold for these.
+	ForgetUnverified time.Duration
+	DevicesFile      string // file of the devices that may connect, with their secrets; empty: all devices, or those with Token
+	AcceptLoss       bool   // start a new fleet although the database of the old one is gone
 
 	file *strictyaml.Reader // nil: there is none
 }

@@ -32,7 +32,7 @@ func TestResolveFull(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: fullListeners(),
-		HTTP:   "localhost:8081", Data: "/var/lib/holter", AcceptLoss: true, Open: true, ForgetAfter: 720 * time.Hour,
+		HTTP:   "localhost:8081", Data: "/var/lib/holter", AcceptLoss: true, Open: true, ForgetAfter: 720 * time.Hour, ForgetUnverified: 48 * time.Hour,
 		Token: config.NewSecret("0123456789"),
 		Log:   config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
 		Fleet: liveness.Config{
@@ -63,10 +63,15 @@ func TestResolveFull(t *testing.T) {
 		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000},
 		TLS:      cert.Files{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
 		Database: config.NewSecret("postgres://holter:secret@db.example/holter"),
+		Node:     "berlin-1", Advertise: "https://berlin-1.example:8081",
 		HTTPRate: 500, Streams: 2000, Origins: []string{"https://board.example", "http://localhost:3000"},
 		Broker: config.Broker{
 			Listen: "0.0.0.0:1883", Users: "/etc/holter/users", Anonymous: config.AnonymousAnyone, MaxClients: 5000, MaxPacket: 65536,
 			TLS: cert.Files{Cert: "/etc/holter/mqtt.pem", Key: "/etc/holter/mqtt.key"},
+		},
+		Link: config.Link{
+			Listen: "0.0.0.0:7710",
+			TLS:    cert.Files{Cert: "/etc/holter/link.pem", Key: "/etc/holter/link.key", Clients: "/etc/holter/link-ca.pem"},
 		},
 		Bridges:   fullBridges(),
 		Report:    config.Report{To: "plant", Prefix: "fleet", HomeAssistant: true, DiscoveryPrefix: "ha"},
@@ -77,7 +82,7 @@ func TestResolveFull(t *testing.T) {
 		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
 	}
 	// A field that the file above leaves out would make the comparison weaker.
-	if zero := unset(want); !slices.Equal(zero, []string{"Config.DevicesFile", "Config.file"}) { // devices_file goes without a token
+	if zero := unset(want); !slices.Equal(zero, []string{"Config.Judges", "Config.DevicesFile", "Config.file"}) { // judges are for ears, devices_file goes without a token
 		t.Errorf("testdata/full.yaml does not set %v", zero)
 	}
 	const others = "Secret at.src at.line at.column at.path Config.Password Config.TLS Config.Conventions Config.Ignore Config.KeepAlive Config.ConnectTimeout " +
@@ -170,9 +175,9 @@ func zeroFields(v reflect.Value, path string) (zero []string) {
 // unset returns the fields of a configuration that are zero, but for those that no file can set.
 func unset(cfg config.Config) []string {
 	others := []string{
-		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Loops",
+		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "TLS.Ciphers", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Judge", "Gateway.Pool", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Broker.TLS.Clients", "Broker.TLS.Optional", "Broker.TLS.Revoked", "Broker.TLS.MinVersion", "Store.Memory", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts",
+		"Broker.TLS.Clients", "Broker.TLS.Optional", "Broker.TLS.Revoked", "Broker.TLS.MinVersion", "Broker.TLS.Ciphers", "Link.TLS.Optional", "Link.TLS.Revoked", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))
@@ -186,7 +191,7 @@ func TestResolveDefaults(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: lines("127.0.0.1:7700"),
-		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, Fleet: liveness.Config{MinTimeout: time.Second},
+		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, ForgetUnverified: 168 * time.Hour, Fleet: liveness.Config{MinTimeout: time.Second},
 		Data:   "./holter-data",
 		Log:    config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		Broker: config.Broker{Listen: "127.0.0.1:1883", Anonymous: config.AnonymousLoopback},
@@ -277,8 +282,8 @@ func TestDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if zero := unset(cfg); !slices.Equal(zero, []string{"Config.Open", "Config.Token", "Config.AcceptLoss"}) {
-		t.Errorf("the example leaves out %v, want only what would be insecure, or lose something", zero)
+	if zero := unset(cfg); !slices.Equal(zero, []string{"Config.Open", "Config.Token", "Config.Judges", "Config.AcceptLoss"}) {
+		t.Errorf("the example leaves out %v, want only what would be insecure, or lose something, or is for ears", zero)
 	}
 	sections := map[string]string{
 		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}",
@@ -289,6 +294,7 @@ func TestDocumentation(t *testing.T) {
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",
 		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
+		"link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}",
 		"playbooks": "playbooks: [{zzz: 1}]", "steps": "playbooks: [{steps: [{zzz: 1}]}]",
 	}
 	for section, text := range sections {

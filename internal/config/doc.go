@@ -1,4 +1,4 @@
-// Package config is the configuration of holter serve and holter monitor: its
+// Package config is the configuration of holter serve, holter monitor and holter ear: its
 // shape, the strict reading of the YAML file, the order of precedence and the
 // messages about what is wrong.
 //

@@ -3,7 +3,7 @@ package config
 // ParseText resolves the text of a file that need not exist.
 func ParseText(name, text string) (Config, error) {
 	r := resolver{}
-	r.cfg.HTTPRate = DefaultHTTPRate
+	r.cfg.HTTPRate, r.cfg.ForgetUnverified = DefaultHTTPRate, DefaultForgetUnverified
 	r.load(name, text)
 	return r.finish()
 }

@@ -41,16 +41,17 @@ const (
 
 // Listener is one device port.
 type Listener struct {
-	Address   string      // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
-	Protocols []string    // one at least, in the order of Protocols
-	Packets   bool        // UDP instead of TCP
-	TLS       *cert.Files // nil: none; those of the API if the file names none
-	Identity  gateway.Identity
-	Lenient   bool           // GT06 frames with a wrong or missing checksum count
-	Messages  int            // most of a connection per second; 0: the default, -1: no limit
-	Bytes     int            // the same
-	Proxies   []netip.Prefix // from where connections begin with a PROXY header; never with Packets
-	DTU       *dtu.Options   // not nil if ProtocolDTU is among Protocols
+	Address    string      // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
+	Protocols  []string    // one at least, in the order of Protocols
+	Packets    bool        // UDP instead of TCP
+	TLS        *cert.Files // nil: none; those of the API if the file names none
+	Identity   gateway.Identity
+	Lenient    bool           // GT06 frames with a wrong or missing checksum count
+	Messages   int            // most of a connection per second; 0: the default, -1: no limit
+	Bytes      int            // the same
+	MaxDevices int            // most devices that become known there; 0: no limit but that for all
+	Proxies    []netip.Prefix // from where connections begin with a PROXY header; never with Packets
+	DTU        *dtu.Options   // not nil if ProtocolDTU is among Protocols
 
 	at spot
 }
@@ -187,6 +188,11 @@ func parseIdentity(text string) (gateway.Identity, error) {
 // parseTLSVersion reads the least version of TLS.
 func parseTLSVersion(text string) (string, error) {
 	return oneOf(text, "one of: 1.2, 1.3", "1.2", "1.3")
+}
+
+// parseCipher reads the name of a cipher suite of TLS 1.2.
+func parseCipher(text string) (string, error) {
+	return oneOf(text, "one of: "+strings.Join(cert.Ciphers(), ", "), cert.Ciphers()...)
 }
 
 // perSecond reads how much of something a connection may send per second; 0 is no limit.

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/hex"
 	"errors"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -56,8 +55,9 @@ func longListener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
 		{Key: "address", Set: strictyaml.Value(d, &address, parseAnyListener)},
 		{Key: "protocols", Set: protocolList(d, &protocols)},
 		{Key: "tls", Set: listenerTLS(d, &files, &l.Identity)},
-		{Key: "proxies", Set: networkList(d, &l.Proxies)},
+		{Key: "proxies", Set: list(d, &l.Proxies, "write a network", parseNetwork)},
 		{Key: "max_messages", Set: strictyaml.Plain(d, &l.Messages, perSecond(1))},
+		{Key: "max_devices", Set: strictyaml.Plain(d, &l.MaxDevices, count{min: 1, max: 100_000_000, off: true}.parse)},
 		{Key: "max_bytes", Set: strictyaml.Plain(d, &l.Bytes, perSecond(8<<10))},
 		{Key: "lenient", Set: strictyaml.Flag(d, &l.Lenient)},
 		{Key: "dtu", Set: dtuSection(d, &l.DTU)},
@@ -92,8 +92,6 @@ func (l *Listener) check(fail func(key, message string)) {
 		fail("tls", "TLS over UDP is not supported; remove it, or udp from the address")
 	case len(l.Proxies) > 0 && l.Identity != gateway.AnyName && l.Identity != gateway.CommonName:
 		fail("tls.identity", "a proxy passes on the common name alone; write cn, or remove it")
-	case l.Packets && (l.Messages != 0 || l.Bytes != 0):
-		fail("max_messages", "max_messages and max_bytes are for connections; remove them, or udp from the address")
 	case l.Packets && len(l.Proxies) > 0:
 		fail("proxies", "there are no PROXY headers over UDP; remove it, or udp from the address")
 	case l.Lenient && !slices.Contains(l.Protocols, ProtocolGT06):
@@ -134,12 +132,15 @@ func protocolList(d *strictyaml.Reader, all *[]string) strictyaml.Setter {
 func listenerTLS(d *strictyaml.Reader, files **cert.Files, identity *gateway.Identity) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		var t cert.Files
+		var ciphers []string
 		seen := d.Mapping(path, n, append(certificate(d, &t),
 			strictyaml.Field{Key: "client_ca", Set: strictyaml.Value(d, &t.Clients, parseFile)},
 			strictyaml.Field{Key: "crl", Set: strictyaml.Value(d, &t.Revoked, parseFile)},
 			strictyaml.Field{Key: "min_version", Set: strictyaml.Value(d, &t.MinVersion, parseTLSVersion)},
+			strictyaml.Field{Key: "ciphers", Set: list(d, &ciphers, "name a cipher suite", parseCipher)},
 			strictyaml.Field{Key: "identity", Set: strictyaml.Value(d, identity, parseIdentity)},
 			strictyaml.Field{Key: "client_names", Set: strictyaml.Value(d, &t.Optional, parseClientNames)}))
+		t.Ciphers = strings.Join(ciphers, ",")
 		switch {
 		case (seen["cert"] == nil) != (seen["key"] == nil):
 			d.Fail(path, n, "a certificate needs its key: give both cert and key, or neither for those of the API")
@@ -153,12 +154,13 @@ func listenerTLS(d *strictyaml.Reader, files **cert.Files, identity *gateway.Ide
 	}
 }
 
-func networkList(d *strictyaml.Reader, all *[]netip.Prefix) strictyaml.Setter {
+// list reads a list of values, of which there must be one at least: todo says what to write.
+func list[T any](d *strictyaml.Reader, all *[]T, todo string, parse func(string) (T, error)) strictyaml.Setter {
 	return func(path string, n ast.Node) {
-		for i, item := range d.SomeItems(path, n, "write a network") {
-			var p netip.Prefix
-			strictyaml.Value(d, &p, parseNetwork)(strictyaml.Element(path, i), item)
-			*all = append(*all, p)
+		for i, item := range d.SomeItems(path, n, todo) {
+			var one T
+			strictyaml.Value(d, &one, parse)(strictyaml.Element(path, i), item)
+			*all = append(*all, one)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func fullListeners() []config.Listener {
 			Address: "0.0.0.0:7705", Protocols: slices.Insert(slices.Clone(all), 4, "dtu"),
 			TLS: &cert.Files{
 				Cert: "/etc/holter/devices.pem", Key: "/etc/holter/devices.key", Clients: ca, Optional: true,
-				Revoked: "/etc/holter/revoked.crl", MinVersion: "1.3",
+				Revoked: "/etc/holter/revoked.crl", MinVersion: "1.2", Ciphers: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
 			},
-			Identity: gateway.CommonName, Lenient: true, Messages: 100, Bytes: -1,
+			Identity: gateway.CommonName, Lenient: true, Messages: 100, MaxDevices: 5000, Bytes: -1,
 			Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
 			DTU: &dtu.Options{
 				Registration: "([0-9a-f]{8})00", Hex: true, Mode: "prefix", Heartbeat: []byte("\x00ping"),

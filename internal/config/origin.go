@@ -5,20 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
-
-func originList(d *strictyaml.Reader, all *[]string) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range d.SomeItems(path, n, "write an origin") {
-			var origin string
-			strictyaml.Value(d, &origin, parseOrigin)(strictyaml.Element(path, i), item)
-			*all = append(*all, origin)
-		}
-	}
-}
 
 // parseOrigins reads origins that are separated by commas.
 func parseOrigins(text string) (all []string, err error) {

@@ -20,7 +20,7 @@ import (
 // Setting is one value from the command line or the environment.
 type Setting struct {
 	// Key is as in the file, with a dot where it nests: listen, http, http_allow_origins, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
-	// log.level, log.format, broker.listen. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
+	// log.level, log.format, broker.listen, judges, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
 	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
 	// mqtt.tls.ca, mqtt.tls.cert, mqtt.tls.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
 	// and mqtt.home_assistant are booleans.
@@ -45,8 +45,13 @@ func ResolveMonitor(file string, settings []Setting) (Config, error) {
 	return (&resolver{monitor: true}).resolve(file, settings)
 }
 
+// ResolveEar is Resolve for holter ear: there must be a judge, and what only that has is a mistake.
+func ResolveEar(file string, settings []Setting) (Config, error) {
+	return (&resolver{ear: true}).resolve(file, settings)
+}
+
 func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
-	r.cfg.HTTPRate = DefaultHTTPRate
+	r.cfg.HTTPRate, r.cfg.ForgetUnverified = DefaultHTTPRate, DefaultForgetUnverified
 	if file != "" {
 		text, err := readFile(file)
 		if err != nil {
@@ -65,14 +70,16 @@ func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 
 // resolver collects a configuration and its mistakes.
 type resolver struct {
-	cfg        Config
-	errs       []error
-	given      map[string]spot // the settings by key, and the latest of each section
-	typed      typedBridges
-	monitor    bool // for holter monitor
-	broken     bool // the file could not be read, so that all its settings are missing
-	unsure     bool // token, devices_file or open was given, but not understood
-	overridden bool // cfg.Listen holds settings, no longer the file's list
+	cfg         Config
+	errs        []error
+	given       map[string]spot // the settings by key, and the latest of each section
+	typed       typedBridges
+	monitor     bool // for holter monitor
+	ear         bool // for holter ear
+	broken      bool // the file could not be read, so that all its settings are missing
+	unsure      bool // token, devices_file or open was given, but not understood
+	overridden  bool // cfg.Listen holds settings, no longer the file's list
+	otherJudges bool // the same of cfg.Judges
 }
 
 // finish fills the defaults and returns what was collected.
@@ -85,6 +92,8 @@ func (r *resolver) finish() (Config, error) {
 	r.checkBroker()
 	r.checkBridges()
 	r.checkReport()
+	r.checkLink()
+	r.checkEar()
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}
@@ -172,6 +181,9 @@ func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
 	if key == "http_allow_origins" {
 		return strictyaml.Value(d, &r.cfg.Origins, parseOrigins)
 	}
+	if key == "judges" {
+		return r.judge(d)
+	}
 	if key != "listen" {
 		return strictyaml.Find(r.root(d), key)
 	}
@@ -187,14 +199,20 @@ func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
 
 func (r *resolver) fillDefaults() {
 	c := &r.cfg
+	if r.monitor || r.ear {
+		c.Broker = Broker{}
+	}
 	if r.monitor {
-		c.Listen, c.Broker = nil, Broker{}
+		c.Listen, c.Link = nil, Link{}
 	} else if len(c.Listen) == 0 {
 		c.Listen = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
 	}
 	c.Fleet.MinTimeout = cmp.Or(c.Fleet.MinTimeout, DefaultMinTimeout)
+	if r.ear {
+		c.HTTP = cmp.Or(c.HTTP, DefaultEarHTTP)
+	}
 	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
-	if c.Broker.Listen == "" && !r.monitor {
+	if c.Broker.Listen == "" && !r.monitor && !r.ear {
 		c.Broker.Listen = DefaultBroker
 	}
 	c.Data = cmp.Or(c.Data, DefaultData)
@@ -221,6 +239,9 @@ func (r *resolver) checkAddresses() {
 		r.checkListener(&r.cfg.Listen[i], once)
 	}
 	once(r.cfg.HTTP, r.at("http"))
+	if l := r.cfg.Link.Listen; l != "" {
+		once(l, r.at("link.listen"))
+	}
 	if b := r.cfg.Broker.Listen; b != "" && b != brokerOff {
 		once(b, r.at("broker.listen"))
 	}

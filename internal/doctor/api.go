@@ -69,6 +69,7 @@ func (d *doctor) checkStats(ctx context.Context, api *apiclient.Client) {
 	}
 	d.checkOutbox(&r.Stats)
 	d.checkSources(r.Sources)
+	d.checkNodes(ctx, api)
 }
 
 func (d *doctor) checkOutbox(st *httpapi.Stats) {

@@ -43,6 +43,8 @@ type doctor struct {
 	machine  machine
 	storeOf  func(ctx context.Context, cfg config.Config) (aside int, err error) // opens the database and closes it again
 	findings []Finding
+
+	mostConnections int // as the configuration says; 0 if it does not
 }
 
 // Options choose what is checked.
@@ -59,7 +61,7 @@ type Options struct {
 
 // Examine runs the checks and returns their findings.
 func Examine(ctx context.Context, o Options) []Finding {
-	d := &doctor{machine: machine{root: "/"}, storeOf: probeStore}
+	d := &doctor{machine: machine{root: "/"}, storeOf: probeStore, mostConnections: o.Config.Gateway.MaxConnections}
 	if o.Mistakes != nil {
 		d.fail("configuration", o.Mistakes.Error(), "Fix it; until then the checks below are for the defaults.")
 	} else if o.ConfigFile != "" {

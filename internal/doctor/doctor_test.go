@@ -167,6 +167,12 @@ func TestDoctorOwnLimits(t *testing.T) {
 	d := &doctor{machine: fakeMachine(t, nil)}
 	d.checkLimits(0, 1<<30, perConnection(nil))
 	d.wants(t, "fail open files")
+	if help := d.findings[0].Help; !strings.Contains(help, "gateway.max_connections: 1073741824 in the configuration") {
+		t.Errorf("help %q", help)
+	}
+	d = &doctor{machine: fakeMachine(t, nil), mostConnections: 1 << 30}
+	d.checkLimits(0, 1<<30, perConnection(nil))
+	d.wants(t, "ok open files")
 }
 
 func TestDoctorStore(t *testing.T) {

@@ -63,6 +63,10 @@ func (d *doctor) checkOpenFiles(server, connections int) {
 	n := uint64(connections)
 	text := fmt.Sprintf("%s may open %s files, enough for %s connections", of, amount(soft), amount(room(soft)))
 	few := text + ", not for " + terminal.Grouped(connections)
+	if n > room(soft) && connections <= d.mostConnections {
+		d.ok("open files", text+"; plain TCP has room for "+terminal.Grouped(d.mostConnections)+" (gateway.max_connections), in tables of its event loops' own")
+		return
+	}
 	d.judge("open files", text,
 		problem{
 			n > room(soft) && server > 0 && n <= room(hard), LevelWarn, few,
@@ -70,7 +74,8 @@ func (d *doctor) checkOpenFiles(server, connections int) {
 		},
 		problem{
 			n > room(soft), LevelFail, few, fmt.Sprintf("Raise it: LimitNOFILE=%d in a systemd unit, --ulimit nofile=%[1]d for a container, "+
-				"or ulimit -n %[1]d as root; sysctl fs.nr_open must not be less.", n+max(n/25, 256)),
+				"or ulimit -n %[1]d as root; sysctl fs.nr_open must not be less. For plain TCP, gateway.max_connections: %d in the configuration does as well.",
+				n+max(n/25, 256), n),
 		},
 		problem{
 			n == 0 && soft < 4096, LevelWarn, text, "Raise it, with LimitNOFILE= in a systemd unit or ulimit -n; --connections N checks it for N.",
@@ -118,7 +123,8 @@ func (d *doctor) checkMemory(f loadFacts, connections, perConnection uint64) {
 	text := fmt.Sprintf("%s has %s, of which %s are free", f.memoryOf, bytesText(f.memory), bytesText(f.free))
 	need := connections * perConnection
 	idle := fmt.Sprintf("%s; %s idle connections take about %s", text, terminal.Grouped(connections), bytesText(need))
-	help := "Give it more memory, or let fewer devices connect: gateway.max_connections in the configuration."
+	help := fmt.Sprintf("Give it more memory, or let fewer devices connect: gateway.max_connections in the configuration. If it is nearly enough, start the "+
+		"server with GOMEMLIMIT=%dMiB in its environment: then Go collects garbage more often rather than take more (GOGC=50 does so at all times).", f.memory/10*9>>20)
 	d.judge("memory", text,
 		problem{need > f.memory, LevelFail, idle, help},
 		problem{need > f.free, LevelWarn, idle, help},

@@ -49,23 +49,39 @@ func (c *Conn) conn() *Conn { return c } //nolint:unused // it makes those that 
 // ErrClosed, or what epoll_ctl(2) says. It may be called by any goroutine.
 func (l *Loop) Add(fd int, h Handler) error {
 	c := h.conn()
+	if l.table {
+		return l.pass(fd, h)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
-		return ErrClosed
+	if err := l.enterLocked(h); err != nil {
+		return err
 	}
-	c.loop, c.fd = l, int32(fd)
+	c.fd = int32(fd)
+	if err := l.control(unix.EPOLL_CTL_ADD, fd, c.slot, unix.EPOLLIN); err != nil {
+		l.dropLocked(c)
+		c.fd = -1
+		return fmt.Errorf("eventloop: %w", err)
+	}
+	return nil
+}
+
+// enterLocked gives a connection a slot.
+func (l *Loop) enterLocked(h Handler) error {
+	switch {
+	case l.over:
+		return ErrClosed
+	case !l.hasRoomLocked():
+		return ErrFull
+	}
+	c := h.conn()
+	c.loop, c.fd = l, -1
 	if n := len(l.free); n > 0 {
 		c.slot, l.free = l.free[n-1], l.free[:n-1]
 		l.slots[c.slot] = h
 	} else {
 		c.slot = uint32(len(l.slots))
 		l.slots = append(l.slots, h)
-	}
-	if err := l.control(unix.EPOLL_CTL_ADD, fd, c.slot, unix.EPOLLIN); err != nil {
-		l.dropLocked(c)
-		c.fd = -1
-		return fmt.Errorf("eventloop: %w", err)
 	}
 	return nil
 }
@@ -294,6 +310,16 @@ func (c *Conn) Pause(until time.Time) {
 	c.watch(c.state | isPaused)
 }
 
+// Again shows what was not used again, at once, and ends a pause.
+func (c *Conn) Again() {
+	c.watch(c.state &^ isPaused)
+	l := c.loop
+	l.mu.Lock()
+	h := l.slots[c.slot]
+	l.mu.Unlock()
+	c.traffic(h, c.input)
+}
+
 // resume lets connections go on whose pause is over. It returns how long until the next look.
 func (l *Loop) resume(now time.Time) time.Duration {
 	if left := l.look.Sub(now); left > 0 {
@@ -305,20 +331,16 @@ func (l *Loop) resume(now time.Time) time.Duration {
 		if over := p.conn.fd < 0 || !p.until.After(now); !over {
 			return false
 		}
-		if p.conn.fd >= 0 {
-			p.conn.watch(p.conn.state &^ isPaused)
+		if p.conn.fd >= 0 && p.conn.state&isPaused != 0 {
 			again = append(again, p.conn)
 		}
 		return true
 	})
 	for _, c := range again {
-		if c.fd < 0 { // the one before has closed it
+		if c.fd < 0 || c.state&isPaused == 0 { // the one before has closed it
 			continue
 		}
-		l.mu.Lock()
-		h := l.slots[c.slot]
-		l.mu.Unlock()
-		c.traffic(h, c.input)
+		c.Again()
 	}
 	return pauseStep
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,8 @@ const (
 	Slice = 4 << 10
 	// maxEvents is how many events are taken from the kernel at a time.
 	maxEvents = 256
+	// maxTasks is how many tasks are called in one turn.
+	maxTasks = 32
 	// roomy is the capacity up to which the buffer for input is used again.
 	roomy = 4 * Slice
 )
@@ -28,7 +31,8 @@ const (
 const (
 	wakeSlot = ^uint32(iota)
 	markSlot
-	firstOfOwn = markSlot
+	arrivalSlot
+	firstOfOwn = arrivalSlot
 )
 
 // ErrClosed is returned for what comes when a loop has ended.
@@ -42,6 +46,13 @@ type Loop struct {
 	epoll int
 	wake  int // an eventfd: there are tasks
 	mark  int // an eventfd: a marker was set
+
+	table      bool // it has a table of descriptors of its own, with
+	room       int  // for connections; they come
+	give, take int  // from one of these sockets to the other, which is in that table
+	sending    sync.WaitGroup
+	poll       *os.File        // the epoll
+	polled     syscall.RawConn // to wait at it
 
 	mu    sync.Mutex // guards the fields below
 	slots []Handler  // nil for those that are free
@@ -61,11 +72,13 @@ type Loop struct {
 	reached bool          // the marker came out of the kernel, and waits for those
 	paused  []pause       // in no order
 	look    time.Time     // when they are looked at next
+	slot    [4]byte       // of a connection that arrives
+	rights  [64]byte      // and its descriptor
 }
 
 // New returns a loop. passed is called on the loop's goroutine with each marker that is passed.
 func New(passed func(mark int64)) (l *Loop, err error) {
-	l = &Loop{passed: passed, epoll: -1, wake: -1, mark: -1, partial: make(map[*Conn]int), input: make([]byte, Slice)}
+	l = &Loop{passed: passed, epoll: -1, wake: -1, mark: -1, give: -1, take: -1, partial: make(map[*Conn]int), input: make([]byte, Slice)}
 	defer func() {
 		if err != nil {
 			l.closeOwn()
@@ -90,7 +103,11 @@ func New(passed func(mark int64)) (l *Loop, err error) {
 }
 
 func (l *Loop) closeOwn() {
-	for _, fd := range []int{l.epoll, l.wake, l.mark} {
+	if l.poll != nil {
+		_ = l.poll.Close()
+		l.epoll = -1
+	}
+	for _, fd := range []int{l.epoll, l.wake, l.mark, l.give, l.take} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
@@ -138,18 +155,31 @@ func unring(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }
 // Run serves until ctx is done. Then it closes all connections, and returns nil. Its own error means
 // that the kernel no longer tells of events.
 func (l *Loop) Run(ctx context.Context) error {
+	if l.table {
+		return l.runWithTable(ctx)
+	}
+	return l.serve(ctx)
+}
+
+func (l *Loop) serve(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = l.Execute(func() {}) })()
-	defer l.Close()
+	if l.table {
+		defer l.end()
+	} else {
+		defer l.Close()
+	}
 	for wait := 0; ctx.Err() == nil; {
-		n, err := unix.EpollWait(l.epoll, l.events[:], wait)
+		n, err := l.await(wait)
 		switch {
 		case n > 0:
 			l.handle(n)
 			wait = 0
 		case err != nil && !errors.Is(err, unix.EINTR):
 			return fmt.Errorf("eventloop: %w", os.NewSyscallError("epoll_wait", err))
-		case wait == 0: // others may run before the thread sleeps
-			runtime.Gosched()
+		case wait == 0:
+			if !l.table {
+				runtime.Gosched() // others may run before the thread sleeps
+			}
 			wait = -1
 		}
 		if len(l.paused) > 0 {
@@ -159,6 +189,15 @@ func (l *Loop) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// await takes events from the kernel. If there are none it waits for so many milliseconds; -1 stands
+// for any time.
+func (l *Loop) await(wait int) (int, error) {
+	if l.table && wait != 0 {
+		return l.awaitParked(wait)
+	}
+	return unix.EpollWait(l.epoll, l.events[:], wait)
 }
 
 // handle handles events in their order.
@@ -179,6 +218,8 @@ func (l *Loop) handle(n int) {
 		case markSlot:
 			unring(l.mark)
 			l.reach()
+		case arrivalSlot:
+			l.receive()
 		default:
 			h := l.ready[i]
 			l.ready[i] = nil
@@ -195,19 +236,26 @@ func (l *Loop) handle(n int) {
 	}
 }
 
-// work calls the tasks that have come.
+// work calls some of the tasks that have come. The others wait until connections had their turn.
 func (l *Loop) work() {
+	l.receive() // a task may be about a connection that was added before it
 	l.mu.Lock()
-	tasks := l.tasks
-	l.tasks = nil
+	tasks := l.tasks[:min(len(l.tasks), maxTasks)]
+	if l.tasks = l.tasks[len(tasks):]; len(l.tasks) == 0 {
+		l.tasks = nil
+	} else {
+		ring(l.wake)
+	}
 	l.mu.Unlock()
-	for _, f := range tasks {
+	for i, f := range tasks {
 		f()
+		tasks[i] = nil // what it holds is free
 	}
 }
 
 // reach notes what has to be read before the marker is passed.
 func (l *Loop) reach() {
+	l.receive()
 	l.reached, l.waits = true, 0
 	for c := range l.partial {
 		l.partial[c] = c.Unread()
@@ -232,17 +280,28 @@ func (l *Loop) Each(f func(Handler)) {
 // Close closes all connections, and the loop's own descriptors. [Loop.Run] calls it in the end; call
 // it for a loop that is not run.
 func (l *Loop) Close() {
+	if l.end() {
+		l.closeOwn()
+	}
+}
+
+// end closes all connections. It returns false if it was called before.
+func (l *Loop) end() bool {
 	l.mu.Lock()
 	over, slots := l.over, l.slots
 	l.over = true
 	l.mu.Unlock()
 	if over {
-		return
+		return false
+	}
+	if l.table {
+		_ = unix.Shutdown(l.take, unix.SHUT_RDWR) // who sends waits no longer
+		l.receive()
 	}
 	for _, h := range slots {
 		if h != nil {
 			h.conn().close(h)
 		}
 	}
-	l.closeOwn()
+	return true
 }

@@ -87,11 +87,14 @@ func (e *end) ended() int {
 	return e.closed
 }
 
+// newLoop makes the loops that are tested: [TestWithTable] tests others.
+var newLoop = eventloop.New
+
 func start(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t}
 	var err error
-	if r.loop, err = eventloop.New(func(mark int64) {
+	if r.loop, err = newLoop(func(mark int64) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.marks = append(r.marks, mark)
@@ -119,6 +122,12 @@ func start(t *testing.T) *rig {
 // add adds a connection to the loop, and returns its other end.
 func (r *rig) add(e *end) net.Conn {
 	r.t.Helper()
+	return r.addSaying(e, "")
+}
+
+// addSaying adds a connection that has said something already.
+func (r *rig) addSaying(e *end, text string) net.Conn {
+	r.t.Helper()
 	e.rig = r
 	r.ends = append(r.ends, e)
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -132,6 +141,7 @@ func (r *rig) add(e *end) net.Conn {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { _ = peer.Close() })
+	say(r.t, peer, text)
 	if err := r.loop.Add(fds[0], e); err != nil {
 		r.t.Fatal(err)
 	}
@@ -251,6 +261,32 @@ func TestTurns(t *testing.T) {
 			t.Fatalf("turn %d is not that of connection %d", i, i%2)
 		}
 	}
+}
+
+// Tasks are called in their order, and a crowd of them keeps no connection waiting.
+func TestTasks(t *testing.T) {
+	r := start(t)
+	e := &end{}
+	peer := r.add(e)
+	release := r.block()
+	const n = 1000
+	var done, before []int // by the loop's goroutine
+	e.traffic = func([]byte) { before = slices.Clone(done) }
+	for i := range n {
+		if err := r.loop.Execute(func() { done = append(done, i) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(t, peer, "x")
+	release()
+	r.do(func() {
+		if len(done) != n || !slices.IsSorted(done) {
+			t.Errorf("%d tasks were called, in order: %v; want %d in the order in which they came", len(done), slices.IsSorted(done), n)
+		}
+		if e.heard() != "x" || len(before) > n/10 {
+			t.Errorf("a connection was heard (%q) after %d of %d tasks, want it to have its turn among the first", e.heard(), len(before), n)
+		}
+	})
 }
 
 // A connection that is paused is not read until its time has come, and then all of it is.

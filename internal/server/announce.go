@@ -24,6 +24,9 @@ func (s *server) announce() {
 	if len(s.bridges) > 0 {
 		what = append(what, "brokers", strings.Join(s.brokerURLs(), ", "))
 	}
+	if s.ears != nil {
+		what = append(what, "ears", linkText(s.ears.Addr()))
+	}
 	s.log.Info("holter is watching", what...)
 	if s.config.Open {
 		s.log.Warn("open to everybody who can reach it", "help", "leave --open out; set --token for devices, and make tokens for the API with holter tokens create")
@@ -56,6 +59,9 @@ func (s *server) summary() string {
 	}
 	for i, u := range s.brokerURLs() {
 		line("broker", u+" ("+strings.Join(meaningsOf(&s.config.Bridges[i]), ", ")+")")
+	}
+	if s.ears != nil {
+		line("ears", linkText(s.ears.Addr()))
 	}
 	line("API", "http"+encryptedS(s.config.TLS)+"://"+s.http.Addr().String()+"/docs")
 	line("state", s.store.Place())
@@ -128,16 +134,6 @@ func (s *server) apiFlag() string {
 		return ""
 	}
 	return " --api " + APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})
-}
-
-// devicePorts returns the device ports as PROTOCOL[+PROTOCOL…]://HOST:PORT.
-func (s *server) devicePorts() (all []string) {
-	for i, a := range s.gateway.Addrs() {
-		l := s.config.Listen[i]
-		l.Address = a.String()
-		all = append(all, l.String())
-	}
-	return all
 }
 
 // plainLine returns the address of a port with the line protocol over plain TCP; nil if there is none.

@@ -29,7 +29,7 @@ const (
 
 // deliveryConfig returns the configuration of delivery. Its errors are mistakes of the user.
 func (s *server) deliveryConfig() (delivery.Config, error) {
-	cfg := delivery.Config{Agent: "holter/" + Version(), Logger: s.log}
+	cfg := delivery.Config{Agent: "holter/" + Version(), Node: s.config.Node, Logger: s.log}
 	var err error
 	if cfg.Private, err = networks(os.Getenv(PrivateEnv)); err != nil {
 		return cfg, fmt.Errorf("%s: %w", PrivateEnv, err)

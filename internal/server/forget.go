@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
+	"runtime/debug"
 	"time"
 
 	"github.com/holter-iot/holter/internal/duration"
@@ -12,37 +12,75 @@ import (
 const (
 	// forgetEvery is the time between two passes over all devices.
 	forgetEvery = time.Minute
-	// forgetAtOnce is how many devices are looked at before others have their turn.
+	// forgetAtOnce is how many devices are looked at before others have their turn. What is forgotten
+	// of them is committed first: an answer that waits for a commit has few events before it.
 	forgetAtOnce = 1000
+	// manyForgotten is how many devices must have been forgotten to make it worth the trouble to give
+	// memory back, and releaseAfter how many passes later that is done: until then the store has the
+	// latest events in memory.
+	manyForgotten = 5000
+	releaseAfter  = 4
 )
 
 // forget forgets devices that were silent for too long, until ctx is done.
 func (s *server) forget(ctx context.Context) error {
-	after := s.config.ForgetAfter
-	if after == 0 {
+	verified, unverified := s.forgettings()
+	if unverified == (liveness.Forgetting{}) {
 		return nil
 	}
-	why := "it was silent for " + duration.String(after)
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
-	var at liveness.Cursor
+	many, passes := 0, 0 // since memory was given back last
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
-		total := 0
-		for {
-			next, n, err := s.registry.ForgetSilent(at, forgetAtOnce, after, why)
-			at, total = next, total+n
-			if errors.Is(err, liveness.ErrBusy) || at == 0 || ctx.Err() != nil { // the rest has its turn the next time
-				break
-			}
+		many += s.forgetSilent(ctx, verified, unverified)
+		if many < manyForgotten {
+			continue
 		}
-		if total > 0 {
-			s.forgotten.Add(uint64(total))
-			s.log.Info("devices were forgotten", "devices", total, "silent_for", duration.String(after))
+		if passes++; passes == releaseAfter {
+			s.releaseMemory(ctx)
+			many, passes = 0, 0
 		}
 	}
+}
+
+// forgettings returns when devices are forgotten: those that were verified, and the others, for which
+// the shorter of both settings holds.
+func (s *server) forgettings() (verified, unverified liveness.Forgetting) {
+	after, sooner := s.config.ForgetAfter, s.config.ForgetUnverified
+	if after != 0 {
+		verified = liveness.Forgetting{After: after, Message: "it was silent for " + duration.String(after)}
+	}
+	if sooner == 0 || after != 0 && after <= sooner {
+		return verified, verified
+	}
+	return verified, liveness.Forgetting{After: sooner, Message: "it was never verified, and silent for " + duration.String(sooner)}
+}
+
+// forgetSilent passes over all devices once, and returns how many it has forgotten.
+func (s *server) forgetSilent(ctx context.Context, verified, unverified liveness.Forgetting) (total int) {
+	for at := liveness.Cursor(0); ; {
+		next, n, err := s.registry.ForgetSilent(at, forgetAtOnce, verified, unverified)
+		at, total = next, total+n
+		s.forgotten.Add(uint64(n))
+		if (n > 0 || err != nil) && s.registry.Commit(ctx) != nil || at == 0 && err == nil {
+			break
+		}
+	}
+	if total > 0 {
+		s.log.Info("devices were forgotten", "devices", total)
+	}
+	return total
+}
+
+// releaseMemory gives the memory back that many devices have left.
+func (s *server) releaseMemory(ctx context.Context) {
+	if err := s.database.ReleaseMemory(ctx); err != nil && ctx.Err() == nil {
+		s.log.Debug("the memory of the database cannot be released", "error", err)
+	}
+	debug.FreeOSMemory()
 }

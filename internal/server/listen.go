@@ -38,14 +38,14 @@ func protocolsOf(l *config.Listener, maxLine int) ([]codec.Protocol, error) {
 }
 
 // listeners returns the device ports.
-func (s *server) listeners() (all []gateway.Listener, err error) {
-	for _, l := range s.config.Listen {
-		out := gateway.Listener{Address: l.Address, Packets: l.Packets, Proxies: l.Proxies, Identity: l.Identity, MaxMessages: l.Messages, MaxBytes: l.Bytes}
-		if out.Protocols, err = protocolsOf(&l, s.config.MaxLine); err != nil {
+func (f *front) listeners() (all []gateway.Listener, err error) {
+	for _, l := range f.config.Listen {
+		out := gateway.Listener{Address: l.Address, Packets: l.Packets, Proxies: l.Proxies, Identity: l.Identity, MaxMessages: l.Messages, MaxBytes: l.Bytes, MaxDevices: l.MaxDevices}
+		if out.Protocols, err = protocolsOf(&l, f.config.MaxLine); err != nil {
 			return nil, l.Mistake(err.Error())
 		}
 		if l.TLS != nil {
-			r, err := s.reloader(*l.TLS)
+			r, err := f.reloader(*l.TLS)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", l, err)
 			}
@@ -60,36 +60,36 @@ func (s *server) listeners() (all []gateway.Listener, err error) {
 const keyFile = "devices.key"
 
 // guard returns the rules for devices that connect.
-func (s *server) guard() (gateway.Guard, error) {
-	if s.config.DevicesFile == "" {
-		return gateway.Password(s.config.Token.Reveal()), nil
+func (f *front) guard() (gateway.Guard, error) {
+	if f.config.DevicesFile == "" {
+		return gateway.Password(f.config.Token.Reveal()), nil
 	}
-	devices, err := guard.New(s.config.DevicesFile, guard.Config{KeyFile: filepath.Join(s.config.Data, keyFile), Logger: s.log})
+	devices, err := guard.New(f.config.DevicesFile, guard.Config{KeyFile: filepath.Join(f.config.Data, keyFile), Logger: f.log})
 	if err != nil {
 		return nil, fmt.Errorf("devices_file (--devices-file): %w", err)
 	}
-	s.edges = append(s.edges, devices.Run)
-	s.log.Info("only devices that stand in a file may come in", "file", s.config.DevicesFile, "devices", devices.Devices())
+	f.edges = append(f.edges, devices.Run)
+	f.log.Info("only devices that stand in a file may come in", "file", f.config.DevicesFile, "devices", devices.Devices())
 	return devices, nil
 }
 
 // buildGateway creates the gateway, if there are device ports.
-func (s *server) buildGateway(ctx context.Context) (err error) {
-	if len(s.config.Listen) == 0 {
+func (f *front) buildGateway(ctx context.Context) (err error) {
+	if len(f.config.Listen) == 0 {
 		return nil
 	}
-	cfg := s.config.Gateway
-	cfg.MaxGap, cfg.ReconnectGrace, cfg.ReconnectGraceMax = s.config.Source.MaxGap, s.config.Source.ReconnectGrace, s.config.Source.ReconnectGraceMax
-	cfg.Logger = s.log
-	if cfg.Guard, err = s.guard(); err != nil {
+	cfg := f.config.Gateway
+	cfg.MaxGap, cfg.ReconnectGrace, cfg.ReconnectGraceMax = f.config.Source.MaxGap, f.config.Source.ReconnectGrace, f.config.Source.ReconnectGraceMax
+	cfg.Logger = f.log
+	if cfg.Guard, err = f.guard(); err != nil {
 		return err
 	}
-	if cfg.Listen, err = s.listeners(); err != nil {
+	if cfg.Listen, err = f.listeners(); err != nil {
 		return err
 	}
-	if s.gateway, err = gateway.New(ctx, s.registry, cfg); err != nil {
+	if f.gateway, err = gateway.New(ctx, f.registry, cfg); err != nil {
 		return explainBind(err, "--listen")
 	}
-	s.edges = append(s.edges, s.gateway.Run)
+	f.edges = append(f.edges, f.gateway.Run)
 	return nil
 }

@@ -19,6 +19,9 @@ func (s *server) collect(m metrics.Sample) {
 	if s.gateway != nil {
 		s.gatewayMetrics(m)
 	}
+	if j := s.link.Load(); j != nil {
+		judgeMetrics(m, j.Views())
+	}
 	s.mqttMetrics(m)
 	if s.reporter != nil {
 		s.reportMetrics(m)
@@ -105,9 +108,9 @@ func (s *server) reportMetrics(m metrics.Sample) {
 	m.Count("reconciles_total", "Comparisons of all states with what the broker keeps.", st.Reconciles)
 }
 
-func (s *server) gatewayMetrics(m metrics.Sample) {
+func (f *front) gatewayMetrics(m metrics.Sample) {
 	m = m.Sub("gateway_")
-	st := s.gateway.Stats()
+	st := f.gateway.Stats()
 	m.Add("connections", "Connections that are open.", float64(st.Connections))
 	m.Add("duplicate_ids", "Device ids that two connections claim at the moment, so that one of them is refused.", float64(st.DuplicateIDs))
 	m.Add("pace_factor", "Factor by which devices are told to send fewer heartbeats.", st.PaceFactor)
@@ -115,9 +118,14 @@ func (s *server) gatewayMetrics(m metrics.Sample) {
 	for o, n := range st.Odd {
 		m.Count("odd_total", "What was unusual and tolerated in messages of devices.", n, "protocol", o.Protocol, "what", o.What)
 	}
+	for _, e := range st.Listeners {
+		m.Add("listener_devices", "Known devices that came in first at a port with max_devices; 0 at other ports.", float64(e.Devices), "listener", e.Address)
+		m.Count("refused_devices_total", "Greetings of new devices refused because there were as many as there may be.", e.Refused, "listener", e.Address)
+	}
 	m.Add("newcomers", "Connections that have not said hello.", float64(st.Newcomers))
 	m.Count("evicted_total", "Connections closed because too many had not said hello.", st.Evicted)
 	m.Count("slowed_total", "Times that a connection began to send too much, so that it was read more slowly.", st.Slowed)
+	m.Count("floods_total", "Connections that were closed because they had sent too much for a minute.", st.Floods)
 	m.Count("revoked_total", "Connections closed because the device's token or certificate was revoked.", st.Revoked)
 	m.Count("accepted_total", "Connections accepted.", st.Accepted)
 	m.Count("accept_errors_total", "Accepts that failed.", st.AcceptErrors+st.EnrollErrors)
@@ -145,6 +153,12 @@ func (s *server) gatewayMetrics(m metrics.Sample) {
 	m.Count("datagrams_garbage_total", "Datagrams that named no device.", st.Packets.Garbage)
 	m.Count("datagrams_withheld_total", "Answers not given to senders who proved nothing: longer than the datagram, or too many errors.", st.Packets.Withheld)
 	m.Count("datagrams_unsent_total", "Datagrams that the kernel did not take.", st.Packets.Unsent)
+	m.Count("datagram_devices_evicted_total", "Devices over UDP whose latest datagram showed no token, and that made room for others.", st.Packets.Evicted)
+	m.Count("datagrams_limited_total", "Datagrams dropped, in whole or in part, because their device sent more than max_messages or max_bytes.", st.Packets.Limited)
+	m.Count("datagram_messages_repeated_total", "Messages over UDP that were sent again, because the device had not acknowledged them.", st.Packets.Repeated)
+	m.Count("datagram_messages_acknowledged_total", "Messages over UDP that the device acknowledged.", st.Packets.Acknowledged)
+	m.Count("datagram_messages_unacknowledged_total", "Messages over UDP that the device did not acknowledge in time.", st.Packets.Unacknowledged)
+	m.Count("datagram_devices_unpaced_total", "Devices over UDP that did not acknowledge the interval that they were told, and keep their own.", st.Packets.Unpaced)
 	m.Count("datagrams_dropped_total", "Datagrams that the kernel dropped because a socket was full.", st.Packets.Dropped)
 }
 

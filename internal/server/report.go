@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 
@@ -45,13 +44,9 @@ func (s *server) buildReport(bridges []mqttbridge.Config) error {
 	if err != nil {
 		return fmt.Errorf("report to %s: %w", c.To, err)
 	}
-	node, err := os.Hostname()
-	if err != nil {
-		node = ""
-	}
 	s.reporter, err = report.New(report.Config{
 		Registry: s.registry, Events: s.store, Publisher: publisher, Prefix: c.Prefix, HomeAssistant: c.HomeAssistant,
-		DiscoveryPrefix: c.DiscoveryPrefix, Node: node, Logger: s.log,
+		DiscoveryPrefix: c.DiscoveryPrefix, Node: s.config.Node, Logger: s.log,
 	})
 	if err != nil {
 		return fmt.Errorf("report to %s: %w", c.To, err)

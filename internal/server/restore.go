@@ -172,7 +172,7 @@ func (s *server) openStore(ctx context.Context) error {
 func (s *server) lastCheckpoint(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	if err := s.store.Finish(ctx, s.registry); err != nil {
+	if err := s.store.Finish(ctx, s.registry); err != nil && !errors.Is(err, sqldb.ErrFenced) {
 		s.log.Error("no last checkpoint; the next start goes on from the one before", "error", err)
 	}
 }

@@ -27,12 +27,13 @@ func (s sender) Send(ctx context.Context, device string, payload []byte, raw boo
 // sendErrors maps errors of the gateway to those of the API.
 func sendErrors() map[error]error {
 	return map[error]error{
-		gateway.ErrNotConnected: httpapi.ErrNotConnected,
-		gateway.ErrNoMessages:   httpapi.ErrNoMessages,
-		gateway.ErrNotAllowed:   httpapi.ErrNotAllowed,
-		gateway.ErrTooLong:      httpapi.ErrTooLong,
-		gateway.ErrSlowReader:   httpapi.ErrTooMany,
-		gateway.ErrTooMany:      httpapi.ErrTooMany,
+		gateway.ErrNotConnected:   httpapi.ErrNotConnected,
+		gateway.ErrNoMessages:     httpapi.ErrNoMessages,
+		gateway.ErrNotAllowed:     httpapi.ErrNotAllowed,
+		gateway.ErrTooLong:        httpapi.ErrTooLong,
+		gateway.ErrSlowReader:     httpapi.ErrTooMany,
+		gateway.ErrTooMany:        httpapi.ErrTooMany,
+		gateway.ErrUnacknowledged: httpapi.ErrUnacknowledged,
 	}
 }
 

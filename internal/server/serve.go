@@ -4,29 +4,30 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
+	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/jobs"
+	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -39,46 +40,39 @@ import (
 
 // server holds the parts of holter serve and holter monitor.
 type server struct {
-	config    config.Config
-	log       *slog.Logger
-	stdout    io.Writer
-	database  *sqldb.DB
-	store     *store.Store
-	jobs      *jobs.Store
-	registry  *liveness.Registry
-	gateway   *gateway.Gateway     // nil for holter monitor
-	broker    *broker.Broker       // nil if there is none
-	bridges   []*mqttbridge.Bridge // may be none
-	edges     []func(ctx context.Context) error
-	reloaders map[cert.Files]*cert.Reloader
-	forgotten atomic.Uint64 // devices that were silent for too long
-	delivery  *delivery.Engine
-	books     *playbook.Engine
-	cron      *cron.Engine
-	reporter  *report.Reporter // nil without a report
-	api       *httpapi.API
-	auth      *tokenAuth
-	http      net.Listener
-	starting  atomic.Pointer[string] // what the start waits for; nil once it is done
-	known     int                    // devices restored from the database
-	listened  time.Time              // when the previous process listened last; zero if there was none
+	front
+
+	database   *sqldb.DB
+	store      *store.Store
+	jobs       *jobs.Store
+	broker     *broker.Broker       // nil if there is none
+	bridges    []*mqttbridge.Bridge // may be none
+	forgotten  atomic.Uint64        // devices that were silent for too long
+	delivery   *delivery.Engine
+	books      *playbook.Engine
+	cron       *cron.Engine
+	reporter   *report.Reporter // nil without a report
+	api        *httpapi.API
+	auth       *tokenAuth
+	http       net.Listener
+	ears       net.Listener // where ears connect; nil if there are none
+	linkServer *grpc.Server
+	link       atomic.Pointer[link.Judge] // nil until the state is restored, and without ears
+	roster     *cluster.Roster
+	peers      *http.Client           // reaches the other servers
+	starting   atomic.Pointer[string] // what the start waits for; nil once it is done
+	known      int                    // devices restored from the database
+	listened   time.Time              // when the previous process listened last; zero if there was none
 }
 
-// Serve runs the whole of Holter until ctx is done.
-func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	s := &server{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}
-	slog.SetDefault(s.log)
-	if err := s.build(ctx); err != nil {
-		return err
-	}
-	err := s.run(ctx)
-	if err != nil {
-		s.log.Error("holter has stopped", "error", err)
-		return err
-	}
-	s.log.Info("holter has stopped")
-	return nil
-}
+// eventLoops returns the number of event loops, and lets Go run one goroutine more than these at a
+// time. A loop that waits for the kernel keeps its place among GOMAXPROCS until Go's monitor notices,
+// after up to 10 ms: while all places are kept so, nothing else would run, such as handshakes.
+var eventLoops = sync.OnceValue(func() int { //nolint:gochecknoglobals // GOMAXPROCS is one of the process
+	n := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(n + 1)
+	return n
+})
 
 // Check reports the mistakes that Resolve does not look for: those in other files, and in playbooks.
 func Check(c *config.Config) error {
@@ -86,14 +80,11 @@ func Check(c *config.Config) error {
 	return errors.Join(err, c.CheckPlaybooks())
 }
 
-// build creates the parts and binds the addresses; nothing runs yet.
+// build creates the parts and binds the addresses of devices; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
 	s.wait("the database is being opened")
 	bridges, err := bridgeConfigs(&s.config, s.log)
 	if err != nil {
-		return BadConfig(err)
-	}
-	if err := s.config.CheckPlaybooks(); err != nil {
 		return BadConfig(err)
 	}
 	if err := s.buildStore(); err != nil {
@@ -112,16 +103,20 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	var lc net.ListenConfig
-	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
-		return explainBind(err, "--http")
+	if s.ears != nil {
+		if s.linkServer, err = s.newLinkServer(); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(ctx, bridges)); err != nil {
-		return errors.Join(err, s.http.Close())
+		return err
 	}
 	s.auth = newTokenAuth(s.database, s.config)
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
 		Version:      Version(),
+		Node:         s.config.Node,
+		Roster:       s.roster,
+		Ears:         s.earNodes,
 		Logger:       s.log,
 		Rate:         float64(s.config.HTTPRate),
 		TLS:          certificates,
@@ -139,35 +134,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Schedules:    s.cron,
 		Collectors:   []prometheus.Collector{metrics.Collector(s.collect)},
 	})
-	if err != nil {
-		return errors.Join(err, s.http.Close())
-	}
-	return nil
-}
-
-// certificates returns the TLS configuration of a server; nil if it has no certificate. setting names
-// the setting of the files, for errors.
-func (s *server) certificates(files cert.Files, setting string) (*tls.Config, error) {
-	if files.Cert == "" {
-		return nil, nil
-	}
-	r, err := s.reloader(files)
-	if err != nil {
-		return nil, BadConfig(fmt.Errorf("%s: %w", setting, err))
-	}
-	return &tls.Config{GetCertificate: r.GetCertificate, MinVersion: tls.VersionTLS12}, nil
-}
-
-// reloader returns what reloads certificates when their files change. Servers with the same files share
-// one.
-func (s *server) reloader(files cert.Files) (r *cert.Reloader, err error) {
-	if r = s.reloaders[files]; r != nil {
-		return r, nil
-	}
-	if r, err = cert.New(files, s.log); err == nil {
-		s.reloaders[files] = r
-	}
-	return r, err
+	return err
 }
 
 // run runs the parts until ctx is done or one of them fails. The API starts first, so that it can tell
@@ -188,7 +155,9 @@ func (s *server) run(ctx context.Context) error {
 			err = nil // the end was asked for, or the API reports its own error
 		}
 		endEdges()
-		return errors.Join(err, edges.Wait(), s.store.Close())
+		err = errors.Join(err, edges.Wait())
+		s.release(ctx)
+		return errors.Join(err, s.store.Close())
 	}
 	servicesCtx, endServices := context.WithCancel(context.WithoutCancel(ctx))
 	defer endServices()
@@ -198,14 +167,25 @@ func (s *server) run(ctx context.Context) error {
 	edges.Go(func() error { return s.watchStore(ctx) })
 	edges.Go(func() error { return s.auth.run(ctx) })
 	edges.Go(func() error { return s.forget(ctx) })
+	edges.Go(func() error { return s.watchLease(ctx) })
+	edges.Go(func() error {
+		s.roster.Run(ctx, s.database, cluster.Judge, s.database.Fence())
+		return nil
+	})
 	for _, run := range s.edges {
 		edges.Go(func() error { return run(ctx) })
+	}
+	if s.ears != nil {
+		edges.Go(func() error { return s.keepLink(ctx) })
 	}
 	s.auth.look(ctx)
 	s.starting.Store(nil)
 	s.announce()
 	err := edges.Wait()
-	s.lastCheckpoint(ctx)
+	if !errors.Is(err, errCutOff) { // else the database would be waited for, and nobody answers meanwhile
+		s.lastCheckpoint(ctx)
+		leave(ctx, s.roster, s.database)
+	}
 	endServices()
 	return errors.Join(err, services.Wait(), s.store.Close())
 }
@@ -241,7 +221,7 @@ func (s *server) buildStore() (err error) {
 	}
 	cfg := s.config.Store
 	s.jobs = jobs.New(s.database)
-	cfg.Outbox = s.jobs
+	cfg.Outbox, cfg.Node = s.jobs, s.config.Node
 	s.store, err = store.New(s.database, cfg)
 	return err
 }
@@ -252,7 +232,7 @@ func DatabaseConfig(c config.Config) sqldb.Config {
 	if url == "" {
 		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
 	}
-	return sqldb.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss}
+	return sqldb.Config{URL: url, Dir: c.Data, Node: c.Node, AcceptLoss: c.AcceptLoss}
 }
 
 // SQLitePath returns the file of an SQLite URL.

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/testcert"
@@ -46,11 +49,10 @@ func TestAnnounceListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}
+	s := &server{front: front{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}, http: listen(t)}
 	if err := s.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.http.Close() })
 	text := s.summary()
 	line := s.gateway.Addrs()[2].String()
 	for _, want := range []string{"devices   jt808+gt06://127.0.0.1:", "          udp+line://127.0.0.1:", "          line://" + line, "nc 127.0.0.1 " + line[strings.LastIndexByte(line, ':')+1:] + "\n"} {
@@ -84,6 +86,17 @@ func TestSendErrors(t *testing.T) {
 	}
 }
 
+// listen returns a listener for an API, which is closed with the test.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
 // tempFile writes a file that ends with the test.
 func tempFile(t *testing.T, text string) string {
 	t.Helper()
@@ -110,7 +123,7 @@ func TestCertificatesAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard, reloaders: make(map[cert.Files]*cert.Reloader)}
+	s := &server{front: front{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard, reloaders: make(map[cert.Files]*cert.Reloader)}, http: listen(t), roster: cluster.NewRoster(cluster.Member{Node: "me"}), peers: http.DefaultClient}
 	if err := s.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}

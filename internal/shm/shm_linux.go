@@ -160,7 +160,7 @@ func (m *Memory) growLocked() error {
 func (m *Memory) Block(kind, owner uint32, size int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || size < 1 || size > MaxBlock || len(m.room) < roomFor(size) && m.growLocked() != nil {
+	if m.closed || size < 1 || size > MaxBlock || len(m.room) < roomFor(size) && !m.growElsewhereLocked() {
 		m.refused++
 		return nil
 	}
@@ -168,6 +168,14 @@ func (m *Memory) Block(kind, owner uint32, size int) []byte {
 	m.room = m.room[roomFor(size):]
 	m.bytes += roomFor(size)
 	return b
+}
+
+// growElsewhereLocked grows the memory on a goroutine of its own: the caller may be on a thread with
+// another table of descriptors. It reports whether there is room now.
+func (m *Memory) growElsewhereLocked() bool {
+	done := make(chan error)
+	go func() { done <- m.growLocked() }()
+	return <-done == nil
 }
 
 // Publish replaces the memory of the previous life by this one. From then on [Read] returns it.

@@ -76,6 +76,17 @@ func ownServer(tb testing.TB, k kind) *Server {
 	return s
 }
 
+// Need skips the test if a server of a kind, "postgres" or "mariadb", is not installed, or fails it
+// if it must be.
+func Need(tb testing.TB, name string) {
+	tb.Helper()
+	for _, k := range []kind{postgres{}, mariadb{}} {
+		if k.name() == name {
+			need(tb, k)
+		}
+	}
+}
+
 // need skips the test if programs are missing, or fails it if they must not be.
 func need(tb testing.TB, k kind) {
 	tb.Helper()

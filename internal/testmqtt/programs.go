@@ -23,32 +23,6 @@ func Program(tb testing.TB, name string) string {
 	return ""
 }
 
-// MQTTJS returns the path of node, and the folder with mqtt.js for NODE_PATH. If one is missing,
-// the test is skipped, or fails with HOLTER_TEST_TOOLS=all.
-func MQTTJS(tb testing.TB) (node, nodePath string) {
-	tb.Helper()
-	node = Program(tb, "node")
-	cache := os.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			tb.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache")
-	}
-	found, err := filepath.Glob(filepath.Join(cache, "holter-tools", "mqttjs-*", "node_modules"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, folder := range found {
-		if _, err := os.Stat(filepath.Join(folder, "mqtt", "package.json")); err == nil {
-			return node, folder
-		}
-	}
-	missing(tb, "mqtt.js is not in "+filepath.Join(cache, "holter-tools"))
-	return "", ""
-}
-
 func missing(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv("HOLTER_TEST_TOOLS") == "all" {

@@ -4,6 +4,7 @@
 package cloudevent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -47,7 +48,8 @@ type EventData struct {
 	Policy      string    `json:"policy,omitempty" doc:"The rule that set the timeout."`
 	Source      string    `json:"source,omitempty"`
 	Group       string    `json:"group,omitempty"`
-	Node        string    `json:"node"`
+	Node        string    `json:"node" doc:"The server that recorded the event."`
+	Term        int64     `json:"term,omitempty" doc:"The term of that server as the judge: a number that grows with each server that judges the fleet."`
 	Message     string    `json:"message,omitempty" doc:"The failure that the device reported, or the maintenance window that began or ended."`
 	Flapping    bool      `json:"flapping,omitempty"`
 	Maintenance bool      `json:"maintenance,omitempty" doc:"The device is in maintenance: the event is not to raise an alarm."`
@@ -58,8 +60,10 @@ type EventData struct {
 	Before      *int      `json:"before,omitempty" doc:"Of the silent, those that were offline before the outage."`
 }
 
-// New returns an event as the process with the name node reports it. It costs some allocations.
+// New returns an event as JSON has it. node is the process that recorded it, if the event does not name
+// one. It costs some allocations.
 func New(e *liveness.Event, node string) Event {
+	node = cmp.Or(e.Node, node)
 	source := "/holter/" + url.PathEscape(node)
 	if e.Source != "" {
 		source += "/" + url.PathEscape(e.Source)
@@ -69,7 +73,7 @@ func New(e *liveness.Event, node string) Event {
 		Time: utc(e.Time), DataContentType: "application/json",
 		Data: EventData{
 			Offset: e.Offset, Seq: e.Seq, Epoch: e.Epoch, Reason: e.Reason.String(), DecidedAt: utc(e.Time), Policy: e.Policy,
-			Source: e.Source, Group: e.Group, Node: node, Message: e.Message, Flapping: e.Flapping, Maintenance: e.Maintenance, Outage: e.Outage,
+			Source: e.Source, Group: e.Group, Node: node, Term: e.Term, Message: e.Message, Flapping: e.Flapping, Maintenance: e.Maintenance, Outage: e.Outage,
 		},
 	}
 	switch d := &out.Data; e.Type {
@@ -107,7 +111,7 @@ func Parse(text []byte) (*liveness.Event, error) {
 	}
 	return &liveness.Event{
 		Offset: d.Offset, Type: kind, Reason: reason, Subject: in.Subject, Seq: d.Seq, Epoch: d.Epoch, Time: in.Time, Source: d.Source,
-		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: timeout, Policy: d.Policy, Group: d.Group,
+		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: timeout, Policy: d.Policy, Group: d.Group, Node: d.Node, Term: d.Term,
 		Message: d.Message, Flapping: d.Flapping, Maintenance: d.Maintenance, Outage: d.Outage, Deaf: duration(d.Deaf),
 		Members: value(d.Members), Silent: value(d.Silent), Before: value(d.Before),
 	}, nil

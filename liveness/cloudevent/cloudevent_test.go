@@ -14,7 +14,7 @@ import (
 // What is written can be read, whatever it tells of.
 func TestParse(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
-	about := liveness.Event{Offset: 7, Subject: "group/x y", Seq: 3, Time: at, Source: "line/1", Group: "site", Policy: "default"}
+	about := liveness.Event{Offset: 7, Subject: "group/x y", Seq: 3, Time: at, Source: "line/1", Group: "site", Policy: "default", Node: "a", Term: 3}
 	device, source, group := about, about, about
 	device.Type, device.Reason, device.Epoch, device.Message = liveness.DeviceOffline, liveness.Silence, 2, "no"
 	device.LastSeen, device.Deadline = at.Add(-time.Minute), at.Add(-time.Second)
@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 	told.Type, told.Timeout = liveness.DeviceSleeping, liveness.Never
 	for _, e := range []liveness.Event{device, source, group, online, told} {
 		t.Run(e.Type.String(), func(t *testing.T) {
-			text, err := json.Marshal(cloudevent.New(&e, "node"))
+			text, err := json.Marshal(cloudevent.New(&e, "another"))
 			if err != nil {
 				t.Fatal(err)
 			}

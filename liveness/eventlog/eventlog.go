@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/holter-iot/holter/liveness"
@@ -20,13 +21,17 @@ var ErrMissed = errors.New("eventlog: events were missed")
 // one that is too slow is told how many events it missed. Make one with [New]. All methods may be
 // called concurrently.
 type Log struct {
-	mu      sync.Mutex       // guards the fields below
-	ring    []liveness.Event // grows to keep
+	mu      sync.Mutex         // guards the fields below
+	pages   [][]liveness.Event // of pageLen events, the last one of fewer
 	keep    int
-	first   uint64        // offset after which the log began
+	base    uint64        // offset before the first event in pages
+	oldest  uint64        // offset of the oldest event that is kept, or of the next one
 	last    uint64        // offset of the latest event
 	changed chan struct{} // closed and replaced when events come; nil while no reader waits
 }
+
+// pageLen is how many events share memory that is released at once.
+const pageLen = 512
 
 // New returns an empty log that keeps at most keep events, default 100,000.
 func New(keep int) (*Log, error) {
@@ -36,14 +41,14 @@ func New(keep int) (*Log, error) {
 	if keep < 0 {
 		return nil, fmt.Errorf("eventlog: log of %d events, want 1 or more", keep)
 	}
-	return &Log{keep: keep}, nil
+	return &Log{keep: keep, oldest: 1}, nil
 }
 
 // Resume makes an empty log go on after an offset: the next event gets the one that follows.
 func (l *Log) Resume(last uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ring, l.first, l.last = nil, last, last
+	l.pages, l.base, l.oldest, l.last = nil, last, last+1, last
 }
 
 // Append implements [liveness.Sink]. It never fails and never blocks.
@@ -53,12 +58,10 @@ func (l *Log) Append(_ context.Context, events []liveness.Event) error {
 	for i := range events {
 		l.last++
 		events[i].Offset = l.last
-		if len(l.ring) < l.keep {
-			l.ring = append(l.ring, events[i])
-		} else {
-			*l.atLocked(l.last) = events[i]
-		}
-		l.atLocked(l.last).Record = nil // readers have no use for it
+		l.pushLocked(&events[i])
+	}
+	if l.last > uint64(l.keep) {
+		l.trimLocked(l.last - uint64(l.keep))
 	}
 	if l.changed != nil {
 		close(l.changed)
@@ -67,9 +70,41 @@ func (l *Log) Append(_ context.Context, events []liveness.Event) error {
 	return nil
 }
 
+// pushLocked adds an event.
+func (l *Log) pushLocked(e *liveness.Event) {
+	n := len(l.pages)
+	if n == 0 || len(l.pages[n-1]) == pageLen {
+		l.pages = append(l.pages, make([]liveness.Event, 0, pageLen))
+		n++
+	}
+	page := append(l.pages[n-1], *e)
+	last := &page[len(page)-1]
+	last.Record = nil                          // readers have no use for it
+	last.Subject = strings.Clone(last.Subject) // the id of a device is part of it, which may be gone
+	l.pages[n-1] = page
+}
+
+// Trim drops the events up to an offset, as if they were more than the log keeps, so that their
+// memory can be used for other things.
+func (l *Log) Trim(through uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trimLocked(min(through, l.last))
+}
+
+// trimLocked drops events, and releases the pages that have none left.
+func (l *Log) trimLocked(through uint64) {
+	l.oldest = max(l.oldest, through+1)
+	gone := min(int((l.oldest-l.base-1)/pageLen), len(l.pages))
+	clear(l.pages[:gone])
+	l.pages = l.pages[gone:]
+	l.base += uint64(gone) * pageLen
+}
+
 // atLocked returns the event with an offset, which is kept.
 func (l *Log) atLocked(offset uint64) *liveness.Event {
-	return &l.ring[(offset-l.first-1)%uint64(l.keep)]
+	i := offset - l.base - 1
+	return &l.pages[i/pageLen][i%pageLen]
 }
 
 // Bounds returns the offsets of the oldest event that is kept and of the latest. If none is kept,
@@ -77,10 +112,8 @@ func (l *Log) atLocked(offset uint64) *liveness.Event {
 func (l *Log) Bounds() (oldest, latest uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.oldestLocked(), l.last
+	return l.oldest, l.last
 }
-
-func (l *Log) oldestLocked() uint64 { return l.last - uint64(len(l.ring)) + 1 }
 
 // Read appends at most limit events after an offset to buffer; after 0 it begins with the oldest
 // that is kept. If events right after that offset are gone, it returns none, and an error that
@@ -93,15 +126,14 @@ func (l *Log) Read(buffer []liveness.Event, after uint64, limit int) ([]liveness
 }
 
 func (l *Log) readLocked(buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
-	oldest := l.oldestLocked()
 	if after == 0 {
-		after = oldest - 1
+		after = l.oldest - 1
 	}
 	if after > l.last {
 		return buffer, fmt.Errorf("%w: offset %d lies beyond the latest, %d", ErrMissed, after, l.last)
 	}
-	if after+1 < oldest {
-		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", ErrMissed, oldest-after-1, after, oldest)
+	if after+1 < l.oldest {
+		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", ErrMissed, l.oldest-after-1, after, l.oldest)
 	}
 	for at := after + 1; at <= l.last && limit > 0; at++ {
 		buffer = append(buffer, *l.atLocked(at))

@@ -44,9 +44,10 @@ func (d *Drive) act(s *step, began int64) {
 	if v.has(stalled) {
 		d.unstall(i)
 	}
-	connected := v.state == open
+	done := plan.Truth{Kind: s.kind, Connected: v.state == open, Greeted: d.greeted(i)}
 	at := d.leave(i, s.kind, mark)
-	d.did(i, s.kind, at, connected)
+	done.At = d.instant(at)
+	d.did(i, done)
 	if s.kind == plan.Sleep && v.fd >= 0 {
 		v.last = at
 	}

@@ -2,6 +2,7 @@ package drive
 
 import (
 	"errors"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,6 +35,11 @@ func (d *Drive) beatDue(i int32) {
 		d.unstall(i)
 	}
 	if v.sent != v.acked && !v.has(unanswered) && now-d.oldest(v) >= int64(d.cfg.AnswerTimeout) {
+		if d.cfg.Roam {
+			v.moves++
+			d.lose(i, CauseUnanswered, resetSocket)
+			return
+		}
 		v.flags |= unanswered
 		d.failed(CauseUnanswered)
 	}
@@ -85,6 +91,7 @@ func (d *Drive) beat(i int32, planned int64) {
 		d.lose(i, causeOf(err), closeSocket)
 		return
 	}
+	d.sent(i, now)
 	record(d.histograms[Lateness], now-planned)
 	d.counts.Sent += uint64(many)
 	v.sent += many
@@ -104,7 +111,7 @@ func (d *Drive) full(i int32) {
 	d.failed(CauseSocketFull)
 	if !v.has(blocked) {
 		v.flags |= blocked
-		d.miss(i, CauseSocketFull, d.clock())
+		d.miss(i, CauseSocketFull, d.clock(), time.Time{})
 	}
 }
 
@@ -127,6 +134,7 @@ func (d *Drive) flush(i int32) {
 	default:
 		d.counts.BytesOut += uint64(n)
 		delete(d.unsent, v.fd)
+		d.sent(i, now)
 		if v.state == open {
 			v.flags &^= blocked
 			d.back(i, now, 0)
@@ -160,7 +168,9 @@ func (d *Drive) answer(i int32, a codec.Answer) {
 	case codec.Heard:
 		d.answered(i, a)
 	case codec.Refused:
-		d.failed(coded(CauseComplaint, a.Code))
+		if a.Code != codec.Duplicate || !v.has(rivalled) { // else its duplicate is in, and its welcome on the way
+			d.failed(coded(CauseComplaint, a.Code))
+		}
 	case codec.Welcome:
 		if v.state == open { // otherwise it answers the message of a device that sleeps
 			d.failed(CauseUnexpected)
@@ -225,7 +235,7 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	}
 	d.counts.Lost++
 	d.failed(cause)
-	d.miss(i, cause, at)
+	d.miss(i, cause, at, time.Time{})
 	if !v.has(stalled) {
 		d.pause(i)
 		return

@@ -39,6 +39,9 @@ type Config struct {
 	// Journal keeps each sign of life, for [Drive.Journals]: 24 bytes each. A device then sends one
 	// heartbeat at a time.
 	Journal bool
+	// Roam makes a device that is not let in go on to the plan's next target, and end a connection on
+	// which a heartbeat is not answered within AnswerTimeout: it does what a load balancer would do.
+	Roam bool
 	// ConnectTimeout is how long a handshake may take, and then the welcome; AnswerTimeout is how
 	// long the answer to a heartbeat may take. Default of both: 10 s.
 	ConnectTimeout, AnswerTimeout time.Duration

@@ -3,8 +3,12 @@ package drive
 import (
 	"bytes"
 	"errors"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/gateway/codec"
 )
 
 // dial begins to connect device i.
@@ -67,6 +71,7 @@ func (d *Drive) greet(i int32) {
 		d.refused(i, causeOf(err))
 	default:
 		v.mark = at
+		d.sent(i, at)
 		d.set(i, greeting)
 		d.due(i, at+int64(d.cfg.ConnectTimeout))
 	}
@@ -99,6 +104,7 @@ func (d *Drive) welcome(i int32) {
 	v.tries, v.mark = 0, 0
 	d.set(i, open)
 	d.back(i, greeted, now)
+	d.welcomedAt(i, v.moves)
 	d.begun(i, now)
 }
 
@@ -129,7 +135,14 @@ func (d *Drive) refused(i int32, cause string) {
 	v := &d.devs[i]
 	d.counts.Failed++
 	d.failed(cause)
-	d.miss(i, cause, d.clock())
+	greeted := d.greeted(i)
+	if strings.HasPrefix(cause, CauseRejected) && cause != coded(CauseRejected, codec.Busy) {
+		greeted = time.Time{}
+	}
+	d.miss(i, cause, d.clock(), greeted)
+	if d.cfg.Roam {
+		v.moves++
+	}
 	if v.fd >= 0 {
 		d.drop(v.fd, resetSocket)
 		v.fd = -1

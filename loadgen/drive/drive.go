@@ -48,6 +48,7 @@ type Drive struct {
 	unsent   map[int32][]byte       // by descriptor: what the kernel has not taken yet
 	absences map[int32][]plan.Truth // by device: what is reported again when it is back
 	stalls   map[int32]plan.Truth
+	slow     map[int32]int64 // by device that is absent: when its sign of life was sent, if that took long
 	truths   []plan.Truth
 	journals []Journal // by device; nil unless they are kept
 
@@ -93,7 +94,7 @@ func New(cfg Config) (*Drive, error) {
 		cfg: cfg, protocol: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
-		absences: map[int32][]plan.Truth{}, stalls: map[int32]plan.Truth{},
+		absences: map[int32][]plan.Truth{}, stalls: map[int32]plan.Truth{}, slow: map[int32]int64{},
 		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), // reproducible on purpose
 		in:     make([]byte, 64<<10), counts: Counters{Errors: map[string]uint64{}}, histograms: NewHistograms(),
 	}
@@ -157,6 +158,7 @@ func (d *Drive) start(p places) error {
 		return os.NewSyscallError("epoll_create", err)
 	}
 	d.running, d.epoll, d.places = true, epoll, p
+	d.places.roam = d.cfg.Roam
 	d.base = time.Now()
 	if !d.cfg.Start.IsZero() {
 		d.base = d.base.Add(d.cfg.Start.Sub(d.base)) // keeps the monotonic reading

@@ -2,6 +2,7 @@ package drive_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -347,6 +348,27 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
+// The first connection may hear of its duplicate before the duplicate is welcomed.
+func TestDuplicateIsTold(t *testing.T) {
+	s := newServer(t, "127.0.0.1:0", false)
+	s.set(func() {
+		s.greet = func(id string, times int) string {
+			if times > 1 {
+				_, _ = io.WriteString(s.current[id], "ERR duplicate the device came back\n")
+			}
+			return ""
+		}
+	})
+	r := start(t, drive.Config{Plan: acting(fleetPlan(2, s.address()), plan.Act{Kind: plan.Duplicate})})
+	r.welcomed(2)
+	r.Begin(time.Now())
+	r.backAgain(plan.Duplicate)
+	r.until("the other connections are gone", func() bool { return r.stats.Open == 2 })
+	if len(r.losts) > 0 || len(r.stats.Errors) > 0 {
+		t.Errorf("losts %+v, %+v", r.losts, r.stats)
+	}
+}
+
 func TestDuplicateIsRefused(t *testing.T) {
 	for _, order := range []string{"close", "reset", "ERR full no\n", "what?\n"} {
 		t.Run(order, func(t *testing.T) {
@@ -461,6 +483,7 @@ func TestGreetings(t *testing.T) {
 		{order: "PONG 1\n", cause: drive.CauseGarbage},
 		{order: "ERR full the registry is full\n", cause: "rejected: full"},
 		{order: "ERR made-up whatever\n", cause: drive.CauseRejected},
+		{order: "ERR busy later\n", cause: "rejected: busy"},
 		{order: "\x20\x02\x00\x05", cause: "rejected: not authorized", mqtt: true},
 		{order: "\x20\x02\x00\x63", cause: "rejected: unknown return code", mqtt: true},
 		{order: "\x20\x03\x00\x05\x00", cause: drive.CauseGarbage, mqtt: true},
@@ -481,12 +504,43 @@ func TestGreetings(t *testing.T) {
 			if c.mqtt {
 				p.Protocol = plan.MQTT
 			}
+			// The first failure of each device, and that again with its return; and each other hello that may have been heard.
+			want, heard := 4, !strings.HasPrefix(c.cause, drive.CauseRejected) || strings.HasSuffix(c.cause, "busy")
+			if heard {
+				want = 6
+			}
 			r := start(t, drive.Config{Plan: p, ConnectTimeout: 100 * time.Millisecond})
-			r.until("all are in", func() bool { return r.stats.Welcomed == 2 && len(r.losts) == 4 })
-			if r.stats.Errors[c.cause] != 4 || r.stats.Failed != 4 || r.losts[0].Cause != c.cause || r.losts[3].Back.IsZero() {
+			r.until("all are in", func() bool { return r.stats.Welcomed == 2 && len(r.losts) == want })
+			if last := r.losts[want-1]; r.stats.Errors[c.cause] != 4 || r.stats.Failed != 4 || r.losts[0].Cause != c.cause || last.Back.IsZero() {
 				t.Errorf("errors %v, losts %+v", r.stats.Errors, r.losts)
 			}
+			for _, l := range r.losts {
+				if l.Greeted.IsZero() == heard || heard && l.Greeted.After(l.At) || !l.Last.IsZero() {
+					t.Errorf("may be heard: %v; told %+v", heard, l)
+				}
+			}
 		})
+	}
+}
+
+// A device that is made to go while it waits for its welcome tells when it had said hello.
+func TestActBeforeTheWelcome(t *testing.T) {
+	s := newServer(t, "127.0.0.1:0", false)
+	s.set(func() {
+		s.greet = func(_ string, times int) string {
+			if times > 1 {
+				return ""
+			}
+			return "silence"
+		}
+	})
+	p := acting(fleetPlan(1, s.address()), plan.Act{Kind: plan.Reset, Back: 100 * time.Millisecond})
+	r := start(t, drive.Config{Plan: p})
+	r.until("it waits", func() bool { return r.stats.Connecting == 1 && s.count("d0", "hello") == 1 })
+	r.Begin(time.Now())
+	truth := r.backAgain(plan.Reset)
+	if truth.Connected || truth.Greeted.IsZero() || truth.Greeted.After(truth.At) || !truth.Last.IsZero() {
+		t.Errorf("%+v", truth)
 	}
 }
 

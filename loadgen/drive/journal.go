@@ -21,6 +21,8 @@ type Sign struct {
 // Journal is what a device sent, in order, if [Config].Journal asks for it.
 type Journal struct {
 	Signs []Sign
+	// Targets are those of the plan, by index, that welcomed the device: one for each granted sign.
+	Targets []uint8
 	// Busy are the instants of greetings that the gateway rejected with the code busy: it heard
 	// them, and could not store them in time.
 	Busy []int64
@@ -60,5 +62,5 @@ func (j *Journal) answered(at time.Time) {
 
 // clone returns a copy that shares no memory with j.
 func (j *Journal) clone() Journal {
-	return Journal{Signs: slices.Clone(j.Signs), Busy: slices.Clone(j.Busy), Ended: j.Ended}
+	return Journal{Signs: slices.Clone(j.Signs), Targets: slices.Clone(j.Targets), Busy: slices.Clone(j.Busy), Ended: j.Ended}
 }

@@ -116,3 +116,27 @@ func TestSilentIsCutOff(t *testing.T) {
 		t.Errorf("the connection ended at %v, closed it was after %v", ended, began)
 	}
 }
+
+// A device that roams goes to another target when it is not let in, not welcomed or not answered.
+func TestRoam(t *testing.T) {
+	a, b := newServer(t, "127.0.0.1:0", false), newServer(t, "127.0.0.1:0", false)
+	b.ln.Close()
+	p := fleetPlan(2, a.address(), b.address())
+	const patience = 300 * time.Millisecond
+	r := start(t, drive.Config{Plan: p, Journal: true, Roam: true, ConnectTimeout: patience, AnswerTimeout: patience})
+	r.welcomed(2)
+	if a.count("d0", "hello") != 1 || a.count("d1", "hello") != 1 {
+		t.Errorf("the devices are not with the only server that lets them in: %+v", a.events)
+	}
+	c := newServer(t, b.address(), false)
+	a.set(func() { a.pong = func(string) string { return "silence" } })
+	r.until("both are with the other server", func() bool { return c.count("d0", "beat") > 0 && c.count("d1", "beat") > 0 })
+	for n, j := range r.Journals() {
+		if i := len(j.Targets) - 1; i != 1 || j.Targets[i] != 1 {
+			t.Errorf("targets %v welcomed device %d, the last is not the second", j.Targets, n)
+		}
+	}
+	if r.stats.Errors[drive.CauseUnanswered] != 2 || a.count("d0", "reset") != 1 {
+		t.Errorf("errors %v, and on the first server %+v", r.stats.Errors, a.events)
+	}
+}

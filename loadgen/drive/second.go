@@ -193,6 +193,7 @@ func (d *Drive) promote(fd int32, s *second) {
 		Device: d.number(i), Kind: plan.Duplicate, At: at, Last: d.instant(v.last), Back: at, Connected: true,
 	})
 	d.back(i, max(v.last, s.greeted), now)
+	d.welcomedAt(i, v.moves+1)
 	d.begun(i, now)
 }
 
@@ -208,7 +209,7 @@ func (d *Drive) rivalFailed(fd int32, s *second, cause string) {
 	if v.state == orphan {
 		d.counts.Lost++
 		d.failed(CauseClosed)
-		d.miss(i, CauseClosed, v.mark)
+		d.miss(i, CauseClosed, v.mark, time.Time{})
 		d.pause(i)
 	}
 }

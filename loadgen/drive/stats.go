@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // Causes of what went wrong, the keys of [Stats].Errors. Those up to CauseSocketFull are also the
@@ -20,7 +22,7 @@ const (
 	CauseMemory      = "no memory"           // ENOMEM, ENOBUFS
 	CauseReset       = "reset by peer"       // ECONNRESET, EPIPE
 	CauseClosed      = "closed by peer"      // FIN
-	CauseNoWelcome   = "no answer"           // connected, and not welcomed in time
+	CauseNoWelcome   = plan.NoAnswer         // connected, and not welcomed in time
 	CauseGarbage     = "garbage"             // what came is not of the protocol
 	CauseRejected    = "rejected"            // the gateway refused the greeting; with ": " and its code, if it gave one that is known
 	CauseSocketFull  = "socket full"         // the gateway reads nothing, so a heartbeat could not be sent

@@ -15,6 +15,7 @@ import (
 type places struct {
 	devices int        // of the fleet
 	targets [][]target // the addresses of each target
+	roam    bool       // from target to target
 }
 
 type target struct {
@@ -79,15 +80,24 @@ func lookUp(ctx context.Context, text string) ([]netip.AddrPort, error) {
 // place is where device n connects to, and from; the latter is not valid if the kernel is to
 // choose. Each target has a block of the fleet, so that a process has to do with few of them: with
 // 8 targets and 8 processes on a machine of two cores, half as many again were let in each second
-// as with devices dealt out in turn.
+// as with devices dealt out in turn. With each move, a device that roams goes on to the next target.
 func (p places) place(n int, moves uint8) (target, netip.Addr) {
-	addresses := p.targets[n*len(p.targets)/p.devices]
+	addresses := p.targets[p.block(n, moves)]
 	t := addresses[n%len(addresses)]
 	if len(t.sources) == 0 {
 		return t, netip.Addr{}
 	}
 	n /= len(addresses)
 	return t, t.sources[(n+int(moves))%len(t.sources)]
+}
+
+// block is the index of the target that device n connects to after some moves.
+func (p places) block(n int, moves uint8) int {
+	at := n * len(p.targets) / p.devices
+	if p.roam {
+		at = (at + int(moves)) % len(p.targets)
+	}
+	return at
 }
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {

@@ -64,6 +64,8 @@ type Verdicts struct {
 	Excused uint64 `json:"excused"`
 	// Deaf is how long the gateways reported that they heard nothing.
 	Deaf Deaf `json:"deaf"`
+	// Behind is how far the gateways said that their listening clocks were behind.
+	Behind Behind `json:"behind"`
 	// Clocks are those that verdicts are stamped with.
 	Clocks []Clock `json:"clocks,omitempty"`
 	// NotChecked says what could not be checked, a sentence each.
@@ -91,6 +93,14 @@ type Deaf struct {
 
 // Held reports whether it was not longer than allowed, and is over.
 func (d Deaf) Held() bool { return len(d.Still) == 0 && (d.Allowed < 0 || d.Total <= d.Allowed) }
+
+// Behind is how far listening clocks were behind, because input waited to be read.
+type Behind struct {
+	Most Millis `json:"most_ms"`
+	// Back counts the devices that were back after their deadline, and before a clock that was
+	// behind had reached it: they need no verdict.
+	Back uint64 `json:"back"`
+}
 
 // Clock is a clock that verdicts are stamped with, compared with the generator's.
 type Clock struct {

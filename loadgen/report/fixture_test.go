@@ -147,6 +147,7 @@ func final(tb testing.TB, bad bool) *report.Final {
 		m := f.Verdicts.Mistakes
 		f.Verdicts.DetectionAllowed = report.Millis(100 * time.Millisecond)
 		f.Verdicts.Unjudged, f.Verdicts.UnjudgedDevices = 950, 1000
+		f.Verdicts.Behind = report.Behind{Most: report.Millis(9600 * time.Millisecond), Back: 2}
 		m[0].Count, m[2].Count, m[3].Count, m[3].Allowed = 3, 7, 1, 5
 		m[0].Examples = []report.Example{
 			{Device: "dev-0000017", At: began.Add(95 * time.Second), Done: "heartbeat sent 10:31:30.120", Said: "offline (silence), seq 4"},

@@ -127,14 +127,7 @@ func verdictRows(v *Verdicts) []row {
 	for i, text := range v.NotChecked {
 		rows = append(rows, row{first(i, "NOT CHECKED"), []string{clean(text)}})
 	}
-	rows = append(rows, row{"deaf", []string{v.Deaf.Words()}})
-	for i, c := range v.Clocks {
-		words := c.Words()
-		if len(v.Clocks) > 1 {
-			words = clean(c.From) + ": " + words
-		}
-		rows = append(rows, row{first(i, "clock"), []string{words}})
-	}
+	rows = append(rows, v.clockRows()...)
 	detection := finalWords(v.Detection)
 	if v.DetectionAllowed > 0 {
 		detection = append(detection, "p99 allowed: "+short(v.DetectionAllowed))
@@ -150,6 +143,22 @@ func verdictRows(v *Verdicts) []row {
 			}
 			rows = append(rows, row{first(i, "  for example"), []string{clean(m.Name) + ": " + e.words()}})
 		}
+	}
+	return rows
+}
+
+// clockRows describes the clocks of those who judge.
+func (v *Verdicts) clockRows() []row {
+	rows := []row{{"deaf", []string{v.Deaf.Words()}}}
+	if v.Behind.Back > 0 || time.Duration(v.Behind.Most) > time.Second {
+		rows = append(rows, row{"behind", []string{v.Behind.Words()}})
+	}
+	for i, c := range v.Clocks {
+		words := c.Words()
+		if len(v.Clocks) > 1 {
+			words = clean(c.From) + ": " + words
+		}
+		rows = append(rows, row{first(i, "clock"), []string{words}})
 	}
 	return rows
 }
@@ -173,6 +182,15 @@ func (d Deaf) Words() string {
 	}
 	if len(d.Still) > 0 {
 		text += "; STILL DEAF at the end: " + clean(strings.Join(d.Still, ", "))
+	}
+	return text
+}
+
+// Words describes the listening clocks.
+func (b Behind) Words() string {
+	text := "listening clocks by " + short(b.Most) + " at the most"
+	if b.Back > 0 {
+		text += "; " + plural(int(b.Back), "device") + " back late, but before the clock reached the deadline"
 	}
 	return text
 }

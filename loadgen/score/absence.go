@@ -14,11 +14,13 @@ const never = math.MaxInt64
 type absence struct {
 	at   int64 // when it was done
 	last int64 // the last sign of life before
-	back int64 // the first one afterwards
+	back int64 // the first one afterwards, at the earliest,
+	sent int64 // and at the latest
 	// heard is when the gateway certainly knew that the device was back.
-	heard int64
-	kind  plan.Kind // 0: the connection was lost
-	mark  marks
+	heard    int64
+	attempts []attempt
+	kind     plan.Kind // 0: the connection was lost
+	mark     marks
 }
 
 // marks are what is known of an absence besides.
@@ -28,6 +30,7 @@ const (
 	judged   marks = 1 << iota // it has its verdict
 	missed                     // it was counted as missed
 	lost                       // the gateway ended the connection meanwhile, or did not let the device in
+	spared                     // it lasted beyond its deadline, but not by the gateway's clock, and that was counted
 	unheard                    // the device had no connection: the gateway need not know
 	inferred                   // when the device was back follows from later signs of life
 	ghostly                    // the device was called online meanwhile, and that was counted
@@ -76,7 +79,7 @@ func (a *absence) gone() bool {
 
 // closes reports whether the device ends its connection without a goodbye.
 func (a *absence) closes() bool {
-	return a.kind == plan.Close || a.kind == plan.Reset || a.kind == plan.Move || a.kind == plan.Reconnect
+	return a.kind == plan.Lost && !a.mark.has(lost) || a.kind == plan.Close || a.kind == plan.Reset || a.kind == plan.Move || a.kind == plan.Reconnect
 }
 
 // due returns when an absence that has no end may be judged for a reason; never if it may not be.
@@ -93,6 +96,9 @@ func (a *absence) due(r reason, t *terms) int64 {
 	case closed:
 		if a.closes() {
 			return a.at + t.grace
+		}
+		if len(a.attempts) > 0 {
+			return min(a.due(ended, t), a.attempts[0].due(closed, t))
 		}
 		return a.due(ended, t)
 	case ended:
@@ -122,20 +128,36 @@ func (a *absence) expected(t *terms) int64 {
 	return due
 }
 
-// from is the instant from which latency counts for a reason.
-func (a *absence) from(r reason, t *terms) int64 {
+// from is the instant from which latency counts for a verdict.
+func (a *absence) from(c *claim, t *terms) int64 {
+	due := a.first(c.reason, t)
+	for i := range a.attempts {
+		if again := a.attempts[i].due(c.reason, t); again <= c.deadline {
+			due = max(due, again)
+		}
+	}
+	return due
+}
+
+// first is from without attempts.
+func (a *absence) first(r reason, t *terms) int64 {
 	if !a.closes() && a.mark.has(lost) && r != silence {
 		return min(max(a.at+t.grace, a.due(r, t)), max(a.due(silence, t), a.due(r, t)))
 	}
 	return a.due(r, t)
 }
 
-// required reports whether a verdict that is due at an instant must have arrived by now.
-func (a *absence) required(due, now int64, t *terms) bool {
+// required reports whether a verdict that is due at an instant must have arrived by now, from a
+// source at which the device is heard. spares says that it would be if the source's clock were not
+// behind.
+func (a *absence) required(due, now int64, p *place, t *terms) (must, spares bool) {
 	if !a.gone() || a.mark.has(unheard|inferred) || due > now-t.slack {
-		return false
+		return false, false
 	}
-	return a.kind == plan.Bye || a.back == 0 || a.back > due+t.slack
+	if a.kind == plan.Bye || a.back == 0 || !p.before(a.back, due, t) {
+		return true, false
+	}
+	return false, a.back > due+t.slack
 }
 
 // fit is how well a verdict and an absence fit together; more is better.
@@ -165,7 +187,7 @@ type claim struct {
 // fit compares a claim with an absence; away reports whether the device is gone for the gateway
 // because it came back elsewhere.
 func (a *absence) fit(c *claim, away bool, t *terms) fit {
-	d, end := c.deadline, a.back
+	d, end := c.deadline, a.sent
 	if end == 0 || away {
 		end = never
 	} else if c.exact {
@@ -187,11 +209,11 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 	switch {
 	case d < min(due, own)-t.clock:
 		return early
-	case a.mark.has(judged) && a.mark.has(lost):
-		return excused // it may have been in for a moment, and was not told
+	case a.mark.has(judged) && (a.mark.has(lost) || a.again(d, c.reason, t)):
+		return excused // it may have been in for a moment
 	case a.mark.has(judged):
 		return repeated
-	case own == never || d < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost) && !(t.deafened && c.reason == silence):
+	case own == never || d < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost) && !(t.deafened && c.reason == silence) && !a.instead(c, t):
 		return wrong
 	}
 	return right
@@ -199,6 +221,9 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 
 // tolerated judges a claim on a device that may be alive.
 func (a *absence) tolerated(d int64, r reason, away bool, t *terms) fit {
+	if a.again(d, r, t) {
+		return excused
+	}
 	switch a.kind { //nolint:exhaustive // in the others a device is gone
 	case plan.Stall:
 		return excused

@@ -197,7 +197,7 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 		if a.mark.has(judged) && c.deadline+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
 			allowed = c.err // it was judged in this absence, so nothing from before is told late
 		}
-		if !a.mark.has(lost) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-c.err) {
+		if !a.mark.has(lost) && !a.tried(c.time+c.err) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-c.err) {
 			a.mark |= ghostly
 			s.report.add(FalseOnline, s.caseLocked(n, a, c))
 			return true

@@ -105,6 +105,12 @@ func TestKnows(t *testing.T) {
 			say("online", -time.Minute)
 		case "gone":
 			say("offline", time.Minute)
+		case "judged at the end", "judged before":
+			at := began.Add(2 * time.Minute)
+			if r.PathValue("id") == "judged before" {
+				at = at.Add(-time.Second)
+			}
+			_, _ = fmt.Fprintf(w, `{"state":"offline","last_seen":%q,"since":%q}`, began.Add(time.Minute).Format(time.RFC3339), at.Format(time.RFC3339))
 		case "broken":
 			_, _ = w.Write([]byte("{"))
 		case "secret":
@@ -127,11 +133,13 @@ func TestKnows(t *testing.T) {
 		{"late", true, true},
 		{"old", false, true},
 		{"gone", false, true},
+		{"judged at the end", true, true},
+		{"judged before", false, true},
 		{"nobody", false, true},
 		{"broken", false, false},
 		{"secret", false, false},
 	} {
-		if known, err := h.Knows(t.Context(), c.device, began); known != c.known || (err == nil) != c.ok {
+		if known, err := h.Knows(t.Context(), c.device, began, began.Add(2*time.Minute)); known != c.known || (err == nil) != c.ok {
 			t.Errorf("Knows(%q) = %v, %v; want %v", c.device, known, err, c.known)
 		}
 	}

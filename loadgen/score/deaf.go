@@ -13,6 +13,8 @@ type place struct {
 	used    bool // devices of the plan are heard there
 	deaf    []interval
 	name    string
+	// listening is what is known of its clock.
+	listening listening
 	// dropped are deaf times that are remembered no more: how many, and how long.
 	dropped    int
 	droppedFor time.Duration

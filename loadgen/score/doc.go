@@ -26,6 +26,17 @@
 // its arrival and not before the previous event's, and the event must be able to follow that one.
 // Times are brought to the clock of this machine: [HTTP] measures the other one.
 //
+// A listening clock that is behind, because input waits to be read, reaches deadlines later. A device
+// that was back after its deadline, but before the clock of its source had reached it, is not
+// missed: the gateway publishes how far its clocks are behind ([Behind]), and 30 s of that are
+// believed. A clock that has judged another device by a later deadline has reached that, whatever it
+// says. One that is behind excuses no false offline, and no device that stays away.
+//
+// A device that said hello and closed the connection itself, because nothing answered in time, may
+// have been heard. Then it was online, and its connection ended: a verdict for that reason is right
+// from a close grace after the device closed it. Such a hello also puts off the deadline of an
+// absence that it falls into, if it came before that.
+//
 // A connection that the gateway ended ([plan.Lost]) is judged by what the device had sent: silence is
 // due a timeout after the last sign of life. When exactly the gateway ended it is known to the
 // gateway alone, so a verdict for that reason is accepted from a close grace after the last sign of
@@ -48,7 +59,7 @@
 //
 // # Cost
 //
-// A table indexed by device number, with some 150 bytes for a device that a gateway spoke of, and 50
+// A table indexed by device number, with some 150 bytes for a device that a gateway spoke of, and 80
 // more for an absence until it is over and judged, and for an offline verdict that waits for its
 // truth, until [Score.JudgeUntil].
 package score

@@ -70,6 +70,9 @@ func (s *Score) streamLocked(v *Verdict) {
 		s.report.add(LogOrder, v.inLog("the log goes back"))
 	case Clock:
 		g.take(v)
+	case Behind:
+		at := nanos(v.Time)
+		p.listening.note(shown{at, at - int64(max(v.Lag, 0))})
 	case Missed:
 		if len(s.report.Incomplete) < maxExamples {
 			s.report.Incomplete = append(s.report.Incomplete, v.missed())
@@ -196,7 +199,7 @@ func (s *Score) stateLocked(n int, p *place, t *track, v *Verdict) {
 	case Forgotten:
 		t.epoch, t.state = 0, removed
 		return
-	case Other, SourceDeaf, SourceHeard, Following, Missed, Broken, Skipped, Rewound, Clock:
+	case Other, SourceDeaf, SourceHeard, Following, Missed, Broken, Skipped, Rewound, Clock, Behind:
 		return
 	}
 	s.devices[n].flags |= online
@@ -221,7 +224,9 @@ func (s *Score) offlineLocked(n int, p *place, v *Verdict) {
 		deadline, exact = v.when(), false
 	}
 	c := v.claim(p, r, nanos(deadline))
-	c.exact = exact
+	if c.exact = exact; exact && (r == silence || r == closed) {
+		p.listening.reached = max(p.listening.reached, c.deadline)
+	}
 	if v.Timeout != 0 && c.reason == silence && (v.Timeout-time.Duration(s.terms.timeout)).Abs() >= time.Millisecond {
 		s.report.add(AnotherTimeout, func() report.Example {
 			e := s.exampleLocked(n, nil, v)

@@ -57,12 +57,12 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
 	return &HTTP{config: cfg, client: &http.Client{Transport: &http.Transport{
 		ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second, DialContext: dial,
 	}}}, nil
 }
 
-// Follow implements [Follower]. tell is called by two goroutines, one of which only reports the
-// clock. It fails if the address cannot be followed at all: nothing answers the first attempt, or
+// Follow implements [Follower]. tell is called by three goroutines, two of which only report clocks.
+// It fails if the address cannot be followed at all: nothing answers the first attempt, or
 // the token is refused, now or later.
 func (h *HTTP) Follow(ctx context.Context, tell func(Verdict)) error {
 	defer h.client.CloseIdleConnections()
@@ -73,21 +73,24 @@ func (h *HTTP) Follow(ctx context.Context, tell func(Verdict)) error {
 		all.Go(func() error { return s.clock.run(ctx) })
 	}
 	all.Go(func() error { return s.run(ctx) })
+	all.Go(func() error { return s.watchClocks(ctx) })
 	return all.Wait()
 }
 
-// Knows asks whether a device is held to be online, and was heard since an instant of the gateway's
-// clock.
-func (h *HTTP) Knows(ctx context.Context, device string, since time.Time) (bool, error) {
+// Knows asks whether a device was heard since an instant of the gateway's clock, and is held to be
+// online, or was until another one.
+func (h *HTTP) Knows(ctx context.Context, device string, since, until time.Time) (bool, error) {
 	var answer struct {
 		State    string    `json:"state"`
 		LastSeen time.Time `json:"last_seen"`
+		Since    time.Time `json:"since"`
 	}
 	err := h.ask(ctx, askTimeout, "/v1/devices/"+url.PathEscape(device), &answer)
 	if errors.Is(err, errUnknown) {
 		return false, nil
 	}
-	here := answer.State == "online" || answer.State == "late" || answer.State == "sleeping"
+	here := answer.State == "online" || answer.State == "late" || answer.State == "sleeping" ||
+		answer.State == "offline" && !answer.Since.Before(until)
 	return err == nil && here && !answer.LastSeen.Before(since), err
 }
 
@@ -148,7 +151,7 @@ type stream struct {
 	// following reports whether the place where the current connection begins is known.
 	following bool
 	clock     *clockwork
-	idle      time.Time // when there was nothing to be read last
+	arrivals  *arrivals // the connection
 }
 
 // errRefused is wrapped by errors that another try will not mend.
@@ -187,11 +190,7 @@ func (s *stream) read(ctx context.Context) error {
 	quiet := time.AfterFunc(s.config.Quiet, cancel)
 	defer quiet.Stop()
 	d := NewStreamDecoder(readerFunc(func(p []byte) (int, error) {
-		asked := time.Now()
 		n, err := resp.Body.Read(p)
-		if now := time.Now(); now.Sub(asked) > waited {
-			s.idle = now
-		}
 		quiet.Reset(s.config.Quiet)
 		return n, err
 	}), maxMessage)
@@ -225,7 +224,7 @@ func (s *stream) read(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		v.URL, v.Seen, v.Came = s.config.URL, time.Now(), s.idle
+		v.URL, v.Seen, v.Came = s.config.URL, time.Now(), time.Unix(0, s.arrivals.since.Load())
 		s.clock.correct(&v)
 		s.tell(v)
 	}
@@ -240,35 +239,6 @@ func (s *stream) follows(ctx context.Context) error {
 	s.tell(Verdict{URL: s.config.URL, Kind: Following, Offset: s.place, Full: true, Seen: time.Now()})
 	return s.deafBefore(ctx)
 }
-
-// deafBefore tells which sources were deaf already when the stream began, unless it began with the
-// oldest event. A gateway that has no list of sources, or does not show it, tells nothing.
-func (s *stream) deafBefore(ctx context.Context) error {
-	if s.asked || s.config.Oldest {
-		return nil
-	}
-	var answer struct {
-		Sources []struct {
-			Name      string
-			DeafSince time.Time `json:"deaf_since"`
-		}
-	}
-	if err := s.ask(ctx, askTimeout, "/v1/sources", &answer); err != nil && !errors.Is(err, errRefused) {
-		return err
-	}
-	s.asked = true
-	for _, source := range answer.Sources {
-		if !source.DeafSince.IsZero() {
-			v := Verdict{URL: s.config.URL, Kind: SourceDeaf, Source: source.Name, Time: source.DeafSince, Seen: time.Now()}
-			s.clock.correct(&v)
-			s.tell(v)
-		}
-	}
-	return nil
-}
-
-// waited is the shortest duration of a read that counts as waiting.
-const waited = time.Millisecond
 
 // inTurn tells of offsets that do not follow the one before: without a filter the stream has each
 // of them.
@@ -297,7 +267,7 @@ func (s *stream) get(ctx context.Context) (*http.Response, error) {
 	if s.config.Oldest {
 		address += "?after=0"
 	}
-	req, err := s.request(ctx, address)
+	req, err := s.request(traced(ctx, func(a *arrivals) { s.arrivals = a }), address)
 	if err != nil {
 		return nil, err
 	}

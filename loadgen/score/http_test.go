@@ -60,6 +60,48 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// What the API says of listening clocks is told again and again, with the time that it says, or that at which it was asked.
+func TestFollowWatchesClocks(t *testing.T) {
+	stamp := time.Now().Add(time.Minute).UTC()
+	srv := httptest.NewServer(&api{t: t, scripts: []func(http.ResponseWriter, *http.Request){stays("id: 4\n\n")}, sources: []string{
+		`{"sources":[]}`, "", fmt.Sprintf(`{"sources":[{"name":"line","behind_ms":1500.5}],"as_of":%q}`, stamp.Format(time.RFC3339Nano)),
+		`{"sources":[{"name":"line","behind_ms":3},{"name":"udp"}]}`,
+	}})
+	defer srv.Close()
+	h, err := score.NewHTTP(score.HTTPConfig{URL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	var got []score.Verdict
+	if err := h.Follow(ctx, func(v score.Verdict) {
+		mu.Lock()
+		defer mu.Unlock()
+		if v.Kind != score.Behind {
+			return
+		}
+		if got = append(got, v); len(got) == 3 {
+			cancel()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) < 3 {
+		t.Fatalf("told %+v", got)
+	}
+	if v := got[0]; v.Source != "line" || v.Lag != 1500500*time.Microsecond || !v.Time.Equal(stamp) {
+		t.Errorf("told %+v", v)
+	}
+	if v := got[1]; v.Source != "line" || v.Lag != 3*time.Millisecond || time.Since(v.Time) > time.Minute || v.Time.After(v.Seen) {
+		t.Errorf("told %+v", v)
+	}
+	if v := got[2]; v.Source != "udp" || v.Lag != 0 {
+		t.Errorf("told %+v", v)
+	}
+}
+
 // api plays Holter: each connection gets the next script.
 type api struct {
 	t       *testing.T

@@ -54,10 +54,10 @@ func (s *Score) commitLocked(n int, c *claim, a *absence) {
 	s.takeLocked(n, a)
 	s.report.Right++
 	longest := s.report.told.HighestTrackableValue()
-	due := c.place.extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
+	due := c.place.extend(a.from(c, &s.terms), a.last, c.time, &s.terms)
 	record := func(d int64) int64 { return min(max(d, 0)/int64(unit), longest) }
 	_ = s.report.decided.RecordValue(record(c.time - due)) // in its range
-	told := c.came - c.place.extend(a.from(c.reason, &s.terms), a.last, c.came, &s.terms)
+	told := c.came - c.place.extend(a.from(c, &s.terms), a.last, c.came, &s.terms)
 	_ = s.report.told.RecordValue(record(told))
 	if told > s.terms.late {
 		s.lateLocked(c, s.caseLocked(n, a, c))
@@ -179,8 +179,12 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 		if a.mark.has(judged) {
 			continue
 		}
-		due := s.placeOfLocked(n).extend(a.expected(&s.terms), a.last, never, &s.terms)
-		must := a.required(due, min(until, s.knownLocked(n)), &s.terms)
+		due := s.dueLocked(n, a)
+		must, spares := a.required(due, min(until, s.knownLocked(n)), s.placeOfLocked(n), &s.terms)
+		if spares && !a.mark.has(spared) {
+			a.mark |= spared
+			s.report.Behind.Back++
+		}
 		switch {
 		case must && !a.mark.has(missed):
 			a.mark |= missed
@@ -241,7 +245,7 @@ func (s *Score) falseOnlineLocked(n int, now int64) {
 		return
 	}
 	for _, a := range d.absences {
-		if !a.gone() || a.back != 0 || !a.mark.has(judged) || a.mark.has(unheard|inferred|lost|ghostly) {
+		if !a.gone() || a.back != 0 || !a.mark.has(judged) || a.mark.has(unheard|inferred|lost|ghostly) || s.openLocked(n, a, now) {
 			continue
 		}
 		s.report.add(FalseOnline, func() report.Example {
@@ -307,6 +311,7 @@ func (a *absence) String() string {
 	if a.kind != plan.Lost && a.mark.has(lost) {
 		text += ", the connection was lost besides"
 	}
+	text += a.words()
 	if a.back == 0 {
 		return text + ", not back"
 	}

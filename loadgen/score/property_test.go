@@ -27,8 +27,8 @@ type life struct {
 }
 
 // The judge of these tests knows a timeout of 10 s and a grace of 2 s. No absence ends within 3 s of its deadline, since a verdict may
-// then come or not.
-func drawLife(t *rapid.T, device int) life {
+// then come or not. attempts are hellos that nothing answers, heard or not.
+func drawLife(t *rapid.T, device int, attempts bool) life {
 	seconds := func(name string, from, to int) float64 {
 		return float64(rapid.IntRange(from*1000, to*1000).Draw(t, name)) / 1000
 	}
@@ -61,11 +61,20 @@ func drawLife(t *rapid.T, device int) life {
 			}
 		case plan.Close, plan.Reset, plan.Move, plan.Reconnect, plan.Duplicate, plan.Sleep, plan.Stall, plan.Signal:
 		}
-		back := due + seconds("more", 3, 40)
+		var tried plan.Truth
+		if closes := reason == "closed" && kind != 0 && kind != plan.Duplicate && kind != plan.Sleep; closes && attempts && rapid.Bool().Draw(t, "tried") {
+			greeted := done + seconds("hello", 0, 1)
+			ended := greeted + 1 + seconds("waits", 0, 4)
+			tried = gaveUp(last, greeted, ended, 0)
+			if rapid.Bool().Draw(t, "heard") {
+				due = ended + 2
+			}
+		}
+		back := max(due, tried.At.Sub(at(0)).Seconds()+2) + seconds("more", 3, 40)
 		if kind == 0 {
 			back = last + 10 + seconds("more than silence", 3, 40)
 		}
-		short := kind != plan.Bye && rapid.Bool().Draw(t, "short")
+		short := kind != plan.Bye && tried.At.IsZero() && rapid.Bool().Draw(t, "short")
 		if kind == plan.Duplicate || short {
 			back = done + min(seconds("short absence", 0, 2), max(due-done-0.01, 0))
 		}
@@ -85,6 +94,12 @@ func drawLife(t *rapid.T, device int) life {
 			say(score.Online, "", back+lag, 0)
 		}
 		l.tell(t, device, kind, done, last, back)
+		if !tried.At.IsZero() {
+			tried.Device = device
+			l.truths = append(l.truths, told{tried.At.Sub(at(0)).Seconds() + 0.5, tried})
+			tried.Back = at(back)
+			l.truths = append(l.truths, told{back + 0.5, tried})
+		}
 		now = back + 2
 	}
 	l.number()
@@ -145,10 +160,10 @@ func judge(t *rapid.T, lives []life) score.Report {
 	return s.Finish(at(1000))
 }
 
-func drawLives(t *rapid.T) []life {
+func drawLives(t *rapid.T, attempts bool) []life {
 	lives := make([]life, rapid.IntRange(1, 8).Draw(t, "devices"))
 	for i := range lives {
-		lives[i] = drawLife(t, i)
+		lives[i] = drawLife(t, i, attempts)
 	}
 	return lives
 }
@@ -163,7 +178,7 @@ func dump(r score.Report) string {
 
 func TestPerfectJudge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		lives := drawLives(t)
+		lives := drawLives(t, true)
 		r := judge(t, lives)
 		offlines, verdicts := uint64(0), uint64(0)
 		for _, l := range lives {
@@ -296,7 +311,7 @@ func TestMutations(t *testing.T) {
 	for _, m := range mutations() {
 		t.Run(m.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				lives := drawLives(t)
+				lives := drawLives(t, m.name != "early") // what an early verdict on an attempt is, nobody knows
 				applied := false
 				for i := range lives {
 					if applied = m.apply(t, &lives[i]); applied {

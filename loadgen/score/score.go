@@ -120,12 +120,16 @@ func (s *Score) Add(t plan.Truth) {
 	if t.Kind == plan.Signal {
 		return
 	}
-	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), heard: max(nanos(t.Back), nanos(t.Heard)), kind: t.Kind}
+	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), sent: max(nanos(t.Back), nanos(t.Sent)), heard: max(nanos(t.Back), nanos(t.Heard)), kind: t.Kind}
 	switch {
+	case t.Kind == plan.Lost && t.Cause == plan.NoAnswer: // the device's own doing
 	case t.Kind == plan.Lost:
 		a.mark = lost
 	case !t.Connected:
 		a.mark = unheard
+	}
+	if !t.Greeted.IsZero() {
+		a.attempts = []attempt{{nanos(t.Greeted), a.at, a.at}}
 	}
 	s.note(t.Device, a)
 }
@@ -199,14 +203,16 @@ func (s *Score) note(number int, a absence) {
 		if a.back != 0 {
 			d.flags &^= unwelcomed
 		}
-		return // no gateway knows of it yet
+		if !d.introduce(&a) {
+			return // no gateway knows of it yet
+		}
 	}
 	for _, old := range d.absences {
-		if old.absorb(&a) {
+		if old.absorb(&a, s.terms.grace) {
 			return
 		}
 		if old.back == 0 && old.gone() && a.last > old.at {
-			old.back, old.heard = a.last, a.last
+			old.back, old.sent, old.heard = a.last, a.last, a.last
 			old.mark |= inferred
 		}
 	}
@@ -215,7 +221,7 @@ func (s *Score) note(number int, a absence) {
 
 // absorb merges b into a if both report the same absence: no sign of life lies between them. It
 // reports whether they do.
-func (a *absence) absorb(b *absence) bool {
+func (a *absence) absorb(b *absence, grace int64) bool {
 	same := a.at == b.at && a.kind == b.kind
 	if !same && (!a.gone() && a.kind != plan.Sleep || !b.gone() || b.last > a.at || a.last > b.at) {
 		return false
@@ -224,10 +230,13 @@ func (a *absence) absorb(b *absence) bool {
 		return false
 	}
 	if b.back != 0 && (a.back == 0 || a.mark.has(inferred) || b.back < a.back) {
-		a.back, a.heard = b.back, b.heard
+		a.back, a.sent, a.heard = b.back, b.sent, b.heard
 		a.mark &^= inferred
 	}
 	a.mark |= b.mark & lost
+	for _, t := range b.attempts {
+		a.try(t, grace)
+	}
 	if same || b.kind == plan.Lost || b.mark.has(unheard) {
 		return true
 	}
@@ -270,6 +279,7 @@ func (s *Score) Report() Report {
 func (s *Score) reportLocked() Report {
 	r := s.report.snapshot()
 	s.sumDeafLocked(&r)
+	s.sumBehindLocked(&r)
 	for _, g := range s.gateways {
 		g.describe(&r)
 	}

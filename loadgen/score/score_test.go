@@ -126,7 +126,7 @@ type scoreCase struct {
 }
 
 func TestScore(t *testing.T) {
-	for _, cases := range [][]scoreCase{verdictCases(), returnCases(), lostCases(), aliveCases(), brokerCases(), numberCases(), deafCases(), elsewhereCases(), unknownCases()} {
+	for _, cases := range [][]scoreCase{verdictCases(), returnCases(), lostCases(), aliveCases(), brokerCases(), numberCases(), deafCases(), elsewhereCases(), unknownCases(), attemptCases(), behindCases()} {
 		for _, c := range cases {
 			for _, mode := range []string{"truth first", "verdicts first", "judged meanwhile"} {
 				t.Run(c.name+"/"+mode, func(t *testing.T) {
@@ -303,6 +303,11 @@ func returnCases() []scoreCase {
 	back := []any{did(plan.Silent, 50, 100)}
 	quick := []any{did(plan.Reset, 50, 51)}
 	again := []any{did(plan.Silent, 50, 60), did(plan.Silent, 61, 0)}
+	slow := func(sent float64) []any {
+		t := did(plan.Silent, 50, 58.9)
+		t.Sent = at(sent)
+		return []any{t}
+	}
 	twice := []any{did(plan.Silent, 50, 100), did(plan.Close, 150, 200)}
 	told := []any{did(plan.Silent, 50, 0), did(plan.Silent, 50, 100), did(plan.Close, 150, 0), did(plan.Close, 150, 200)}
 	return []scoreCase{
@@ -318,6 +323,9 @@ func returnCases() []scoreCase {
 		{"verdict at the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0), off("silence", 59.5), on(60)), count{"right": 1}},
 		{"no verdict at the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0)), count{}},
 		{"deadline after the return", []any{did(plan.Silent, 50, 58)}, numbered(on(0), off("silence", 59), on(60)), count{"false": 1}},
+		{"deadline while the return was being sent", slow(59.1), numbered(on(0), off("silence", 59), on(60)), count{"right": 1}},
+		{"deadline after the return was sent", slow(58.99), numbered(on(0), off("silence", 59), on(60)), count{"false": 1}},
+		{"no verdict while the return was being sent", slow(70), numbered(on(0)), count{}},
 		{"decided long after the return", back, numbered(on(0), with(off("silence", 110), func(v *score.Verdict) { v.Deadline = at(59) }), on(111)), count{"false": 1, "overtaken": 1}},
 		{"came long after the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0), came(off("silence", 59.01), 64), came(on(60), 64)), count{"false": 1, "overtaken": 1}},
 		{"came soon after the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0), came(off("silence", 59.01), 61.9), came(on(60), 61.9)), count{"right": 1}},

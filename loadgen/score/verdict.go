@@ -29,6 +29,7 @@ const (
 	Skipped                      // the log has no events from Offset on, Seq of them, without a reason
 	Rewound                      // the log went back to Offset, which was read before
 	Clock                        // the gateway's clock was measured, or is taken to be ahead by Skew
+	Behind                       // the listening clock of a source is behind by Lag, or in time
 )
 
 // The reasons of an offline verdict that a [Score] knows. No reason at all is right for every
@@ -70,6 +71,7 @@ type Verdict struct {
 	LastSeen              time.Time // when the gateway heard the device last, by its own clock, as Time
 	HeardSilence, Timeout time.Duration
 	Deaf                  time.Duration // of SourceHeard, and of SourceDeaf if it is over already
+	Lag                   time.Duration // of Behind
 	// Retained reports whether it is an old state, without the instant at which it began.
 	Retained bool
 }

@@ -37,6 +37,20 @@ func (a anonymous) Login(_ context.Context, _, _ string, _ []byte, remote net.Ad
 	return ErrDenied
 }
 
+// proves reports whether a login shows who somebody is that has said a user name, or none.
+func proves(a Auth, user string) bool {
+	switch a := a.(type) {
+	case anonymous:
+		return false
+	case either:
+		if user == "" {
+			return proves(a.nameless, user)
+		}
+		return proves(a.named, user)
+	}
+	return true
+}
+
 // Either returns an Auth that asks named about clients that say a user name, and nameless about the others.
 func Either(named, nameless Auth) Auth { return either{named, nameless} }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/testnode"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
@@ -151,7 +152,7 @@ func TestTLS(t *testing.T) {
 
 // TestMQTTJS: mqtt.js speaks MQTT 5 to the broker, which passes user properties on.
 func TestMQTTJS(t *testing.T) {
-	node, nodePath := testmqtt.MQTTJS(t)
+	node, nodePath := testnode.Need(t, "mqtt")
 	s := start(t, quick, broker.Config{})
 	const script = `
 const client = require('mqtt').connect(process.argv[1], {protocolVersion: 5, connectTimeout: 20000})

@@ -54,7 +54,8 @@ func (c *conn) open(ctx context.Context, cl *mqtt.Client, keepAlive uint16) (why
 		if keepAlive == 0 {
 			announced = liveness.Policy{Timeout: liveness.Never}
 		}
-		_, err := c.broker.source.Open(&c.session, cl.ID, liveness.Hello{Announced: announced}, c, c.broker.now())
+		hello := liveness.Hello{Announced: announced, Unverified: !proves(c.broker.config.Auth, string(cl.Properties.Username))}
+		_, err := c.broker.source.Open(&c.session, cl.ID, hello, c, c.broker.now())
 		switch {
 		case errors.Is(err, liveness.ErrFull):
 			return Full, atLeast5(cl, packets.ErrQuotaExceeded, packets.ErrServerUnavailable)

@@ -132,9 +132,9 @@ func (c *compiler) check(field string, ok bool, format string, args ...any) {
 // durations checks the announced durations of a rule.
 func (c *compiler) durations(s Rule) {
 	const most = maxSeconds * time.Second
-	c.check("interval", s.Interval >= 0 && s.Interval <= most, "%s is not a time of at most a year", s.Interval)
-	c.check("timeout", s.Timeout == Never || s.Timeout >= 0 && s.Timeout <= most, "%s is not a time of at most a year; write never for none", s.Timeout)
-	c.check("timeout", s.Timeout <= 0 || s.Interval < s.Timeout, "%s is not longer than the interval of %s: devices would go offline between two heartbeats", s.Timeout, s.Interval)
+	c.check("interval", s.Interval >= 0 && s.Interval <= most, "%s is not a time of at most a year", durationYAML(s.Interval))
+	c.check("timeout", s.Timeout == Never || s.Timeout >= 0 && s.Timeout <= most, "%s is not a time of at most a year; write never for none", durationYAML(s.Timeout))
+	c.check("timeout", s.Timeout <= 0 || s.Interval < s.Timeout, "%s is not longer than the interval of %s: devices would go offline between two heartbeats", durationYAML(s.Timeout), durationYAML(s.Interval))
 	c.check("factor", s.Factor == 0 || s.Factor > 1 && s.Factor <= 1000, "%v is not from 1 to 1000; the timeout is the interval times this", s.Factor)
 	c.check("factor", s.Factor == 0 || s.Interval > 0 || s.IntervalJSON != "", "there is no interval that it could be for; write interval or interval_json, or remove it")
 	c.check("factor", s.Factor == 0 || s.Timeout == 0, "there is a timeout already; write the one or the other")

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/holter-iot/holter/internal/duration"
 )
 
 // YAML returns the rules as they are written in the configuration of a bridge, to be copied and adapted.
@@ -23,17 +25,10 @@ func (s Spec) YAML() string {
 	return b.String() + string(text)
 }
 
-// durationYAML writes a duration without the units that are 0: 5m, not 5m0s.
+// durationYAML writes a duration as people do: 5m, not 5m0s.
 func durationYAML(d time.Duration) string {
 	if d == Never {
 		return "never"
 	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return duration.String(d)
 }

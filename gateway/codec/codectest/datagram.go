@@ -2,6 +2,7 @@ package codectest
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"testing"
 
@@ -38,6 +39,17 @@ func checkDatagrams(tb testing.TB, k Kit) {
 		}
 		refuseAndAccept(tb, p, d)
 	}
+	c := newConn(tb, p.PacketCodec())
+	if n, ok := c.codec.(codec.Numberer); ok {
+		c.checkSend(numbered{n})
+	}
+}
+
+// numbered sends messages with the greatest number that there may be.
+type numbered struct{ codec.Numberer }
+
+func (n numbered) Send(dst, payload []byte) ([]byte, error) {
+	return n.SendNumbered(dst, math.MaxInt64, payload)
 }
 
 // refuseAndAccept plays a datagram that is accepted, and refused for each reason.

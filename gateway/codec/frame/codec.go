@@ -2,6 +2,7 @@ package frame
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -36,7 +37,7 @@ func (Protocol) PacketCodec() codec.Codec { return datagram{} }
 // What is unusual and tolerated.
 const (
 	oddType   = "type"   // of a frame: none that is listed
-	oddLength = "length" // of a beat: neither 0 nor 4 bytes at least
+	oddLength = "length" // of a beat: neither 0 nor 4 bytes at least; of a message: less than 8
 )
 
 // stream is the codec of a connection. It has no state.
@@ -75,6 +76,13 @@ func (stream) Next(input []byte, m *codec.Message) (int, error) {
 		}
 	case typePace, typeSleep:
 		parseTimes(kind, body, m)
+	case typeMessage:
+		m.Kind = codec.Beat
+		if len(body) < 8 {
+			m.Odd = oddLength
+		} else if number := binary.BigEndian.Uint64(body); number <= math.MaxInt64 {
+			m.Acknowledged = number
+		}
 	default:
 		m.Kind = codec.Beat
 		if kind != typeData {
@@ -180,6 +188,16 @@ func (stream) Send(dst, payload []byte) ([]byte, error) {
 		return dst, &codec.Error{Code: codec.TooLong, Text: text}
 	}
 	return appendBytes(dst, typeData, payload), nil
+}
+
+// SendNumbered implements [codec.Numberer].
+func (datagram) SendNumbered(dst []byte, number uint64, payload []byte) ([]byte, error) {
+	if most := MaxBody - 8; len(payload) > most {
+		text := fmt.Sprintf("frame: %d bytes to send; a numbered message has at most %d", len(payload), most)
+		return dst, &codec.Error{Code: codec.TooLong, Text: text}
+	}
+	dst = binary.BigEndian.AppendUint64(appendHeader(dst, typeMessage, 8+len(payload)), number)
+	return append(dst, payload...), nil
 }
 
 // codes are the codes of errors, by their number; see the package's documentation.

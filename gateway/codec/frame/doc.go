@@ -27,6 +27,7 @@
 //	7  challenge   fields                  7  challenge                 16 to 64 random bytes
 //	8  proof       32 bytes                1  hello                     fields
 //	9  data        anything                (none)
+//	11 message     u64 number              (none)
 //
 // Times are in milliseconds, at most 49 days. The gateway sends some frames without being asked:
 //
@@ -34,6 +35,7 @@
 //	6  bye         text: why it closes the connection
 //	9  data        what somebody wants to tell the device
 //	10 probe       nothing: answer at once with any heartbeat
+//	11 message     u64 number, data: over UDP, in place of 9, see below
 //	15 error       u8 code, text: instead of an answer
 //
 // Every frame of a device after its hello is a heartbeat, also data and types that are not listed.
@@ -82,6 +84,13 @@
 // and holds whole frames only. A secret is sent as the token of each hello; there is no challenge.
 // Until a token was accepted an answer is not longer than its question: the hello of the gateway
 // then lacks the fields that do not fit, and an error its text.
+//
+// What the gateway sends may be lost, so it numbers what somebody wants to tell the device, and repeats
+// each message until it is acknowledged. The numbers rise. The device takes a message if its number
+// is greater than that of any before, and answers with the greatest number it has had in any case: a
+// datagram with its hello and a frame of type 11. One that starts anew begins with 0. A device that is
+// told its ttl and interval by a pace acknowledges it by the same frame behind its next hello, which
+// goes on to announce the device's own.
 //
 // The file testdata/conversation.txt holds a conversation byte by byte, to test an implementation
 // with. A connection needs no memory here beyond what is left of an incomplete frame. All is safe

@@ -30,6 +30,7 @@ const (
 	typeProof     = 8
 	typeData      = 9
 	typeProbe     = 10
+	typeMessage   = 11
 	typeError     = 15
 )
 

@@ -16,7 +16,7 @@ func TestTable(t *testing.T) { reference.Check(t, "frame", messages()) }
 // messages returns each type of frame.
 func messages() reference.Table {
 	names := [16]string{
-		1: "hello", 2: "beat", 3: "pace", 4: "sleep", 5: "fail", 6: "bye", 7: "challenge", 8: "proof", 9: "data", 10: "probe", 15: "error",
+		1: "hello", 2: "beat", 3: "pace", 4: "sleep", 5: "fail", 6: "bye", 7: "challenge", 8: "proof", 9: "data", 10: "probe", 11: "message", 15: "error",
 	}
 	t := reference.Table{Title: "`frame`, by types in decimal:", Codec: frame.Protocol{}.Codec, Answer: func(m reference.Message, out []byte) string {
 		if int(out[1]&15) == m.Kind {
@@ -25,6 +25,7 @@ func messages() reference.Table {
 		return fmt.Sprintf("type %d", out[1]&15)
 	}}
 	bodies := [16]string{1: "\x01\x06pump-3", 2: "\x00\x00\x00\x01", 3: "\x00\x00\xea\x60\x00\x00\x00\x00", 4: "\x00\x00\xea\x60", 7: "\x01\x06pump-3"}
+	bodies[11] = "\x00\x00\x01\x93\x55\x2c\x3a\x00"
 	bodies[8] = strings.Repeat("p", 32)
 	for kind, name := range names {
 		body := bodies[kind]

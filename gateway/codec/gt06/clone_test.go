@@ -9,6 +9,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
 	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/internal/vector"
 )
 
 // bareFrames are frames of trackers that send neither a serial number nor a checksum, from Traccar's
@@ -29,7 +30,7 @@ func bareFrames() [][2]string {
 func bareConversation(tb testing.TB) (stream []byte) {
 	tb.Helper()
 	for _, f := range bareFrames() {
-		stream = append(stream, unhex(tb, f[0])...)
+		stream = append(stream, vector.Unhex(tb, f[0])...)
 	}
 	return stream
 }
@@ -38,7 +39,7 @@ func bareConversation(tb testing.TB) (stream []byte) {
 func TestBare(t *testing.T) {
 	c := gt06.Protocol{Lenient: true}.Codec()
 	for _, f := range bareFrames() {
-		input := unhex(t, f[0])
+		input := vector.Unhex(t, f[0])
 		var m codec.Message
 		n, err := c.Next(input, &m)
 		if n != len(input) || err != nil || m.Kind < codec.Hello || m.Odd != "crc-missing" {
@@ -77,7 +78,7 @@ func TestNoCRC(t *testing.T) {
 		{"78780d010864717003283581000a3f040d0a", "78780501000a"}, // a login with a checksum, which is wrong
 		{"78780a134406040002000b12340d0a", "78780513000b"},
 	} {
-		input := unhex(t, f[0])
+		input := vector.Unhex(t, f[0])
 		var m codec.Message
 		if n, err := c.Next(input, &m); n != len(input) || err != nil || m.Kind < codec.Hello {
 			t.Fatalf("Next(%x) = %d, %v, kind %d, odd %q", input, n, err, m.Kind, m.Odd)
@@ -118,7 +119,7 @@ func TestKitLenient(t *testing.T) {
 
 // TestLenientResync holds that a lenient port finds heartbeats among what is none, too.
 func TestLenientResync(t *testing.T) {
-	beat := find(t, "heartbeat").input
+	beat := vector.Find(t, frames, "heartbeat")
 	for _, noise := range []string{"noise", "\x78\x0a", "\x79\x79\xff\xff", "\x78\x78\x05\x00\x00\x00\x00\x00\r\n", "\x78\x78\x00\r\n"} {
 		c := gt06.Protocol{Lenient: true}.Codec()
 		kinds := 0

@@ -1,11 +1,9 @@
 package gt06_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,104 +12,30 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
 	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/internal/vector"
 )
 
-// vector is a frame of a file in testdata.
-type vector struct {
-	name, imei, odd string
-	kind            codec.Kind
-	answer, input   []byte
-}
-
-func vectors(tb testing.TB) []vector {
-	tb.Helper()
-	return vectorsOf(tb, "testdata/frames.txt")
-}
-
-func vectorsOf(tb testing.TB, file string) (list []vector) {
-	tb.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		fields := strings.Fields(line)
-		if len(fields) == 0 {
-			continue
-		}
-		if len(fields) != 6 {
-			tb.Fatalf("%s: %q has %d words; want 6", file, line, len(fields))
-		}
-		for i, f := range fields {
-			if f == "-" {
-				fields[i] = ""
-			}
-		}
-		list = append(list, vector{
-			name: fields[0], kind: kindOf(tb, fields[1]), imei: fields[2], odd: fields[3],
-			answer: unhex(tb, fields[4]), input: unhex(tb, fields[5]),
-		})
-	}
-	return list
-}
-
-func find(tb testing.TB, name string) vector {
-	tb.Helper()
-	list := vectors(tb)
-	i := slices.IndexFunc(list, func(v vector) bool { return v.name == name })
-	if i < 0 {
-		tb.Fatalf("no vector %q", name)
-	}
-	return list[i]
-}
-
-func kindOf(tb testing.TB, name string) codec.Kind {
-	tb.Helper()
-	kind, ok := map[string]codec.Kind{"None": codec.None, "Hello": codec.Hello, "Beat": codec.Beat}[name]
-	if !ok {
-		tb.Fatalf("%q is no kind", name)
-	}
-	return kind
-}
-
-func unhex(tb testing.TB, s string) []byte {
-	tb.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
-}
+// frames is the file of frames as their makers send them.
+const frames = "testdata/frames.txt"
 
 func TestVectors(t *testing.T) {
 	// The time in the document's example of an answer.
 	now := time.Date(2015, 12, 29, 2, 0, 21, 0, time.FixedZone("", 2*60*60))
-	for _, v := range vectors(t) {
-		t.Run(v.name, func(t *testing.T) { v.check(t, gt06.Protocol{}.Codec(), now) })
+	for _, v := range vector.Read(t, frames) {
+		t.Run(v.Name, func(t *testing.T) { check(t, v, gt06.Protocol{}.Codec(), now) })
 	}
-	for _, v := range vectorsOf(t, "testdata/clones.txt") {
-		t.Run("lenient "+v.name, func(t *testing.T) { v.check(t, gt06.Protocol{Lenient: true}.Codec(), now) })
+	for _, v := range vector.Read(t, "testdata/clones.txt") {
+		t.Run("lenient "+v.Name, func(t *testing.T) { check(t, v, gt06.Protocol{Lenient: true}.Codec(), now) })
 	}
 }
 
-// check lets a codec understand a vector.
-func (v vector) check(t *testing.T, c codec.Codec, now time.Time) {
+// check is [vector.Vector.Check], and wants no answer to a frame that is refused, nor a mistake in others
+// than hellos.
+func check(t *testing.T, v vector.Vector, c codec.Codec, now time.Time) {
 	t.Helper()
-	var m codec.Message
-	n, err := c.Next(v.input, &m)
-	if n != len(v.input) || err != nil {
-		t.Fatalf("Next(%x) = %d, %v, want %d", v.input, n, err, len(v.input))
-	}
-	if m.Kind != v.kind || string(m.ID) != v.imei || m.Odd != v.odd {
-		t.Errorf("Next(%x) = kind %d, id %q, odd %q, want %d, %q, %q", v.input, m.Kind, m.ID, m.Odd, v.kind, v.imei, v.odd)
-	}
-	if bad := m.Kind == codec.Hello && v.imei == ""; bad != (m.Err != nil) {
-		t.Errorf("Next(%x) finds the mistake %v", v.input, m.Err)
-	}
-	if answer := c.Reply(nil, &m, &codec.Outcome{Err: m.Err, Now: now}); !bytes.Equal(answer, v.answer) {
-		t.Errorf("Reply = %x, want %x", answer, v.answer)
+	m := v.Check(t, c, now)
+	if bad := m.Kind == codec.Hello && v.ID == ""; bad != (m.Err != nil) {
+		t.Errorf("Next(%x) finds the mistake %v", v.Input, m.Err)
 	}
 	refused := &codec.Outcome{Err: &codec.Error{Code: codec.Busy, Text: "later"}}
 	if answer := c.Reply(nil, &m, refused); len(answer) > 0 {
@@ -126,7 +50,7 @@ func conversation(tb testing.TB) []byte {
 	for _, name := range []string{
 		"login-13", "heartbeat", "heartbeat-length", "login-crc", "alarm-95", "time-document", "serial-9b-crlf", "short", "heartbeat-23",
 	} {
-		stream = append(stream, find(tb, name).input...)
+		stream = append(stream, vector.Find(tb, frames, name)...)
 	}
 	return stream
 }
@@ -143,16 +67,16 @@ func TestKit(t *testing.T) {
 
 func FuzzNext(f *testing.F) {
 	seeds := [][]byte{conversation(f)}
-	for _, v := range vectors(f) {
-		seeds = append(seeds, v.input)
+	for _, v := range vector.Read(f, frames) {
+		seeds = append(seeds, v.Input)
 	}
 	codectest.Fuzz(f, codectest.Kit{Protocol: gt06.Protocol{}}, seeds...)
 }
 
 func FuzzLenient(f *testing.F) {
 	seeds := [][]byte{conversation(f), bareConversation(f)}
-	for _, v := range vectorsOf(f, "testdata/clones.txt") {
-		seeds = append(seeds, v.input)
+	for _, v := range vector.Read(f, "testdata/clones.txt") {
+		seeds = append(seeds, v.Input)
 	}
 	codectest.Fuzz(f, codectest.Kit{Protocol: gt06.Protocol{Lenient: true}}, seeds...)
 }
@@ -183,7 +107,7 @@ func beats(t *testing.T, input []byte) (n int, odd []string, left int) {
 
 // TestResync holds that heartbeats are found among what is none.
 func TestResync(t *testing.T) {
-	beat := string(find(t, "heartbeat").input)
+	beat := string(vector.Find(t, frames, "heartbeat"))
 	tests := []struct {
 		name, input string
 		beats, left int
@@ -216,7 +140,7 @@ func TestResync(t *testing.T) {
 // TestLost holds that a wrong length delays the heartbeats that follow for some hundred bytes at
 // most.
 func TestLost(t *testing.T) {
-	beat := find(t, "heartbeat").input
+	beat := vector.Find(t, frames, "heartbeat")
 	wrong := slices.Concat([]byte{0x78, 0x78, 0xff}, beat[3:])
 	for followers := range 100 {
 		n, _, left := beats(t, append(wrong, bytes.Repeat(beat, followers)...))
@@ -231,7 +155,7 @@ func TestLost(t *testing.T) {
 
 // TestLongFrame holds that an answer has the form of its frame.
 func TestLongFrame(t *testing.T) {
-	long := unhex(t, "7979000513012A5C510D0A")
+	long := vector.Unhex(t, "7979000513012A5C510D0A")
 	c := gt06.Protocol{}.Codec()
 	var m codec.Message
 	if n, err := c.Next(long, &m); n != len(long) || err != nil || m.Kind != codec.Beat {
@@ -275,35 +199,31 @@ func TestCommands(t *testing.T) {
 }
 
 func TestSniff(t *testing.T) {
-	tests := []struct {
-		name, first string
-		want        codec.Guess
-	}{
-		{"a byte", "\x78", codec.Maybe},
-		{"short frame", "\x78\x78", codec.Yes},
-		{"long frame", "\x79\x79\x00", codec.Yes},
-		{"two starts", "\x78\x79", codec.No},
-		{"JT/T 808", "\x7e\x01", codec.No},
-		{"line protocol", "HELLO", codec.No},
-		{"end of a line", "\r\n", codec.Maybe},
-		{"end of a line and a byte", "\r\n\x78", codec.Maybe},
-		{"end of a line and a frame", "\r\n\x78\x78\x0d\x01", codec.Yes},
-		{"ends of lines and a frame", "\r\n\n\x79\x79", codec.Yes},
-		{"end of a line and the line protocol", "\r\nHELLO", codec.No},
-		{"ends of lines without an end", strings.Repeat("\r\n", 32), codec.No},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := (gt06.Protocol{}).Sniff([]byte(tt.first)); got != tt.want {
-				t.Errorf("Sniff(%q) = %d, want %d", tt.first, got, tt.want)
-			}
-		})
-	}
+	vector.Sniff(t, gt06.Protocol{}, map[codec.Guess]map[string]string{
+		codec.Yes: {
+			"short frame":               "\x78\x78",
+			"long frame":                "\x79\x79\x00",
+			"end of a line and a frame": "\r\n\x78\x78\x0d\x01",
+			"ends of lines and a frame": "\r\n\n\x79\x79",
+		},
+		codec.Maybe: {
+			"a byte":                   "\x78",
+			"end of a line":            "\r\n",
+			"end of a line and a byte": "\r\n\x78",
+		},
+		codec.No: {
+			"two starts":                          "\x78\x79",
+			"JT/T 808":                            "\x7e\x01",
+			"line protocol":                       "HELLO",
+			"end of a line and the line protocol": "\r\nHELLO",
+			"ends of lines without an end":        strings.Repeat("\r\n", 32),
+		},
+	})
 }
 
 // TestSniffPieces holds that a login behind the end of a line is never denied, however it comes in.
 func TestSniffPieces(t *testing.T) {
-	first := append([]byte("\r\n"), find(t, "login-13").input...)
+	first := append([]byte("\r\n"), vector.Find(t, frames, "login-13")...)
 	for n := range len(first) {
 		if got := (gt06.Protocol{}).Sniff(first[:n+1]); got == codec.No {
 			t.Errorf("Sniff(%q) = No", first[:n+1])

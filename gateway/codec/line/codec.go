@@ -117,15 +117,18 @@ func (t conversation) Pace(dst []byte, _, timeout time.Duration) []byte {
 }
 
 // Send implements [codec.Sender]: the payload is one line of text.
-func (t conversation) Send(dst, payload []byte) ([]byte, error) {
-	most := int(t) - len("MSG ")
+func (t conversation) Send(dst, payload []byte) ([]byte, error) { return t.send(dst, "MSG ", payload) }
+
+// send appends a line of words and a payload.
+func (t conversation) send(dst []byte, words string, payload []byte) ([]byte, error) {
+	most := int(t) - len(words)
 	switch {
 	case len(payload) > most:
 		return dst, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("line: a message has at most %d bytes, not %d", most, len(payload))}
 	case !isText(payload):
 		return dst, errors.New("line: a message is one line of text, UTF-8 without control characters")
 	}
-	return append(append(append(dst, "MSG "...), payload...), '\n'), nil
+	return append(append(append(dst, words...), payload...), '\n'), nil
 }
 
 // packet is the codec of datagrams, whose end also ends a line. The answer to a probe is a datagram
@@ -140,6 +143,11 @@ func (p packet) Next(input []byte, m *codec.Message) (int, error) {
 		n = len(input)
 	}
 	return n, err
+}
+
+// SendNumbered implements [codec.Numberer].
+func (p packet) SendNumbered(dst []byte, number uint64, payload []byte) ([]byte, error) {
+	return p.send(dst, "MSG #"+strconv.FormatUint(number, 10)+" ", payload)
 }
 
 func appendPong(dst, seq []byte) []byte {

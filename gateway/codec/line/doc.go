@@ -11,6 +11,7 @@
 //	TTL <duration>                                           TTL <seconds>
 //	SLEEP <duration>                                         OK sleep=<seconds>
 //	FAIL <text>                                              OK
+//	ACK <number>                                             (nothing)
 //	BYE                                                      BYE
 //	anything else, also an empty line                        (nothing)
 //
@@ -27,5 +28,13 @@
 //	MSG <text>              a message passed on by an operator
 //	BYE <why>               the connection ends
 //
-// In datagrams, the first line of each is a HELLO, and the last needs no end.
+// In datagrams, the first line of each is a HELLO, and the last needs no end. What the gateway says may
+// be lost there, so it numbers its messages, and repeats each until it is acknowledged:
+//
+//	MSG #<number> <text>
+//
+// The numbers rise. The device does what the text says if the number is greater than that of any
+// message before, and answers with ACK and the greatest number it has had in any case. One that
+// starts anew begins with 0. A device that is told its timeout by TTL acknowledges it by the same line
+// behind its next HELLO, which goes on to announce the device's own.
 package line

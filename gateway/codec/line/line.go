@@ -37,6 +37,11 @@ func parse(text []byte, m *codec.Message) {
 		m.Duration = parseDuration(m, codec.BadSleep, "SLEEP", rest)
 	case is(command, "FAIL"):
 		m.Kind, m.Text = codec.Fail, bytes.ToValidUTF8(bytes.TrimSpace(rest), []byte("\uFFFD"))
+	case is(command, "ACK"):
+		number, _ := word(rest)
+		if n, err := strconv.ParseUint(string(number), 10, 63); err == nil {
+			m.Acknowledged = n
+		}
 	case is(command, "BYE"):
 		m.Kind = codec.Bye
 	case !isText(text):

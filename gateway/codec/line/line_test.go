@@ -8,6 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
+	"github.com/holter-iot/holter/gateway/codec/internal/vector"
 	"github.com/holter-iot/holter/gateway/codec/line"
 )
 
@@ -115,37 +116,28 @@ func TestBounds(t *testing.T) {
 // TestSniff holds what a shared port takes for a line, and that it waits while that may change.
 func TestSniff(t *testing.T) {
 	const login = "\x78\x78\x0d\x01\x08\x64\x71\x70\x03\x28\x35\x81\x00\x09\x3f\x04\x0d\x0a" // of Traccar's Gt06ProtocolDecoderTest
-	tests := []struct {
-		name, first string
-		want        codec.Guess
-	}{
-		{"line", "HELLO pump-3 ttl=60s\r\n", codec.Yes},
-		{"line behind empty ones", "\r\n\nHELLO pump-3\n", codec.Yes},
-		{"line behind a tab", "\tHELLO pump-3\n", codec.Yes},
-		{"line in UTF-8", "HELLO p\u00fcmpe\n", codec.Yes},
-		{"line that is long", "HELLO " + strings.Repeat("a", 58), codec.Yes},
-		{"line and what follows", "HELLO pump-3\n\x01\x02\n", codec.Yes},
-		{"beginning of a line", "HELLO pump-3 ttl=60s", codec.Maybe},
-		{"empty lines", "\r\n\r\n", codec.Maybe},
-		{"empty lines without an end", strings.Repeat("\r\n", 32), codec.Yes},
-		{"login of a GT06", login, codec.No},
-		{"login of a GT06 behind the end of a line", "\r\n" + login, codec.No},
-		{"JT/T 808", "\x7e\x00\x02", codec.No},
-		{"frame", "\xa5\x11\x00\x08", codec.No},
-		{"Teltonika", "\x00\x0f356307042441013", codec.No},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := (line.Protocol{}).Sniff([]byte(tt.first)); got != tt.want {
-				t.Errorf("Sniff(%q) = %d, want %d", tt.first, got, tt.want)
-			}
-			for n := range len(tt.first) {
-				if got := (line.Protocol{}).Sniff([]byte(tt.first[:n+1])); got != tt.want && got != codec.Maybe {
-					t.Errorf("Sniff(%q) = %d, and of more %d", tt.first[:n+1], got, tt.want)
-				}
-			}
-		})
-	}
+	vector.Sniff(t, line.Protocol{}, map[codec.Guess]map[string]string{
+		codec.Yes: {
+			"line":                       "HELLO pump-3 ttl=60s\r\n",
+			"line behind empty ones":     "\r\n\nHELLO pump-3\n",
+			"line behind a tab":          "\tHELLO pump-3\n",
+			"line in UTF-8":              "HELLO p\u00fcmpe\n",
+			"line that is long":          "HELLO " + strings.Repeat("a", 58),
+			"line and what follows":      "HELLO pump-3\n\x01\x02\n",
+			"empty lines without an end": strings.Repeat("\r\n", 32),
+		},
+		codec.Maybe: {
+			"beginning of a line": "HELLO pump-3 ttl=60s",
+			"empty lines":         "\r\n\r\n",
+		},
+		codec.No: {
+			"login of a GT06":                          login,
+			"login of a GT06 behind the end of a line": "\r\n" + login,
+			"JT/T 808":  "\x7e\x00\x02",
+			"frame":     "\xa5\x11\x00\x08",
+			"Teltonika": "\x00\x0f356307042441013",
+		},
+	})
 }
 
 func FuzzNext(f *testing.F) {

@@ -16,7 +16,7 @@ func quoted(_ reference.Message, out []byte) string {
 func TestTable(t *testing.T) {
 	table := reference.Table{Title: "`line`:", Codec: line.Protocol{}.Codec, Answer: quoted}
 	for _, text := range []string{
-		"HELLO pump-3 ttl=60s", "HELLO pump-3 auth=hmac", "PROOF 00ff", "PING", "PING 7", "TTL 60s", "SLEEP 1h", "FAIL sensor", "BYE", "",
+		"HELLO pump-3 ttl=60s", "HELLO pump-3 auth=hmac", "PROOF 00ff", "PING", "PING 7", "TTL 60s", "SLEEP 1h", "FAIL sensor", "ACK 17", "BYE", "",
 		"temperature 21.5",
 	} {
 		name := "`" + text + "`"

@@ -1,104 +1,34 @@
 package teltonika_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
+	"github.com/holter-iot/holter/gateway/codec/internal/vector"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 )
 
-// vector is a message of a file in testdata.
-type vector struct {
-	name, imei, odd string
-	kind            codec.Kind
-	answer, input   []byte
-}
-
-func vectors(tb testing.TB, file string) (list []vector) {
-	tb.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for lines.Scan() {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		fields := strings.Fields(line)
-		if len(fields) == 0 {
-			continue
-		}
-		if len(fields) != 6 {
-			tb.Fatalf("%s: %q has %d words; want 6", file, line, len(fields))
-		}
-		for i, f := range fields {
-			if f == "-" {
-				fields[i] = ""
-			}
-		}
-		list = append(list, vector{
-			name: fields[0], kind: kindOf(tb, fields[1]), imei: fields[2], odd: fields[3],
-			answer: unhex(tb, fields[4]), input: unhex(tb, fields[5]),
-		})
-	}
-	return list
-}
-
-func kindOf(tb testing.TB, name string) codec.Kind {
-	tb.Helper()
-	kind, ok := map[string]codec.Kind{"None": codec.None, "Hello": codec.Hello, "Beat": codec.Beat}[name]
-	if !ok {
-		tb.Fatalf("%q is no kind", name)
-	}
-	return kind
-}
-
-func unhex(tb testing.TB, s string) []byte {
-	tb.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return b
-}
-
-// check lets a codec understand a vector.
-func (v vector) check(t *testing.T, c codec.Codec) {
-	t.Helper()
-	var m codec.Message
-	n, err := c.Next(v.input, &m)
-	if n != len(v.input) || err != nil {
-		t.Fatalf("Next(%x) = %d, %v, want %d", v.input, n, err, len(v.input))
-	}
-	if m.Kind != v.kind || string(m.ID) != v.imei || m.Odd != v.odd {
-		t.Errorf("Next(%x) = kind %d, id %q, odd %q, want %d, %q, %q", v.input, m.Kind, m.ID, m.Odd, v.kind, v.imei, v.odd)
-	}
-	if answer := c.Reply(nil, &m, &codec.Outcome{}); !bytes.Equal(answer, v.answer) {
-		t.Errorf("Reply = %x, want %x", answer, v.answer)
-	}
-}
-
 func TestVectors(t *testing.T) {
-	for _, v := range vectors(t, "testdata/tcp.txt") {
-		t.Run("tcp/"+v.name, func(t *testing.T) { v.check(t, teltonika.Protocol{}.Codec()) })
+	for _, v := range vector.Read(t, "testdata/tcp.txt") {
+		t.Run("tcp/"+v.Name, func(t *testing.T) { v.Check(t, teltonika.Protocol{}.Codec(), time.Time{}) })
 	}
-	for _, v := range vectors(t, "testdata/udp.txt") {
-		t.Run("udp/"+v.name, func(t *testing.T) { v.check(t, teltonika.Protocol{}.PacketCodec()) })
+	for _, v := range vector.Read(t, "testdata/udp.txt") {
+		t.Run("udp/"+v.Name, func(t *testing.T) { v.Check(t, teltonika.Protocol{}.PacketCodec(), time.Time{}) })
 	}
 }
 
 // conversation is a login, and a packet of each kind.
 func conversation(tb testing.TB) (stream []byte, kinds []codec.Kind) {
 	tb.Helper()
-	for _, v := range vectors(tb, "testdata/tcp.txt") {
-		switch v.name {
+	for _, v := range vector.Read(tb, "testdata/tcp.txt") {
+		switch v.Name {
 		case "login":
 			kinds = append(kinds, codec.Hello)
 		case "codec-8-traccar", "codec-8-count", "codec-12-camera":
@@ -107,7 +37,7 @@ func conversation(tb testing.TB) (stream []byte, kinds []codec.Kind) {
 		default:
 			continue
 		}
-		stream = append(stream, v.input...)
+		stream = append(stream, v.Input...)
 	}
 	return append(stream, 0xff, 0xff), append(kinds, codec.Beat, codec.Beat)
 }
@@ -115,9 +45,9 @@ func conversation(tb testing.TB) (stream []byte, kinds []codec.Kind) {
 func datagrams(tb testing.TB) (list [][]byte) {
 	tb.Helper()
 	var several []byte
-	for _, v := range vectors(tb, "testdata/udp.txt") {
-		list = append(list, v.input)
-		several = append(several, v.input...)
+	for _, v := range vector.Read(tb, "testdata/udp.txt") {
+		list = append(list, v.Input)
+		several = append(several, v.Input...)
 	}
 	return append(list, several)
 }
@@ -136,8 +66,8 @@ func TestKit(t *testing.T) {
 
 func FuzzNext(f *testing.F) {
 	var seeds [][]byte
-	for _, v := range vectors(f, "testdata/tcp.txt") {
-		seeds = append(seeds, v.input)
+	for _, v := range vector.Read(f, "testdata/tcp.txt") {
+		seeds = append(seeds, v.Input)
 	}
 	stream, _ := conversation(f)
 	codectest.Fuzz(f, codectest.Kit{Protocol: teltonika.Protocol{}}, append(append(seeds, datagrams(f)...), stream)...)
@@ -163,31 +93,27 @@ func FuzzClient(f *testing.F) {
 
 func TestSniff(t *testing.T) {
 	login := "\x00\x0f356307042441013"
-	tests := []struct {
-		name, first string
-		want        codec.Guess
-	}{
-		{"a byte", login[:1], codec.Maybe},
-		{"without the last digit", login[:16], codec.Maybe},
-		{"login", login, codec.Yes},
-		{"login and packet", login + "\x00\x00\x00\x00", codec.Yes},
-		{"keep-alives", "\xff\xff", codec.Maybe},
-		{"keep-alives and login", "\xff\xff" + login, codec.Yes},
-		{"keep-alives without an end", strings.Repeat("\xff", 64), codec.No},
-		{"packet without login", "\x00\x00\x00\x00", codec.No},
-		{"Modbus/TCP", "\x00\x0f\x00\x00\x00\x06\x01\x03", codec.No},
-		{"too long", "\x00\x12", codec.No},
-		{"too short", "\x00\x07", codec.No},
-		{"letters", "\x00\x0f35a", codec.No},
-		{"MQTT", "\x10\x10\x00\x04MQTT", codec.No},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := (teltonika.Protocol{}).Sniff([]byte(tt.first)); got != tt.want {
-				t.Errorf("Sniff(%q) = %d, want %d", tt.first, got, tt.want)
-			}
-		})
-	}
+	vector.Sniff(t, teltonika.Protocol{}, map[codec.Guess]map[string]string{
+		codec.Yes: {
+			"login":                 login,
+			"login and packet":      login + "\x00\x00\x00\x00",
+			"keep-alives and login": "\xff\xff" + login,
+		},
+		codec.Maybe: {
+			"a byte":                 login[:1],
+			"without the last digit": login[:16],
+			"keep-alives":            "\xff\xff",
+		},
+		codec.No: {
+			"keep-alives without an end": strings.Repeat("\xff", 64),
+			"packet without login":       "\x00\x00\x00\x00",
+			"Modbus/TCP":                 "\x00\x0f\x00\x00\x00\x06\x01\x03",
+			"too long":                   "\x00\x12",
+			"too short":                  "\x00\x07",
+			"letters":                    "\x00\x0f35a",
+			"MQTT":                       "\x10\x10\x00\x04MQTT",
+		},
+	})
 }
 
 func TestMistakes(t *testing.T) {
@@ -214,7 +140,7 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestDatagramMistakes(t *testing.T) {
-	good := vectors(t, "testdata/udp.txt")[0].input
+	good := vector.Read(t, "testdata/udp.txt")[0].Input
 	tests := []struct {
 		name  string
 		input []byte
@@ -241,16 +167,16 @@ func TestDatagramMistakes(t *testing.T) {
 // TestRefused holds that a device keeps what the gateway did not take.
 func TestRefused(t *testing.T) {
 	refused := &codec.Outcome{Err: &codec.Error{Code: codec.Busy, Text: "later"}}
-	tcp, udp := vectors(t, "testdata/tcp.txt"), vectors(t, "testdata/udp.txt")
+	tcp, udp := vector.Read(t, "testdata/tcp.txt"), vector.Read(t, "testdata/udp.txt")
 	tests := []struct {
 		name  string
 		codec codec.Codec
 		input []byte
 		want  string
 	}{
-		{"login", teltonika.Protocol{}.Codec(), tcp[0].input, "00"},
-		{"packet", teltonika.Protocol{}.Codec(), tcp[1].input, "00000000"},
-		{"datagram", teltonika.Protocol{}.PacketCodec(), udp[0].input, "0005cafe010500"},
+		{"login", teltonika.Protocol{}.Codec(), tcp[0].Input, "00"},
+		{"packet", teltonika.Protocol{}.Codec(), tcp[1].Input, "00000000"},
+		{"datagram", teltonika.Protocol{}.PacketCodec(), udp[0].Input, "0005cafe010500"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

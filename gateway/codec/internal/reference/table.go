@@ -100,24 +100,8 @@ func (t Table) try(tb testing.TB, m Message) (kind codec.Kind, out []byte) {
 
 // meaningOf returns how a table calls a kind.
 func meaningOf(k codec.Kind) string {
-	switch k {
-	case codec.Register:
-		return "asks for a token"
-	case codec.Challenge:
-		return "asks for a challenge"
-	case codec.Proof, codec.Hello:
-		return "hello"
-	case codec.Beat:
-		return "heartbeat"
-	case codec.Repace:
-		return "heartbeat, new timeout"
-	case codec.Sleep:
-		return "sleep"
-	case codec.Fail:
-		return "failure"
-	case codec.Bye:
-		return "goodbye"
-	case codec.None:
-	}
-	return "nothing"
+	return cmp.Or(map[codec.Kind]string{
+		codec.Register: "asks for a token", codec.Challenge: "asks for a challenge", codec.Proof: "hello", codec.Hello: "hello",
+		codec.Beat: "heartbeat", codec.Repace: "heartbeat, new timeout", codec.Sleep: "sleep", codec.Fail: "failure", codec.Bye: "goodbye",
+	}[k], "nothing")
 }

@@ -1,0 +1,114 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// relays is how long a heartbeat that an ear has answered may take to reach the judge.
+	relays = 300 * time.Millisecond
+	// removes is after how long without a word the judge removes an ear, and keepsFor how long an ear
+	// certainly keeps what it has heard without a word of the judge.
+	removes, keepsFor = 3 * time.Second, 2200 * time.Millisecond
+	// rejoins is how long an ear may take to come back to a judge that is there again.
+	rejoins = time.Second
+	// failover is how long devices have to find another ear, before their grace.
+	failover = 10 * time.Second
+)
+
+// Lapse is a time in which an ear could not hear, or not tell the judge: perhaps from Asked to Over.
+type Lapse struct {
+	Ear  string // "" for all
+	Kind FaultKind
+	// Asked is just before it began, Over when the ear said that it had a judge again; never while it
+	// lasts.
+	Asked, Over time.Duration
+	// Lost says that the judge removes the ear at once: its process or its connection is gone.
+	Lost bool
+}
+
+// lost reports whether the judge has removed the ear, perhaps, or the ear has let go of its
+// connections.
+func (l *Lapse) lost() bool { return l.Lost || l.Over-l.Asked > keepsFor }
+
+// removed is when the judge has removed the ear, at the earliest.
+func (l *Lapse) removed() time.Duration {
+	if l.Lost || l.Ear == "" {
+		return l.Asked
+	}
+	return l.Asked + removes - 2*relays
+}
+
+// lapses returns those of ears, and those of all ears for want of a judge.
+func (h *History) lapses() []Lapse {
+	list := slices.Clone(h.Lapses)
+	if len(h.Ears) == 0 {
+		return list
+	}
+	for _, b := range h.Breaks[1:] {
+		if b.Over-b.Asked+rejoins > keepsFor {
+			list = append(list, Lapse{Asked: b.Asked, Over: b.Over})
+		}
+	}
+	return list
+}
+
+// outage returns what the lapse means for verdicts: they wait for an ear that stands still until it
+// is removed. Who may have been with it has time to come back.
+func (l *Lapse) outage() outage {
+	o := outage{from: l.Asked, to: l.Over, loss: gapLoss}
+	if l.lost() {
+		o.lost = true
+		o.to = l.Asked + removes
+		if l.Ear == "" {
+			o.to = l.Over + rejoins
+		}
+	}
+	return o
+}
+
+// with reports whether the device was at an instant with an ear that was not heard then. It had given
+// sign i before.
+func (j *judge) with(l *Lapse, i int, t time.Duration) bool {
+	return l.Asked-relays <= t && t <= l.Over+rejoins && (l.Ear == "" || l.Ear == j.ear(i))
+}
+
+// ear returns the ear that welcomed the device last when it gave sign i; "" if none did.
+func (j *judge) ear(i int) string {
+	greetings := 0
+	for k := range j.device.Signs[:i+1] {
+		if j.device.Signs[k].Granted != 0 {
+			greetings++
+		}
+	}
+	if greetings == 0 || greetings > len(j.device.Targets) {
+		return ""
+	}
+	return j.history.Ears[j.device.Targets[greetings-1]]
+}
+
+// doubtful returns the lapse by which the judge perhaps never learned of sign i: a heartbeat that
+// was lost with its ear. Nil if there is none. One that ended in order has told all that it answered.
+func (j *judge) doubtful(i int) *Lapse {
+	s := &j.device.Signs[i]
+	if s.Granted != 0 {
+		return nil
+	}
+	for k := range j.lapses {
+		l := &j.lapses[k]
+		if l.lost() && j.with(l, i, j.sign(i)) && (l.Kind != EarTerm || s.Answered == 0) {
+			return l
+		}
+	}
+	return nil
+}
+
+// spared returns why a device must not be judged at an instant, if what it said last was lost with
+// an ear: it has the grace to come back. "" if it may be.
+func (j *judge) spared(l *Lapse, to time.Duration) string {
+	if l == nil || j.history.listenedAtMost(l.removed(), to)+slack >= j.policy.Grace {
+		return ""
+	}
+	return "the " + string(l.Kind) + " of its ear at " + clock(l.Asked) + " was within the grace"
+}

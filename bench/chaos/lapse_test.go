@@ -1,0 +1,149 @@
+package chaos
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// at connects a device to an ear at an instant; it then sends heartbeats every 2 s.
+func (w *world) at(d *Device, ear uint8, from, to float64) {
+	w.on(d, from, to)
+	d.Targets = append(d.Targets, ear)
+}
+
+// lapse adds a lapse of an ear, "" for all.
+func (w *world) lapse(ear string, kind FaultKind, from, to float64) {
+	lost := kind == EarKill || kind == EarTerm
+	w.History.Lapses = append(w.History.Lapses, Lapse{Ear: ear, Kind: kind, Asked: seconds(from), Over: seconds(to), Lost: lost})
+}
+
+// An ear excuses what was said to it just before it was lost, for the grace of those who said it, and
+// nothing else.
+func TestLapses(t *testing.T) {
+	// a device with a timeout of 30 s, so a grace of 20 s, that beats at ear a until 80, once more at
+	// 99.9, and never again
+	last := func(build func(w *world, d *Device), verdict float64) func(*world, *Device) {
+		return func(w *world, d *Device) {
+			d.TTL = 30 * time.Second
+			w.at(d, 0, 1, 80)
+			w.beat(d, 99.9)
+			w.step(d, plan.Silent, 99.95)
+			w.says(d.ID, "online", "", 1)
+			build(w, d)
+			if verdict > 0 {
+				w.says(d.ID, "offline", "silence", verdict)
+			}
+		}
+	}
+	lost := func(ear string, kind FaultKind, from, to float64) func(*world, *Device) {
+		return func(w *world, _ *Device) { w.lapse(ear, kind, from, to) }
+	}
+	// a device with a timeout of 10 s, so a grace of 13.3 s, that is with an ear until 100, and then
+	// does something
+	until := func(ear uint8, build func(w *world, d *Device)) func(*world, *Device) {
+		return func(w *world, d *Device) {
+			w.at(d, ear, 1, 100)
+			w.says(d.ID, "online", "", 1)
+			build(w, d)
+		}
+	}
+	silent := func(kind FaultKind, to, verdict float64) func(*world, *Device) {
+		return until(0, func(w *world, d *Device) {
+			w.lapse("a", kind, 102, to)
+			w.step(d, plan.Silent, 100)
+			if verdict > 0 {
+				w.says(d.ID, "offline", "silence", verdict)
+			} else {
+				w.at(d, 1, 180, 300)
+			}
+		})
+	}
+	for _, tt := range []scenario{
+		{"killed, and its devices come back to another one", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarKill, 100, 104)
+			w.at(d, 1, 101, 300)
+		}), "", ""},
+		{"killed, and a healthy device is judged", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarKill, 100, 104)
+			w.at(d, 1, 101, 300)
+			w.says(d.ID, "offline", "silence", 113.4)
+			w.says(d.ID, "online", "", 115.01)
+		}), FalseOffline, "the timeout is 10s"},
+		{"its last heartbeat was lost with the ear", last(lost("a", EarKill, 100, 104), 120.1), "", ""},
+		{"its last heartbeat was lost, and it is judged within the grace", last(lost("a", EarKill, 100, 104), 119.8), FalseOffline, "ear kill of its ear"},
+		{"its last heartbeat came long before", last(lost("a", EarKill, 100.3, 104), 125), FalseOffline, "the timeout is 30s"},
+		{"another ear is lost", last(lost("b", EarKill, 100, 104), 125), FalseOffline, "the timeout is 30s"},
+		{"stopped for so short that it keeps all", last(lost("a", EarStop, 99.8, 101.5), 125), FalseOffline, "the timeout is 30s"},
+		{"stopped for so long that it lets go", last(lost("a", EarLongStop, 99.8, 106), 122.3), "", ""},
+		{"stopped for long, and judged within the grace", last(lost("a", EarLongStop, 99.8, 106), 122), FalseOffline, "ear long stop of its ear"},
+		{"ended in order", last(lost("a", EarTerm, 100, 104), 125), FalseOffline, "the timeout is 30s"},
+		{"ended in order, before it answered", last(func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 100, 104)
+			d.Signs[len(d.Signs)-1].Answered = 0
+		}, 125), "", ""},
+		{"the judge was away for so long that it lets go", last(func(w *world, _ *Device) { w.brk(Killed, 100, 104) }, 124.2), "", ""},
+		{"the judge was away for so long that it lets go, and judges within the grace", last(func(w *world, _ *Device) {
+			w.brk(Killed, 100, 104)
+		}, 123), FalseOffline, "the grace is 20s"},
+		{"the judge was away for a moment", last(func(w *world, _ *Device) { w.brk(Killed, 100, 100.5) }, 125), FalseOffline, "the timeout is 30s"},
+		{"its greeting cannot be lost", last(func(w *world, d *Device) {
+			w.lapse("a", EarKill, 100, 104)
+			d.Signs[len(d.Signs)-1].Granted = w.time(99.92).UnixNano()
+			d.Targets = append(d.Targets, 0)
+		}, 125), FalseOffline, "the timeout is 30s"},
+		{"a verdict knows of no heartbeat that was lost", last(func(w *world, d *Device) {
+			w.lapse("a", EarKill, 100, 104)
+			w.says(d.ID, "offline", "silence", 122).Data.LastSeen = w.time(79)
+		}, 0), "", ""},
+		{"a verdict knows of no heartbeat that was not lost", last(func(w *world, d *Device) {
+			w.says(d.ID, "offline", "silence", 130).Data.LastSeen = w.time(79)
+		}, 0), AnswerLost, "heard last at +79"},
+		{"silent, judged after the failover and the grace", silent(EarKill, 104, 128.5), "", ""},
+		{"silent, judged later", silent(EarKill, 104, 130), MissedOffline, "it was at"},
+		{"silent, never judged", silent(EarKill, 104, -1), Unjudged, "it never was"},
+		{"silent, judged as if nothing had happened", silent(EarKill, 104, 109.2), "", ""},
+		{"silent, and an ear stops for a moment", silent(EarStop, 103.5, 111.5), "", ""},
+		{"silent, an ear stops for a moment, and judged late", silent(EarStop, 103.5, 114), MissedOffline, "it was at"},
+		{"closes at an ear that is lost", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarKill, 100.1, 104)
+			w.step(d, plan.Close, 100)
+			w.says(d.ID, "offline", "silence", 115)
+		}), "", ""},
+		{"closes at an ear that lives", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Close, 100)
+			w.says(d.ID, "offline", "silence", 109)
+		}), MissedOffline, "to be offline by +106"},
+		{"its ear closes its connection", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 100, 104)
+			w.says(d.ID, "offline", "closed", 105)
+			w.at(d, 1, 106, 300)
+			w.says(d.ID, "online", "", 106)
+		}), FalseOffline, "nothing of the kind"},
+		{"says goodbye while the judge is away", until(0, func(w *world, d *Device) {
+			w.brk(Killed, 100, 101)
+			w.step(d, plan.Bye, 100.5)
+			w.says(d.ID, "offline", "bye", 101.6)
+		}), "", ""},
+		{"came back to an ear that stood still", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarLongStop, 104, 111)
+			w.step(d, plan.Silent, 100)
+			w.at(d, 1, 105, 106)
+			d.Signs[len(d.Signs)-1].Granted = w.time(112).UnixNano()
+			for beat := 113.0; beat < 300; beat += 2 {
+				w.beat(d, beat)
+			}
+			w.says(d.ID, "offline", "silence", 110.5)
+			w.says(d.ID, "online", "", 112)
+		}), "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			w.History.Ears = []string{"a", "b"}
+			tt.build(w, w.device("dev-1"))
+			w.told()
+			expect(t, Score(&w.Evidence), tt.want, tt.say)
+		})
+	}
+}

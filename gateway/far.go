@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// A gateway may hold the connections of devices that another process judges, see [Config.Judge].
+// Then a heartbeat is noted here, and everything else is asked of the judge: the conversation goes
+// on when that has answered, which is after the events were committed. So nothing is held, and what
+// the device sends behind waits in its connection.
+
+// Judge judges the devices of a gateway in another process. Its methods may be called concurrently,
+// and do not block. Instants are those of [Gateway.Elapsed].
+type Judge interface {
+	// Open begins to open a session. done is called once, on another goroutine and after Open has
+	// returned, with the errors of [liveness.Source.Open].
+	Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) FarSession
+}
+
+// FarSession is a device's session at a [Judge]. It is like a [liveness.Session], but that done gets the
+// outcome, as that of Judge.Open.
+type FarSession interface {
+	ID() string
+	// Judged reports whether the device was judged offline, and not heard since.
+	Judged() bool
+	Beat(heard time.Duration) bool
+	Reopen(heard time.Duration, h liveness.Hello, done func(liveness.Welcome, error))
+	UpdatePolicy(heard time.Duration, p liveness.Policy, done func(liveness.Welcome, error))
+	Sleep(heard, length time.Duration, done func(liveness.Welcome, error))
+	Fail(heard time.Duration, message string, done func(liveness.Welcome, error))
+	Bye(heard time.Duration, done func(liveness.Welcome, error))
+	// Close ends the session, also one that is being opened.
+	Close(heard time.Duration, why liveness.Reason)
+}
+
+// far returns the device's session at the judge; nil if the registry here judges it.
+func (t *conversation) far() FarSession {
+	if t.details == nil {
+		return nil
+	}
+	return t.details.far
+}
+
+// id returns the id of the device whose session is open; "" if none is.
+func (t *conversation) id() string {
+	if !t.established {
+		return ""
+	}
+	if far := t.far(); far != nil {
+		return far.ID()
+	}
+	return t.session.ID()
+}
+
+// pending reports whether something about the device waits to be committed. What a judge elsewhere
+// has answered is.
+func (t *conversation) pending() bool { return t.far() == nil && t.session.Pending() }
+
+// farPeer is a connection as the judge's peer. It knows the device without the connection's lock.
+type farPeer struct {
+	*connection
+
+	id string
+}
+
+// Replaced implements [liveness.Peer].
+func (p *farPeer) Replaced() {
+	p.gateway.duplicateIDs.replaced(p.id)
+	p.gateway.close(p.connection, whyReplaced)
+}
+
+// asked is a message of which the judge was asked. It belongs to whoever has the connection's lock.
+type asked struct {
+	judgement
+
+	message  codec.Message
+	id       string // of an opening
+	again    bool   // the session was open before that
+	opens    bool
+	answered bool
+	ready    chan judgement // room for one
+}
+
+// judgement is what the judge answers.
+type judgement struct {
+	welcome liveness.Welcome
+	err     error
+}
+
+// asks reports whether the judge was asked for something, and the conversation waits.
+func (t *conversation) asks() bool { return t.details != nil && t.details.asked != nil }
+
+// introduces reports whether the judge was asked to open the session, and has not answered. Meanwhile
+// nothing is read: the device may close the connection behind its first words, which count.
+func (t *conversation) introduces() bool { return t.asks() && !t.established }
+
+// ask makes the conversation wait for the judge. The result is passed to it.
+func (t *conversation) ask(x *exchange, a *asked) (done func(liveness.Welcome, error)) {
+	if t.details == nil {
+		t.details = &details{}
+	}
+	a.message, a.ready = x.message, make(chan judgement, 1)
+	for _, b := range []*[]byte{&a.message.ID, &a.message.Token, &a.message.Text} {
+		*b = bytes.Clone(*b)
+	}
+	t.details.asked = a
+	c := x.peer.(*connection)
+	return func(w liveness.Welcome, err error) { c.link.answer(a, judgement{w, err}) }
+}
+
+// elapsed returns when what is being handled was read.
+func (x *exchange) elapsed() time.Duration { return x.wall.Sub(x.gateway.began) }
+
+// askOpen asks the judge to open the session of a device that was admitted.
+func (t *conversation) askOpen(x *exchange, id string, h liveness.Hello) {
+	a := &asked{id: strings.Clone(id), opens: true, again: t.established}
+	done := t.ask(x, a)
+	if a.again {
+		t.details.far.Reopen(x.elapsed(), h, done)
+		return
+	}
+	t.details.far = x.gateway.config.Judge.Open(a.id, h, &farPeer{x.peer.(*connection), a.id}, x.elapsed(), done)
+}
+
+// askSignal asks the judge for what the message means.
+func (t *conversation) askSignal(x *exchange, kind codec.Kind) {
+	m, far := &x.message, t.far()
+	done := t.ask(x, &asked{})
+	switch kind {
+	case codec.Repace:
+		far.UpdatePolicy(x.elapsed(), liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}, done)
+	case codec.Sleep:
+		far.Sleep(x.elapsed(), m.Duration, done)
+	case codec.Fail:
+		far.Fail(x.elapsed(), string(m.Text), done)
+	case codec.Bye:
+		far.Bye(x.elapsed(), done)
+	default:
+	}
+}
+
+// proceed goes on with the message of which the judge was asked, unless that has not answered yet.
+// What comes meanwhile is a sign of life, and handled later.
+func (t *conversation) proceed(x *exchange, more bool) (end bool) {
+	a := t.details.asked
+	if !a.answered {
+		if more && t.established {
+			t.details.far.Beat(x.elapsed())
+		}
+		return false
+	}
+	t.details.asked = nil // far is kept there, too
+	x.message, x.outcome = a.message, codec.Outcome{Now: x.wall}
+	if a.opens {
+		end = t.answeredOpen(x, a)
+	} else {
+		end = t.answeredSignal(x, a)
+	}
+	if t.asks() {
+		return false
+	}
+	t.reply(x, end)
+	return end
+}
+
+func (t *conversation) answeredOpen(x *exchange, a *asked) (end bool) {
+	t.opened(x, a.id, a.welcome, a.err)
+	switch {
+	case a.again:
+		return t.welcomedAgain(x)
+	case a.err != nil:
+		t.details.far = nil
+	case a.message.Kind != codec.Hello && a.message.Kind != codec.Proof:
+		t.meansMore(x)
+		if t.asks() {
+			return false
+		}
+	}
+	return t.introductionEnds(x)
+}
+
+func (t *conversation) answeredSignal(x *exchange, a *asked) (end bool) {
+	o, bye := &x.outcome, a.message.Kind == codec.Bye
+	if !bye {
+		o.Err = t.refusal(a.err)
+	}
+	o.Timeout, o.Interval, o.Granted = a.welcome.Policy.Timeout, a.welcome.Policy.Interval, a.welcome.Granted
+	return bye
+}
+
+// Elapsed returns the time since the gateway was made, which [Judge] goes by.
+func (g *Gateway) Elapsed() time.Duration { return time.Since(g.began) }

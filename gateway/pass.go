@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// passStep is how often it is looked whether all is handled that [Gateway.Pass] waits for.
+const passStep = 5 * time.Millisecond
+
+// passEvery bounds the time between two pulses of a gateway whose devices are judged elsewhere.
+const passEvery = 50 * time.Millisecond
+
+// Pass calls done, on a goroutine of its own, once all is handled that had reached the gateway when
+// Pass was called. It does not block. If the gateway ends first, done is not called.
+func (g *Gateway) Pass(done func()) {
+	now := time.Now()
+	sources := []*liveness.Source{g.source}
+	if g.tlsServer != nil {
+		sources = append(sources, g.tlsServer.source)
+	}
+	want := make([]time.Duration, len(sources))
+	for i, s := range sources {
+		want[i] = s.Time(now)
+	}
+	passed := func() bool {
+		for i, s := range sources {
+			if s.Now() < want[i] {
+				return false
+			}
+		}
+		return true
+	}
+	go func() {
+		tick := time.NewTicker(passStep)
+		defer tick.Stop()
+		for !passed() {
+			select {
+			case <-tick.C:
+			case <-g.ended:
+				return
+			}
+		}
+		done()
+	}()
+}
+
+// LetGo ends all connections, each with a reason for its device. New ones go on to be accepted. It does
+// not block.
+func (g *Gateway) LetGo(why string) {
+	for _, l := range g.loops {
+		l.soon(func() {
+			l.events.Each(func(h eventloop.Handler) { h.(*conn).finish(ending{why: why}) })
+		})
+	}
+	if g.tlsServer != nil {
+		for _, c := range g.tlsServer.open() {
+			go c.finish(ending{why: why})
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"encoding/json"
+
+	"github.com/holter-iot/holter/cluster"
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+// nodesCommand shows the servers of the fleet.
+type nodesCommand struct {
+	List nodesListCommand `cmd:"" default:"withargs" help:"List the servers and ears of the fleet."`
+}
+
+type nodesListCommand struct{ plainList }
+
+// Help is the text below the usage line.
+func (*nodesListCommand) Help() string {
+	return `Several servers may share one database on PostgreSQL or MariaDB: one judges, the others stand by. TERM grows with each judge. SEEN is when a server last renewed its row; those that were lost are shown for an hour. Ears hold device connections for the judge, see holter ear.
+
+Example:
+
+    holter nodes list`
+}
+
+func nodes() list {
+	return list{
+		columns: []string{"NODE,least=8", "ROLE,least=8", "TERM,right", "SEEN", "STARTED", "VERSION", "API,spare"},
+		row:     nodeRow,
+	}
+}
+
+func nodeRow(_ *list, raw json.RawMessage) ([]any, error) {
+	var n httpapi.Node
+	if json.Unmarshal(raw, &n) != nil || n.Node == "" {
+		return nil, apiclient.ErrStranger
+	}
+	role := terminal.Cell{Text: n.Role}
+	switch {
+	case !n.Alive:
+		role = terminal.Cell{Text: "lost", Paint: terminal.Yellow}
+	case n.Role == string(cluster.Judge):
+		role.Paint = terminal.Green
+	}
+	return []any{n.Node, role, terminal.Grouped(int(n.Term)), n.Renewed, n.Started, n.Version, terminal.Cell{Text: n.API, Paint: terminal.Faint}}, nil
+}

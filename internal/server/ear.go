@@ -1,0 +1,242 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/link"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// ear holds connections of devices that a judge elsewhere judges.
+type ear struct {
+	front
+
+	link     *link.Ear
+	http     net.Listener
+	draining atomic.Bool
+	letGo    atomic.Uint64 // times that all connections were closed for want of a judge
+}
+
+// Ear runs an ear until ctx is done. Then its connections are closed, and the judge is told nothing of
+// the devices but that the ear is gone: they keep their states until their silence counts.
+func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
+	e := &ear{front: front{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}}
+	slog.SetDefault(e.log)
+	e.config.Gateway.Loops = eventLoops()
+	if err := e.build(ctx); err != nil {
+		return err
+	}
+	if err := e.run(ctx); err != nil {
+		e.log.Error("the ear has stopped", "error", err)
+		return err
+	}
+	e.log.Info("the ear has stopped")
+	return nil
+}
+
+// build creates the parts and binds the addresses; nothing runs yet.
+func (e *ear) build(ctx context.Context) (err error) {
+	if err := e.nameIt(); err != nil {
+		return BadConfig(err)
+	}
+	if e.link, err = e.newLink(); err != nil {
+		return err
+	}
+	if e.registry, err = liveness.New(nowhere{}, liveness.Config{}); err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	if e.http, err = lc.Listen(ctx, "tcp", e.config.HTTP); err != nil {
+		return explainBind(err, "--http")
+	}
+	e.config.Gateway.Judge = farJudge{e.link}
+	if err := e.buildGateway(ctx); err != nil {
+		ended, end := context.WithCancel(ctx)
+		end()
+		e.release(ended)
+		return errors.Join(err, e.http.Close())
+	}
+	return nil
+}
+
+// nameIt makes sure that the ear has a name that no source of a judge has.
+func (e *ear) nameIt() (err error) {
+	if e.config.Node == "" {
+		if e.config.Node, err = os.Hostname(); err != nil || e.config.Node == "" {
+			return errors.New("node (--node): the host has no name; give this ear one")
+		}
+	}
+	if slices.Contains([]string{"tls", "udp"}, e.config.Node) {
+		return fmt.Errorf("node (--node): an ear cannot be called %s; give it another name", e.config.Node)
+	}
+	return nil
+}
+
+// newLink returns the ear's end of the link.
+func (e *ear) newLink() (*link.Ear, error) {
+	cfg := link.EarConfig{
+		Name: e.config.Node, Judges: e.config.Judges, Version: Version(), Logger: e.log,
+		Now:  func() time.Duration { return e.gateway.Elapsed() },
+		Pass: func(done func()) { e.gateway.Pass(done) },
+		LetGo: func(why string) {
+			e.letGo.Add(1)
+			e.gateway.LetGo(why)
+		},
+	}
+	r, err := e.linkCertificates()
+	if err != nil {
+		return nil, err
+	}
+	if r != nil {
+		own, err := r.GetConfigForClient(nil)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Credentials = credentials.NewTLS(&tls.Config{
+			MinVersion: tls.VersionTLS13, RootCAs: own.ClientCAs,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.GetCertificate(nil) },
+		})
+	}
+	return link.NewEar(cfg)
+}
+
+// run runs the parts until ctx is done or one of them fails. At the end the connections are closed
+// first, then the link.
+func (e *ear) run(parent context.Context) error {
+	ctx, stop := context.WithCancel(parent)
+	defer stop()
+	last, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	services, failed := errgroup.WithContext(last)
+	defer context.AfterFunc(failed, stop)()
+	services.Go(func() error { return e.registry.Run(failed) })
+	services.Go(func() error { return orderly(e.link.Run)(failed) })
+	services.Go(func() error { return e.serveHTTP(failed) })
+	defer context.AfterFunc(ctx, func() { e.draining.Store(true) })()
+	edges, ctx := errgroup.WithContext(ctx)
+	for _, r := range e.reloaders {
+		edges.Go(func() error { return r.Run(ctx) })
+	}
+	for _, run := range e.edges {
+		edges.Go(func() error { return run(ctx) })
+	}
+	e.announce()
+	err := edges.Wait()
+	end()
+	return errors.Join(err, services.Wait())
+}
+
+// serveHTTP serves what a load balancer and Prometheus ask, until ctx is done.
+func (e *ear) serveHTTP(ctx context.Context) error {
+	registry := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics.Collector(e.collect),
+	} {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", e.serveReady)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(e.http); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve HTTP: %w", err)
+	}
+	return nil
+}
+
+// serveReady answers whether devices should be led here.
+func (e *ear) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if err := e.ready(); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// ready returns why devices should not be led here; nil if they should.
+func (e *ear) ready() error {
+	switch {
+	case e.draining.Load():
+		return errors.New("draining: this ear ends")
+	case !e.link.Ready():
+		return fmt.Errorf("no judge: none of %s has taken this ear in; see its log", strings.Join(e.config.Judges, ", "))
+	}
+	return nil
+}
+
+// collect reports the metrics of an ear.
+func (e *ear) collect(m metrics.Sample) {
+	m.Add("build_info", "1, with what was built.", 1, "version", Version(), "goversion", runtime.Version())
+	e.gatewayMetrics(m)
+	m = m.Sub("link_")
+	st := e.link.Stats()
+	m.Flag("connected", "Whether the ear has a judge, or had one within the last 2.7 s.", st.Ready)
+	m.Add("sessions", "Sessions of devices that the ear keeps at its judge.", float64(st.Sessions))
+	m.Add("unanswered", "Questions that the judge has not answered yet.", float64(st.Unanswered))
+	m.Count("joins_total", "Times that a judge has taken the ear in.", st.Joins)
+	m.Count("let_go_total", "Times that all connections were closed because there was no judge.", e.letGo.Load())
+}
+
+// announce logs that the ear listens, and tells a person at a terminal where.
+func (e *ear) announce() {
+	ports, judges := e.devicePorts(), strings.Join(e.config.Judges, ", ")
+	e.log.Info("holter ear is listening", "ear", e.config.Node, "devices", strings.Join(ports, ", "), "judges", judges, "http", e.http.Addr().String())
+	if e.config.Open {
+		e.log.Warn("open to every device that can reach it", "help", "leave --open out, and set --token or --devices-file")
+	}
+	if !terminal.IsTerminal(e.stdout) {
+		return
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n  The ear %s is listening.\n\n", e.config.Node)
+	for i, port := range ports {
+		fmt.Fprintf(&out, "    %-8s  %s\n", []string{"devices", ""}[min(i, 1)], port)
+	}
+	fmt.Fprintf(&out, "    %-8s  %s\n    %-8s  http://%s/readyz\n\n", "judge", judges, "ready", e.http.Addr())
+	_, _ = e.stdout.Write([]byte(out.String()))
+}
+
+// farJudge is the judge of an ear's gateway.
+type farJudge struct{ ear *link.Ear }
+
+// Open implements [gateway.Judge].
+func (j farJudge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+	return j.ear.Open(id, h, peer, heard, done)
+}
+
+// nowhere takes the events of a registry without devices.
+type nowhere struct{}
+
+// Append implements [liveness.Sink].
+func (nowhere) Append(context.Context, []liveness.Event) error { return nil }

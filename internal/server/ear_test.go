@@ -1,0 +1,245 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testwait"
+)
+
+// freeAddress returns an address at which nobody listens now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l := listen(t)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// heard is an ear that runs in this process.
+type heard struct {
+	served
+
+	devices string // where these connect
+}
+
+// hear starts an ear with lines for its file, which ends with the test.
+func hear(t *testing.T, name string, lines ...string) *heard {
+	t.Helper()
+	h := &heard{served: served{t: t, api: "http://" + freeAddress(t)}, devices: freeAddress(t)}
+	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: ['%s']\n%s\n", name, strings.TrimPrefix(h.api, "http://"), h.devices, strings.Join(lines, "\n"))
+	cfg, err := config.ResolveEar(tempFile(t, text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Ear(ctx, cfg, io.Discard, io.Discard) }()
+	h.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		if err := h.stop(); err != nil {
+			t.Errorf("ear %s: %v", name, err)
+		}
+	})
+	return h
+}
+
+func (h *heard) ready() bool {
+	status, _, _ := h.ask("GET", "/readyz")
+	return status == http.StatusOK
+}
+
+// device is a connection of one.
+type device struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func connect(t *testing.T, address string) *device {
+	t.Helper()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return &device{t, c, bufio.NewReader(c)}
+}
+
+// says sends a line, and fails unless the answer begins with what is wanted.
+func (d *device) says(line, want string) {
+	d.t.Helper()
+	if _, err := io.WriteString(d.conn, line+"\n"); err != nil {
+		d.t.Fatal(err)
+	}
+	d.gets(want)
+}
+
+func (d *device) gets(want string) {
+	d.t.Helper()
+	if got, err := d.in.ReadString('\n'); err != nil || !strings.HasPrefix(got, want) {
+		d.t.Errorf("the device got %q, %v, want %s", got, err, want)
+	}
+}
+
+// types returns the types of a device's events.
+func (s *served) types(id string) (all []string) {
+	s.t.Helper()
+	_, _, body := s.ask("GET", "/v1/events?device="+id)
+	for _, part := range strings.Split(body, `"type":"io.holter.device.`)[1:] {
+		kind, _, _ := strings.Cut(part, `"`)
+		all = append(all, kind)
+	}
+	return all
+}
+
+// A device may connect to any ear, and goes on at another when one is gone, as it would at the judge.
+func TestEars(t *testing.T) {
+	socket := "unix:" + filepath.Join(t.TempDir(), "j")
+	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
+	one, two := hear(t, "one", "judges: ['"+socket+"']"), hear(t, "two", "judges: ['"+socket+"']")
+	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
+	first := connect(t, one.devices)
+	first.says("HELLO pump ttl=300s", "OK 1 ttl=300")
+	first.says("PING 1", "PONG 1")
+	first.says("HELLO pump ttl=200s epoch=5", "OK 5 ttl=200")
+	if _, _, body := judge.ask("GET", "/v1/devices/pump"); !strings.Contains(body, `"state":"online"`) || !strings.Contains(body, `"source":"gateway/one"`) ||
+		!strings.Contains(body, `"connected":true`) {
+		t.Errorf("the device is %s", body)
+	}
+	second := connect(t, two.devices)
+	second.says("HELLO pump ttl=200s epoch=6", "OK 6")
+	first.gets("BYE replaced")
+	other := connect(t, two.devices)
+	other.says("HELLO lamp ttl=300s", "OK 1")
+	before := len(judge.types("lamp"))
+	if err := two.stop(); err != nil {
+		t.Error(err)
+	}
+	other.gets("BYE shutdown")
+	testwait.Until(t, "the ear is not on the list", func() bool {
+		_, _, body := judge.ask("GET", "/v1/nodes")
+		return !strings.Contains(body, `"node":"two"`) && strings.Contains(body, `"node":"one","process":"","role":"ear","alive":true`)
+	})
+	if got := len(judge.types("lamp")); got != before {
+		t.Errorf("the end of an ear caused events: %q", judge.types("lamp"))
+	}
+	again := connect(t, one.devices)
+	again.says("HELLO lamp ttl=300s", "OK 2")
+	if got := strings.Join(judge.types("lamp")[before:], " "); got != "changed" {
+		t.Errorf("the move to another ear is told as %q, want that the source changed", got)
+	}
+	for of, want := range map[*served]string{judge: "holter_link_ears 1\n", &one.served: "holter_link_sessions 1\n"} {
+		if _, _, body := of.ask("GET", "/metrics"); !strings.Contains(body, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	if status, _, _ := one.ask("GET", "/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz of an ear: %d", status)
+	}
+}
+
+// An ear has the devices' tokens, and says when it has no judge.
+func TestEarAlone(t *testing.T) {
+	e := hear(t, "one", "judges: ['unix:"+filepath.Join(t.TempDir(), "j")+"']", "token: secret")
+	testwait.Until(t, "the ear says why it is not ready", func() bool {
+		status, _, body := e.ask("GET", "/readyz")
+		return status == http.StatusServiceUnavailable && strings.HasPrefix(body, "no judge: none of unix:")
+	})
+	connect(t, e.devices).says("HELLO pump wrong", "ERR unauthorized")
+}
+
+// The link is for those whose certificates an authority of both sides has signed.
+func TestLinkCertificates(t *testing.T) {
+	dir := t.TempDir()
+	ca, other := testcert.New(t), testcert.New(t)
+	testcert.Write(t, dir, "ca.pem", ca.PEM())
+	files := func(by *testcert.Authority, name string) string {
+		certPEM, keyPEM := testcert.PEM(t, by.Issue(t, testcert.Ask{Name: name}))
+		testcert.Write(t, dir, name+".pem", certPEM)
+		testcert.Write(t, dir, name+".key", keyPEM)
+		return fmt.Sprintf("tls: {cert: %[1]s/%[2]s.pem, key: %[1]s/%[2]s.key, ca: %[1]s/ca.pem}", dir, name)
+	}
+	address := freeAddress(t)
+	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge")))
+	good := hear(t, "good", "judges: ['"+address+"']", "link: {"+files(ca, "good")+"}")
+	bad := hear(t, "bad", "judges: ['"+address+"']", "link: {"+files(other, "bad")+"}")
+	plain := hear(t, "plain", "judges: ['"+address+"']")
+	testwait.Until(t, "the ear with a good certificate is ready", good.ready)
+	connect(t, good.devices).says("HELLO pump ttl=300s", "OK 1")
+	for _, e := range []*heard{bad, plain} {
+		if e.ready() {
+			t.Errorf("an ear without a good certificate is ready: %s", e.api)
+		}
+	}
+	if _, _, body := judge.ask("GET", "/v1/nodes"); strings.Contains(body, `"bad"`) || strings.Contains(body, `"plain"`) {
+		t.Errorf("the ears are %s", body)
+	}
+}
+
+// A standby sends ears on, and takes them in when it judges; the sessions of their devices stay.
+func TestEarMovesToAStandby(t *testing.T) {
+	url := testdb.Postgres(t)
+	sockets := [2]string{"unix:" + filepath.Join(t.TempDir(), "a"), "unix:" + filepath.Join(t.TempDir(), "b")}
+	a := serveWith(t, "a", url, fmt.Sprintf("link: {listen: '%s'}", sockets[0]))
+	testwait.Until(t, "a judges", a.judges)
+	b := serveWith(t, "b", url, fmt.Sprintf("link: {listen: '%s'}", sockets[1]))
+	testwait.Until(t, "b stands by", b.standsBy)
+	e := hear(t, "one", fmt.Sprintf("judges: ['%s', '%s']", sockets[1], sockets[0]))
+	testwait.Until(t, "the ear has found the judge", e.ready)
+	d := connect(t, e.devices)
+	d.says("HELLO pump ttl=300s", "OK 1")
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	testwait.Until(t, "b judges, and has the ear", func() bool {
+		_, _, body := b.ask("GET", "/v1/nodes")
+		return b.judges() && strings.Contains(body, `"role":"ear"`)
+	})
+	d.says("PING 2", "PONG 2")
+	testwait.Until(t, "the session is open at b", func() bool {
+		_, _, body := b.ask("GET", "/v1/devices/pump")
+		return strings.Contains(body, `"state":"online"`) && strings.Contains(body, `"connected":true`)
+	})
+	for _, kind := range b.types("pump") {
+		if kind == "offline" || kind == "session_replaced" {
+			t.Errorf("the takeover caused an event: %q", b.types("pump"))
+		}
+	}
+}
+
+// A socket that another process left behind is replaced, one that is used is not, and nothing else.
+func TestListenAtUnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	left, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenLink(t.Context(), "unix:"+path); err == nil || !strings.Contains(err.Error(), "another program listens there") {
+		t.Errorf("at a socket that is used: %v", err)
+	}
+	left.(*net.UnixListener).SetUnlinkOnClose(false)
+	_ = left.Close()
+	l, err := listenLink(t.Context(), "unix:"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	file := tempFile(t, "x")
+	if _, err := listenLink(t.Context(), "unix:"+file); err == nil || !strings.Contains(err.Error(), "is no socket") {
+		t.Errorf("at a file: %v", err)
+	}
+}

@@ -1,0 +1,71 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// front is what devices connect to, in holter serve and holter ear alike.
+type front struct {
+	config    config.Config
+	log       *slog.Logger
+	stdout    io.Writer
+	registry  *liveness.Registry
+	gateway   *gateway.Gateway // nil for holter monitor
+	edges     []func(ctx context.Context) error
+	reloaders map[cert.Files]*cert.Reloader
+}
+
+// certificates returns the TLS configuration of a server; nil if it has no certificate. setting names
+// the setting of the files, for errors.
+func (f *front) certificates(files cert.Files, setting string) (*tls.Config, error) {
+	if files.Cert == "" {
+		return nil, nil
+	}
+	r, err := f.reloader(files)
+	if err != nil {
+		return nil, BadConfig(fmt.Errorf("%s: %w", setting, err))
+	}
+	return &tls.Config{GetCertificate: r.GetCertificate, MinVersion: tls.VersionTLS12}, nil
+}
+
+// reloader returns what reloads certificates when their files change. Servers with the same files share
+// one.
+func (f *front) reloader(files cert.Files) (r *cert.Reloader, err error) {
+	if r = f.reloaders[files]; r != nil {
+		return r, nil
+	}
+	if r, err = cert.New(files, f.log); err == nil {
+		f.reloaders[files] = r
+	}
+	return r, err
+}
+
+// release lets go of the addresses that build has bound, if the parts are not to run: each of them ends at
+// once, since ctx is done. Some report that they were not loaded.
+func (f *front) release(ctx context.Context) {
+	var edges sync.WaitGroup
+	for _, run := range f.edges {
+		edges.Go(func() { _ = run(ctx) })
+	}
+	edges.Wait()
+}
+
+// devicePorts returns the device ports as PROTOCOL[+PROTOCOL…]://HOST:PORT.
+func (f *front) devicePorts() (all []string) {
+	for i, a := range f.gateway.Addrs() {
+		l := f.config.Listen[i]
+		l.Address = a.String()
+		all = append(all, l.String())
+	}
+	return all
+}

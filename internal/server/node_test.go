@@ -1,0 +1,270 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/cluster"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/sqldb"
+)
+
+func TestMain(m *testing.M) { os.Exit(testdb.Main(m).Run()) }
+
+// served is a server that runs in this process.
+type served struct {
+	t    *testing.T
+	api  string
+	stop func() error // ends it in order, and returns the error of Serve
+}
+
+// serve starts a server, which ends with the test.
+func serve(t *testing.T, node, database string) *served {
+	t.Helper()
+	return serveAt(t, node, database, "127.0.0.1:0", io.Discard)
+}
+
+// serveAt is serve with an address for devices and a log.
+func serveAt(t *testing.T, node, database, devices string, log io.Writer) *served {
+	t.Helper()
+	return serveFile(t, node, fmt.Sprintf("listen: ['%s']\ndatabase: %q\n", devices, database), log)
+}
+
+// serveWith is serve with another line for its file.
+func serveWith(t *testing.T, node, database, line string) *served {
+	t.Helper()
+	return serveFile(t, node, fmt.Sprintf("listen: ['127.0.0.1:0']\ndatabase: %q\n%s\n", database, line), io.Discard)
+}
+
+// serveFile is serve with lines for its file.
+func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
+	t.Helper()
+	address := freeAddress(t)
+	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nbroker: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, cfg, io.Discard, log) }()
+	s := &served{t: t, api: "http://" + address, stop: sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("node %s: %v", node, err)
+		}
+	})
+	return s
+}
+
+// ask returns the status and the answer; 0 if there is none.
+func (s *served) ask(method, path string) (status int, header http.Header, body string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.api+path, http.NoBody)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Close = true
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, ""
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, answer.Header, string(text)
+}
+
+func (s *served) judges() bool {
+	status, _, _ := s.ask("GET", "/readyz")
+	return status == 200
+}
+
+func (s *served) standsBy() bool {
+	_, header, _ := s.ask("GET", "/healthz")
+	return header.Get(cluster.TermHeader) != ""
+}
+
+// A second server on the same database stands by, answers through the first, and takes over when that
+// one ends.
+func TestStandby(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			url := kind.URL(t)
+			a := serve(t, "a", url)
+			testwait.Until(t, "a judges", a.judges)
+			b := serve(t, "b", url)
+			testwait.Until(t, "b stands by, and a is known to it", func() bool {
+				status, _, _ := b.ask("GET", "/v1/stats")
+				return b.standsBy() && status == 200
+			})
+			if status, _, body := b.ask("POST", "/v1/beat/d?ttl=300s"); status != 200 {
+				t.Errorf("a heartbeat at the standby: %d %s", status, body)
+			}
+			testwait.Until(t, "both are on the list", func() bool {
+				_, _, body := b.ask("GET", "/v1/nodes")
+				return strings.Contains(body, `"node":"a"`) && strings.Contains(body, `"node":"b"`)
+			})
+			if err := a.stop(); err != nil {
+				t.Errorf("a: %v", err)
+			}
+			testwait.Until(t, "b judges", b.judges)
+			if status, _, body := b.ask("GET", "/v1/devices/d"); status != 200 || !strings.Contains(body, `"state":"unknown","seq":1`) {
+				t.Errorf("the device after the takeover: %d %s", status, body)
+			}
+			status, _, body := b.ask("POST", "/v1/beat/d?ttl=300s")
+			if _, _, device := b.ask("GET", "/v1/devices/d"); status != 200 || !strings.Contains(device, `"state":"online","seq":1`) {
+				t.Errorf("the device after a heartbeat (%d %s): %s", status, body, device)
+			}
+			if _, _, events := b.ask("GET", "/v1/events"); !strings.Contains(events, `"source":"/holter/a/http","type":"io.holter.device.online","subject":"d"`) {
+				t.Errorf("b does not say that a recorded the first event of the device: %s", events)
+			}
+			testwait.Until(t, "a, which has ended in order, is not on the list", func() bool {
+				_, _, nodes := b.ask("GET", "/v1/nodes")
+				return !strings.Contains(nodes, `"node":"a"`)
+			})
+		})
+	}
+}
+
+// A server that comes too late for the database does not keep the addresses of devices: they would be
+// let in there, and get no answer.
+func TestLateServerLetsGo(t *testing.T) {
+	url := testdb.Postgres(t)
+	db, err := sqldb.New(sqldb.Config{URL: url, Node: "a"}) // of the same name, so that the other one tries
+	if err == nil {
+		err = db.Open(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	device := listen(t)
+	address := device.Addr().String()
+	_ = device.Close() // for the server
+	a := serveAt(t, "a", url, address, io.Discard)
+	testwait.Until(t, "a stands by", a.standsBy)
+	if c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address); err == nil {
+		_ = c.Close()
+		t.Error("a standby lets devices in")
+	}
+}
+
+// A judge whose lease another server has taken stands by at once, and takes over in its turn.
+func TestJudgeIsFenced(t *testing.T) {
+	for _, kind := range testdb.Databases()[1:] {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			url := kind.URL(t)
+			a := serve(t, "a", url)
+			testwait.Until(t, "a judges", a.judges)
+			change(t, url, "UPDATE judge SET node = 'thief', nonce = nonce + 1, term = term + 1 WHERE id = 1")
+			testwait.Until(t, "a stands by", a.standsBy)
+			if _, _, body := a.ask("GET", "/readyz"); !strings.Contains(body, "standing by: another process has taken the database over: thief") &&
+				!strings.Contains(body, "standing by: the database is held by thief") {
+				t.Errorf("/readyz says %s", body)
+			}
+			if status, header, body := a.ask("GET", "/v1/devices"); status != 503 || header.Get("Retry-After") != "1" || !strings.Contains(body, "no other one judges") {
+				t.Errorf("without a judge: %d %s", status, body)
+			}
+			testwait.Until(t, "a judges again, as the thief does not renew the lease", a.judges)
+		})
+	}
+}
+
+// A judge whose database hangs, and that another server does not answer, lets its devices go and stands
+// by. It does not wait for the database first: nobody would answer requests meanwhile.
+func TestJudgeIsCutOff(t *testing.T) {
+	t.Parallel()
+	srv := testdb.NewPostgres(t, false)
+	url := srv.Database(t)
+	var log bytes.Buffer
+	a := serveAt(t, "a", url, "127.0.0.1:0", &log)
+	testwait.Until(t, "a judges and is on the list, for b to be like it", func() bool {
+		_, _, body := a.ask("GET", "/v1/nodes")
+		return a.judges() && strings.Contains(body, `"node":"a"`)
+	})
+	change(t, url, "INSERT INTO nodes (process, node, role, term, version, api, started, renewed)"+
+		" SELECT 'x', 'b', 'standby', term, version, 'http://127.0.0.1:1', started, renewed FROM nodes")
+	testwait.Until(t, "b is known", func() bool {
+		_, _, body := a.ask("GET", "/v1/nodes")
+		return strings.Contains(body, `"node":"b"`)
+	})
+	srv.Pause(t)
+	testwait.Until(t, "a stands by", a.standsBy)
+	srv.Continue(t)
+	testwait.Until(t, "a judges again", a.judges)
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); !strings.Contains(text, "judges no longer") || strings.Contains(text, "no last checkpoint") {
+		t.Errorf("the log of a judge that is cut off:\n%s", text)
+	}
+}
+
+// change changes a database behind the backs of the servers.
+func change(t *testing.T, url, query string) {
+	t.Helper()
+	db, err := sqldb.OpenShared(t.Context(), sqldb.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.WriteShared(t.Context(), "change it by hand", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw(query).Exec(ctx)
+		return err
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// When the database was away for everybody, the judge, which has kept its devices, may renew its lease
+// before a standby takes it.
+func TestDatabaseIsBack(t *testing.T) {
+	for _, kind := range testdb.Databases()[1:] {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			url := kind.URL(t)
+			a := serve(t, "a", url)
+			testwait.Until(t, "a judges", a.judges)
+			if err := a.stop(); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("node: b\ndatabase: %q\ndata: %s\n", url, t.TempDir())), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, it := range []struct {
+				holder string
+				away   time.Time
+				free   bool
+			}{
+				{"a", time.Now(), false},
+				{"a", time.Now().Add(-comeBack), true},
+				{"a", time.Time{}, true},
+				{"b", time.Now(), true}, // it was ours
+				{"", time.Now(), true},  // it was released
+			} {
+				change(t, url, fmt.Sprintf("UPDATE judge SET node = '%s', renewed = 1, lease = 6000000", it.holder))
+				n := &node{config: cfg, stoodBy: true, away: it.away}
+				if err := n.free(t.Context()); (err == nil) != it.free || err != nil && !errors.Is(err, sqldb.ErrLocked) {
+					t.Errorf("%s had it, away %v ago: %v", it.holder, time.Since(it.away), err)
+				}
+			}
+		})
+	}
+}

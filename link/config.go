@@ -1,0 +1,115 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// EarConfig configures an [Ear]. Name and Judges are required.
+type EarConfig struct {
+	// Name is the ear's among all ears of a judge; with "gateway/" before it it is that of its source,
+	// see [liveness.ValidateID].
+	Name string
+	// Judges are the nodes that may be the judge, "host:port" or "unix:path". They are tried in turn.
+	Judges []string
+	// Credentials secure the links. Default: none, which is for Unix sockets.
+	Credentials credentials.TransportCredentials
+	// Dial opens connections. Default: that of gRPC.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Fleet is the fleet that the judge must have. Default "": that of the first that is joined.
+	Fleet string
+	// Version is this program's, for people.
+	Version string
+	// Now reads the clock that the instants of all methods are of. It must go on evenly, and never
+	// back; for the sake of P1 it must also go on while the process is stopped. It is called
+	// concurrently. Default: the time since NewEar.
+	Now func() time.Duration
+	// Pass calls done, on any goroutine, once everything has been handled that had reached the
+	// listeners when Pass was called. It must not block. Until done is called the ear's devices are
+	// not judged, nor are those of others. Default: calls done at once.
+	Pass func(done func())
+	// LetGo is called when the ear has lost its judge for too long: all sessions have ended, and every
+	// connection of a device must be closed now. It is called by the goroutine that makes all calls,
+	// and must not block. Default: nothing.
+	LetGo func(why string)
+	// Logger is told when judges come and go. Default: none.
+	Logger *slog.Logger
+}
+
+func (c EarConfig) withDefaults() (EarConfig, error) {
+	var errs []error
+	if err := liveness.ValidateID(sourceName(c.Name)); c.Name == "" || err != nil {
+		errs = append(errs, fmt.Errorf("link: Name is %q, want a name for the ear", c.Name))
+	}
+	if len(c.Judges) == 0 {
+		errs = append(errs, errors.New("link: Judges is empty"))
+	}
+	if c.Credentials == nil {
+		c.Credentials = insecure.NewCredentials()
+	}
+	if c.Now == nil {
+		start := time.Now()
+		c.Now = func() time.Duration { return time.Since(start) }
+	}
+	if c.Pass == nil {
+		c.Pass = func(done func()) { done() }
+	}
+	if c.LetGo == nil {
+		c.LetGo = func(string) {}
+	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return c, errors.Join(errs...)
+}
+
+// JudgeConfig configures a [Judge]. The zero JudgeConfig is a good one.
+type JudgeConfig struct {
+	// Fleet identifies the fleet: an ear that was with another is refused.
+	Fleet string
+	// Node and Version are this process, for people.
+	Node, Version string
+	// Pool is that of the ears' sources, see [liveness.SourceConfig]. Default: "gateway".
+	Pool string
+	// Term returns the judge's term. It must not fall. Default: 0.
+	Term func() uint64
+	// Redirect reports whether this process is the judge, and, if not, where the judge is, "" if that
+	// is not known. It is called often, and must not block. Default: it is.
+	Redirect func() (judge string, isJudge bool)
+	// Quota bounds how many devices become known by way of ears. Default: none.
+	Quota *liveness.Quota
+	// Logger is told when ears come and go. Default: none.
+	Logger *slog.Logger
+}
+
+func (c JudgeConfig) withDefaults() JudgeConfig {
+	c.Pool = cmp.Or(c.Pool, "gateway")
+	if c.Term == nil {
+		c.Term = func() uint64 { return 0 }
+	}
+	if c.Redirect == nil {
+		c.Redirect = func() (string, bool) { return "", true }
+	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return c
+}
+
+// sourceName returns the name of an ear's source.
+func sourceName(ear string) string { return "gateway/" + ear }
+
+// newIncarnation returns a number that no other run of an ear has.
+func newIncarnation() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return binary.LittleEndian.Uint64(b[:])
+}

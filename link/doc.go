@@ -1,0 +1,19 @@
+// Package link keeps sessions at a judge in another process.
+//
+// An [Ear] is the side of a process that holds connections of devices and speaks their protocols; a
+// [Judge] is the side of the process that has the [liveness.Registry]. They speak over one gRPC
+// stream, over TLS or a Unix socket; link/linkpb/link.proto describes the frames.
+//
+// A heartbeat costs the ear one atomic store; only the latest of each session travels, with the
+// answer to the next round. Everything travels with its age, which the judge takes off its own clock
+// when it arrives: no clocks have to agree, and what is stamped is late by the transit, never early.
+//
+// Every 100 ms the judge begins a round. The ear answers behind all that had reached it by then, and
+// its listening clock at the judge moves to the instant at which the round began. So no verdict
+// overtakes a heartbeat that an ear has.
+//
+// A link that breaks costs no session: the ear keeps them, joins again, and resumes them; the judge
+// waits for it, with all verdicts, for up to 3 s. When a judge dies, the next is told how long ago
+// each device was heard. An ear that hears nothing of a judge for 2.7 s, or for 9 s while a standby
+// answers, lets go of all its connections; the judge gives its devices to the others after 3 s.
+package link

@@ -1,0 +1,306 @@
+package link
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holter-iot/holter/link/linkpb"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// take returns the next message to the judge; nil if nothing is to be said now.
+func (e *Ear) take(l *stream) *linkpb.FromEar {
+	now := e.config.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.link != l || e.fenceLocked(now) {
+		return nil
+	}
+	b := batch{ear: e, now: now}
+	b.resumeLocked()
+	for len(e.out) > 0 && len(b.frames) < maxFrames && e.resume >= len(e.table) {
+		if !b.itemLocked(&e.out[0]) {
+			break
+		}
+		e.out[0] = item{}
+		e.out = e.out[1:]
+	}
+	if len(b.frames) == 0 && now-e.sent < pingEvery {
+		return nil
+	}
+	e.sent = now
+	return &linkpb.FromEar{Frames: b.frames}
+}
+
+// batch is a message that is being made.
+type batch struct {
+	ear    *Ear
+	now    time.Duration
+	frames []*linkpb.EarFrame
+}
+
+func (b *batch) add(frame *linkpb.EarFrame) { b.frames = append(b.frames, frame) }
+
+// age returns the age of what was heard at an instant.
+func (b *batch) age(heard time.Duration) time.Duration { return max(b.now-heard, 0) }
+
+// resumeLocked resumes sessions that were open before the link was there.
+func (b *batch) resumeLocked() {
+	e := b.ear
+	for ; e.resume < len(e.table) && len(b.frames) < maxFrames; e.resume++ {
+		if s := e.table[e.resume]; s != nil && s.answered {
+			s.flags.And(^isJudged) // the judge says so again
+			b.openLocked(s, 0)
+		}
+	}
+	for ; len(e.again) > 0 && len(b.frames) < maxFrames; e.again = e.again[1:] {
+		if s := e.again[0]; s.phase == isOpen {
+			b.openLocked(s, 0)
+		}
+	}
+}
+
+// openLocked asks the judge to open a session, or, without a number, to resume it.
+func (b *batch) openLocked(s *Session, number uint64) {
+	open := &linkpb.Open{
+		Id: s.id, Epoch: s.epoch.Load(), TimeoutNs: int64(s.announced.timeout), IntervalNs: int64(s.announced.interval),
+		Unverified: s.unverified, Resumed: number == 0,
+	}
+	age := b.age(time.Duration(s.heard.Load()))
+	ask := &linkpb.Ask{Slot: s.slot, Gen: s.gen, Call: number, AgeNs: int64(age), What: &linkpb.Ask_Open{Open: open}}
+	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Ask{Ask: ask}})
+}
+
+// itemLocked adds an item. It returns false if it does not fit.
+func (b *batch) itemLocked(i *item) bool {
+	switch {
+	case i.round != 0:
+		return b.markLocked(i)
+	case i.call != nil:
+		b.callLocked(i.call)
+	default:
+		b.beatLocked(i.session)
+		s := i.session
+		end := &linkpb.Close{Slot: s.slot, Gen: s.gen, Why: uint32(i.why), AgeNs: int64(b.age(i.heard))}
+		b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Close{Close: end}})
+		b.ear.ended = append(b.ear.ended, *i)
+	}
+	return true
+}
+
+func (b *batch) callLocked(c *call) {
+	s := c.session
+	if c.ask == nil {
+		if !c.over { // nobody waits for the session any more
+			c.sent = true
+			if s.phase == isOpening {
+				s.phase = isAsked
+			}
+			b.openLocked(s, c.number)
+		}
+		return
+	}
+	b.beatLocked(s)
+	c.sent = true
+	c.ask.Slot, c.ask.Gen, c.ask.Call, c.ask.AgeNs = s.slot, s.gen, c.number, int64(b.age(c.heard))
+	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Ask{Ask: c.ask}})
+	if c.ends {
+		b.ear.ended = append(b.ear.ended, item{call: c})
+	}
+}
+
+// beatLocked reports a session that was heard, before what was heard after that.
+func (b *batch) beatLocked(s *Session) {
+	if s.flags.Load()&isMarked != 0 {
+		b.reportLocked([]*Session{s})
+	}
+}
+
+// markLocked reports all sessions that were heard, and that these are all. It returns false if they
+// do not fit.
+func (b *batch) markLocked(i *item) bool {
+	e := b.ear
+	if !i.collected {
+		e.report, i.collected = e.beats.take(), true
+	}
+	if len(e.report) > maxBeats {
+		if len(b.frames) == 0 {
+			b.reportLocked(e.report[:maxBeats])
+			e.report = e.report[maxBeats:]
+		}
+		return false
+	}
+	b.reportLocked(e.report)
+	e.report, e.passed = nil, len(e.ended)
+	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Mark{Mark: &linkpb.Mark{Round: i.round}}})
+	return true
+}
+
+func (b *batch) reportLocked(sessions []*Session) {
+	beats := &linkpb.Beats{
+		Slots: make([]uint32, 0, len(sessions)), Gens: make([]uint32, 0, len(sessions)), AgesUs: make([]uint64, 0, len(sessions)),
+	}
+	for _, s := range sessions {
+		marked := s.flags.And(^isMarked)&isMarked != 0 // before it is read when it was heard
+		if !marked || s.phase == isOpening || s.phase == isGone {
+			continue
+		}
+		age := b.age(time.Duration(s.heard.Load()))
+		beats.Slots, beats.Gens = append(beats.Slots, s.slot), append(beats.Gens, s.gen)
+		beats.AgesUs = append(beats.AgesUs, uint64(age/time.Microsecond))
+	}
+	if len(beats.Slots) > 0 {
+		b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Beats{Beats: beats}})
+	}
+}
+
+// apply applies what the judge says.
+func (e *Ear) apply(l *stream, frames []*linkpb.JudgeFrame) error {
+	now := e.config.Now()
+	var rounds []uint64
+	e.mu.Lock()
+	if e.link != l || e.fenceLocked(now) {
+		e.mu.Unlock()
+		return errors.New("link: the ear has let go of the judge")
+	}
+	e.heard = now
+	for _, f := range frames {
+		switch body := f.GetBody().(type) {
+		case *linkpb.JudgeFrame_Answer:
+			e.answeredLocked(body.Answer)
+		case *linkpb.JudgeFrame_Notice:
+			e.noticedLocked(body.Notice)
+		case *linkpb.JudgeFrame_Round:
+			rounds = append(rounds, body.Round.GetRound())
+			e.confirmLocked()
+		}
+	}
+	e.mu.Unlock()
+	for _, k := range rounds {
+		e.config.Pass(func() { e.mark(l, k) })
+	}
+	return nil
+}
+
+// mark answers a round, since everything has been handled that had reached the ear before it.
+func (e *Ear) mark(l *stream, round uint64) {
+	now := e.config.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.link == l && round != 0 && !e.fenceLocked(now) {
+		e.out = append(e.out, item{round: round})
+		e.wakeWriter()
+	}
+}
+
+// sessionLocked returns the session with a number; nil if it has ended.
+func (e *Ear) sessionLocked(slot, gen uint32) *Session {
+	if int(slot) >= len(e.table) {
+		return nil
+	}
+	if s := e.table[slot]; s != nil && s.gen == gen {
+		return s
+	}
+	return nil
+}
+
+// answeredLocked handles the answer to a question.
+func (e *Ear) answeredLocked(a *linkpb.Answer) {
+	err := errorOf(a.GetCode(), a.GetText())
+	c := e.asked[a.GetCall()]
+	if a.GetCall() == 0 {
+		e.resumedLocked(e.sessionLocked(a.GetSlot(), a.GetGen()), err)
+		return
+	}
+	if c == nil {
+		return // it came too late
+	}
+	e.endLocked(c)
+	s := c.session
+	switch {
+	case c.ask == nil:
+		e.openedLocked(s, a.GetEpoch(), err)
+	case errors.Is(err, liveness.ErrReplaced): // it may not have been told
+		e.tellLocked(s, liveness.Peer.Replaced)
+	case err == nil && c.ask.GetOpen() != nil:
+		open := c.ask.GetOpen()
+		s.epoch.Store(a.GetEpoch())
+		s.announced, s.unverified = policy{time.Duration(open.GetTimeoutNs()), time.Duration(open.GetIntervalNs())}, open.GetUnverified()
+	case err == nil && c.ask.GetAnnounce() != nil:
+		s.announced = policy{time.Duration(c.ask.GetAnnounce().GetTimeoutNs()), time.Duration(c.ask.GetAnnounce().GetIntervalNs())}
+	}
+	if c.done == nil {
+		return
+	}
+	w := liveness.Welcome{Epoch: a.GetEpoch(), Granted: time.Duration(a.GetGrantedNs())}
+	w.Policy.Timeout, w.Policy.Interval = time.Duration(a.GetTimeoutNs()), time.Duration(a.GetIntervalNs())
+	if err != nil {
+		w = liveness.Welcome{}
+	}
+	e.calls.add(func() { c.done(w, err) })
+}
+
+// openedLocked handles the answer to the question to open a session.
+func (e *Ear) openedLocked(s *Session, epoch uint64, err error) {
+	switch {
+	case err == nil:
+		s.epoch.Store(epoch)
+		s.answered = true
+		if s.phase == isAsked {
+			s.phase = isOpen
+		}
+	case errors.Is(err, liveness.ErrBusy): // it may be open there
+		s.end()
+		e.closeLocked(s, time.Duration(s.heard.Load()), liveness.Closed)
+	default:
+		e.dropLocked(s)
+	}
+}
+
+// resumedLocked handles the answer to the question to resume a session.
+func (e *Ear) resumedLocked(s *Session, err error) {
+	switch {
+	case s == nil || err == nil:
+	case errors.Is(err, liveness.ErrBusy):
+		e.again = append(e.again, s)
+	case errors.Is(err, liveness.ErrStaleEpoch), errors.Is(err, liveness.ErrReplaced):
+		e.tellLocked(s, liveness.Peer.Replaced)
+	default:
+		e.tellLocked(s, liveness.Peer.Dismissed)
+	}
+}
+
+// tellLocked ends a session that the judge has ended, and tells its peer.
+func (e *Ear) tellLocked(s *Session, what func(liveness.Peer)) {
+	ended := s.flags.Load()&hasEnded != 0
+	e.dropLocked(s)
+	if s.peer != nil && !ended {
+		e.calls.add(func() { what(s.peer) })
+	}
+}
+
+// noticedLocked handles what the judge tells a session.
+func (e *Ear) noticedLocked(n *linkpb.Notice) {
+	s := e.sessionLocked(n.GetSlot(), n.GetGen())
+	if s == nil {
+		return
+	}
+	switch n.GetWhat() {
+	case linkpb.What_WHAT_REPLACED:
+		e.tellLocked(s, liveness.Peer.Replaced)
+	case linkpb.What_WHAT_DISMISSED:
+		e.tellLocked(s, liveness.Peer.Dismissed)
+	case linkpb.What_WHAT_JUDGED:
+		s.flags.CompareAndSwap(0, isJudged) // one that was heard since will be back
+		if s.peer != nil {
+			e.calls.add(s.peer.Judged)
+		}
+	case linkpb.What_WHAT_BACK:
+		s.flags.And(^isJudged)
+	case linkpb.What_WHAT_PROBE:
+		if s.peer != nil {
+			e.calls.add(func() { s.peer.Probe() })
+		}
+	case linkpb.What_WHAT_NONE:
+	}
+}

@@ -1,0 +1,264 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/holter-iot/holter/link/linkpb"
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// roundEvery is how often a round begins; the clocks of ears follow by as much.
+	roundEvery = 100 * time.Millisecond
+	// silenceLimit is how long nothing is heard of an ear until it is removed, in time for which this
+	// process was running.
+	silenceLimit = 3 * time.Second
+	// roundLimit is the same for the answer to a round, which an ear with much unread input gives late.
+	roundLimit = 30 * time.Second
+)
+
+// Judge takes ears in, and applies what they hear to a registry. Each ear is a source of the
+// registry, "gateway/" and its name. Make one with [NewJudge], register it, and keep [Judge.Run]
+// running: without it no ear is taken in. All methods may be called concurrently.
+type Judge struct {
+	linkpb.UnimplementedLinkServer
+
+	registry *liveness.Registry
+	config   JudgeConfig
+	holds    holds
+	streams  sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	running bool
+	members map[string]*member
+	removed map[string]uint64 // by name: the incarnation that was removed for its silence
+}
+
+// NewJudge returns a judge without ears. It starts nothing.
+func NewJudge(registry *liveness.Registry, cfg JudgeConfig) *Judge {
+	j := &Judge{registry: registry, config: cfg.withDefaults(), members: make(map[string]*member), removed: make(map[string]uint64)}
+	j.holds.init(registry)
+	return j
+}
+
+// Register makes the judge's service one of a gRPC server.
+func (j *Judge) Register(to grpc.ServiceRegistrar) { linkpb.RegisterLinkServer(to, j) }
+
+// Run begins rounds, lets answers go, and removes ears that are silent, until ctx is done. Then it
+// removes all of them, and returns once they are gone; the registry must run on until then. Call it
+// once.
+func (j *Judge) Run(ctx context.Context) error {
+	j.setRunning(true)
+	var running sync.WaitGroup
+	running.Go(func() { j.holds.run(ctx) })
+	j.keepRounds(ctx)
+	running.Wait()
+	j.setRunning(false)
+	j.dismissAll(status.Error(codes.Unavailable, "the judge ends"))
+	j.streams.Wait()
+	return nil
+}
+
+func (j *Judge) setRunning(running bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.running = running
+}
+
+// keepRounds does what is to be done every now and then, until ctx is done.
+func (j *Judge) keepRounds(ctx context.Context) {
+	tick := time.NewTicker(roundEvery)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		ran := min(now.Sub(last), 2*roundEvery) // what is more the process stood still
+		last = now
+		if err := j.standby(); err != nil {
+			j.dismissAll(err)
+			continue
+		}
+		for _, m := range j.all() {
+			m.tick(now, ran)
+		}
+	}
+}
+
+// standby returns the error with which ears are sent elsewhere; nil if this is the judge.
+func (j *Judge) standby() error {
+	judge, is := j.config.Redirect()
+	if is {
+		return nil
+	}
+	text := "this is a standby"
+	if judge != "" {
+		text = "this is a standby; the judge is at " + judge
+	}
+	st, err := status.New(codes.FailedPrecondition, text).WithDetails(&linkpb.Redirect{Judge: judge})
+	if err != nil {
+		return fmt.Errorf("link: %w", err)
+	}
+	return st.Err()
+}
+
+// all returns the members in the order of their names.
+func (j *Judge) all() []*member {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := make([]*member, 0, len(j.members))
+	for _, m := range j.members {
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b *member) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+func (j *Judge) dismissAll(why error) {
+	for _, m := range j.all() {
+		m.dismiss(why)
+	}
+}
+
+// EarView is a picture of an ear.
+type EarView struct {
+	Name      string
+	Address   string
+	Version   string
+	Since     time.Time
+	Sessions  int
+	Behind    time.Duration // how far its clock is behind
+	RoundTrip time.Duration // from the begin of its last round to its answer
+}
+
+// Views returns pictures of the ears in the order of their names.
+func (j *Judge) Views() []EarView {
+	var views []EarView
+	for _, m := range j.all() {
+		views = append(views, EarView{
+			Name: m.name, Address: m.address, Version: m.version, Since: m.since, Sessions: int(m.sessions.Load()),
+			Behind: m.source.View().Behind, RoundTrip: time.Duration(m.trip.Load()),
+		})
+	}
+	return views
+}
+
+// Join takes an ear in, for as long as its stream lasts. It is called by gRPC.
+func (j *Judge) Join(s linkpb.Link_JoinServer) error {
+	first, err := s.Recv()
+	if err != nil {
+		return err
+	}
+	if len(first.GetFrames()) == 0 || first.GetFrames()[0].GetJoin() == nil {
+		return status.Error(codes.InvalidArgument, "the first frame is not a Join")
+	}
+	join := first.GetFrames()[0].GetJoin()
+	if err := j.check(join); err != nil {
+		j.config.Logger.Warn("an ear is refused", "ear", join.GetName(), "error", err)
+		return err
+	}
+	m := newMember(j, join)
+	if p, ok := peer.FromContext(s.Context()); ok {
+		m.address = p.Addr.String()
+	}
+	m, a, err := j.admit(s, m)
+	if err != nil {
+		j.config.Logger.Warn("an ear is refused", "ear", join.GetName(), "error", err)
+		return err
+	}
+	defer j.streams.Done()
+	return m.serve(a)
+}
+
+// check returns the error with which an ear is refused, whatever other ears there are.
+func (j *Judge) check(join *linkpb.Join) error {
+	if err := j.standby(); err != nil {
+		return err
+	}
+	switch fleet := join.GetFleet(); {
+	case join.GetWire() != wire:
+		return status.Errorf(codes.Unimplemented, "the ear speaks version %d of the frames, this judge %d", join.GetWire(), wire)
+	case fleet != "" && fleet != j.config.Fleet:
+		return status.Errorf(codes.PermissionDenied, "the ear is of fleet %q, this judge of %q", fleet, j.config.Fleet)
+	case join.GetName() == "" || liveness.ValidateID(sourceName(join.GetName())) != nil:
+		return status.Errorf(codes.InvalidArgument, "%q is no name for an ear", join.GetName())
+	case join.GetTerm() > j.config.Term():
+		st, err := status.Newf(codes.FailedPrecondition, "this judge's term is %d, the ear has seen %d", j.config.Term(), join.GetTerm()).WithDetails(&linkpb.Redirect{})
+		return errors.Join(err, st.Err())
+	}
+	return nil
+}
+
+// admit makes an ear a member, or gives it its new stream if it is one.
+func (j *Judge) admit(s linkpb.Link_JoinServer, m *member) (*member, *attached, error) {
+	for {
+		is, a, err := j.tryAdmit(s, m)
+		if err != nil || a != nil {
+			return is, a, err
+		}
+		is.dismiss(status.Error(codes.Canceled, "the ear has come back as another"))
+		select {
+		case <-is.left:
+		case <-s.Context().Done():
+			return nil, nil, s.Context().Err()
+		}
+	}
+}
+
+// tryAdmit returns the member that an ear is, with its stream; without one if that has to leave
+// first.
+func (j *Judge) tryAdmit(s linkpb.Link_JoinServer, m *member) (is *member, a *attached, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.running {
+		return nil, nil, status.Error(codes.Unavailable, "the judge does not run")
+	}
+	if removed, was := j.removed[m.name]; was && removed == m.incarnation {
+		return nil, nil, status.Error(codes.Aborted, "the ear was removed; its devices are with others")
+	}
+	if old := j.members[m.name]; old != nil {
+		switch {
+		case old.incarnation == m.incarnation:
+			if a = old.attach(s); a != nil {
+				j.streams.Add(1)
+			}
+		case !old.detached() && !old.dismissed():
+			return nil, nil, status.Errorf(codes.AlreadyExists, "another ear is called %q", m.name)
+		}
+		return old, a, nil
+	}
+	m.source, err = j.registry.AddSource(liveness.SourceConfig{
+		Name: sourceName(m.name), Pool: j.config.Pool, Note: "an ear in another process; its clock follows its answers to rounds",
+	})
+	if err != nil {
+		return nil, nil, status.Error(codes.AlreadyExists, err.Error())
+	}
+	delete(j.removed, m.name)
+	j.members[m.name] = m
+	j.streams.Add(1)
+	return m, m.attach(s), nil
+}
+
+// forget makes a member one no longer.
+func (j *Judge) forget(m *member, removed bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.members, m.name)
+	if removed {
+		j.removed[m.name] = m.incarnation
+	}
+}

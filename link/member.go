@@ -1,0 +1,353 @@
+package link
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holter-iot/holter/link/linkpb"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// member is an ear that a judge has taken in.
+type member struct {
+	judge       *Judge
+	name        string
+	incarnation uint64
+	version     string
+	address     string
+	since       time.Time
+	source      *liveness.Source
+	queue       queue
+	rounds      rounds
+	sessions    atomic.Int64 // that are open
+	trip        atomic.Int64 // ns
+	silent      atomic.Int64 // ns since the last message
+
+	leaving sync.Once
+	gone    chan struct{} // closed by dismiss
+	why     error         // written before gone is closed
+	removed bool          // for its silence; written before gone is closed
+	parting sync.Once
+	left    chan struct{} // closed once the registry knows
+
+	mu     sync.Mutex // guards the fields below; taken before any lock of the registry
+	stream *attached  // the latest
+	turn   uint64     // how many streams there were
+	swept  bool       // what the ear has not resumed since is gone
+	seats  seats
+	heard  time.Time // when the last message came
+	over   bool      // nothing is applied any more
+}
+
+// attached is a stream of an ear. When it breaks the ear stays a member for as long as one that is
+// silent: it is behind, and has lost nothing if it comes back.
+type attached struct {
+	linkpb.Link_JoinServer
+
+	ending sync.Once
+	broken chan struct{} // closed by end
+	why    error         // written before broken is closed
+	taken  chan struct{} // closed when another stream has taken its place
+}
+
+// end notes that the stream is of no use any more.
+func (a *attached) end(why error) {
+	a.ending.Do(func() {
+		a.why = why
+		close(a.broken)
+	})
+}
+
+// detached reports whether the ear has no stream now.
+func (m *member) detached() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.detachedLocked()
+}
+
+func (m *member) detachedLocked() bool {
+	if m.stream == nil {
+		return true
+	}
+	select {
+	case <-m.stream.broken:
+		return true
+	default:
+		return false
+	}
+}
+
+// attach makes a stream the ear's. It returns nil if the ear has left.
+func (m *member) attach(s linkpb.Link_JoinServer) *attached {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over || m.dismissed() {
+		return nil
+	}
+	if m.stream != nil {
+		m.stream.end(status.Error(codes.Canceled, "the ear has joined again"))
+		close(m.stream.taken)
+	}
+	m.stream = &attached{Link_JoinServer: s, broken: make(chan struct{}), taken: make(chan struct{})}
+	m.turn++
+	m.swept = false
+	m.silent.Store(0)
+	m.rounds.stop()
+	m.queue.restart(m.stream)
+	return m.stream
+}
+
+func newMember(j *Judge, join *linkpb.Join) *member {
+	now := time.Now()
+	m := &member{
+		judge: j, name: join.GetName(), incarnation: join.GetIncarnation(), version: join.GetVersion(),
+		since: now, heard: now, gone: make(chan struct{}), left: make(chan struct{}),
+	}
+	m.queue.init(m)
+	return m
+}
+
+// dismiss has the ear leave. It does not block.
+func (m *member) dismiss(why error) {
+	m.leaving.Do(func() {
+		m.why = why
+		close(m.gone)
+	})
+}
+
+// remove is dismiss for an ear that is silent.
+func (m *member) remove(why string) {
+	m.leaving.Do(func() {
+		m.why, m.removed = status.Error(codes.DeadlineExceeded, why), true
+		close(m.gone)
+	})
+}
+
+// dismissed reports whether the ear is leaving.
+func (m *member) dismissed() bool {
+	select {
+	case <-m.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// serve talks with the ear until it leaves, or joins again, and returns why. Run by several
+// streams in turn.
+func (m *member) serve(a *attached) error {
+	log := m.judge.config.Logger.With("ear", m.name, "address", m.address)
+	log.Info("an ear has joined", "version", m.version)
+	joined := &linkpb.Joined{Wire: wire, Fleet: m.judge.config.Fleet, Term: m.judge.config.Term(), Node: m.judge.config.Node}
+	if err := a.Send(&linkpb.FromJudge{Frames: []*linkpb.JudgeFrame{{Body: &linkpb.JudgeFrame_Joined{Joined: joined}}}}); err != nil {
+		a.end(err)
+	} else {
+		m.beginRounds(a, time.Now())
+		m.judge.streams.Go(func() { m.read(a) }) // these end when serve has returned, or the connection has
+		m.judge.streams.Go(func() { m.write(a) })
+	}
+	select {
+	case <-m.gone:
+	case <-a.taken:
+		return a.why
+	case <-a.broken:
+		log.Warn("the link of an ear has ended", "error", a.why)
+		m.stopRounds(a)
+		select {
+		case <-m.gone:
+		case <-a.taken:
+			return a.why
+		}
+	}
+	log.Warn("an ear has left", "error", m.why, "sessions", m.sessions.Load())
+	m.leave()
+	return m.why
+}
+
+// beginRounds begins the rounds of a stream, unless another has taken its place.
+func (m *member) beginRounds(a *attached, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stream == a {
+		m.rounds.begin(m, now)
+	}
+}
+
+// stopRounds stops the rounds of a stream that is broken, unless another has taken its place: those
+// are not its own.
+func (m *member) stopRounds(a *attached) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stream == a {
+		m.rounds.stop()
+	}
+}
+
+// leave gives the ear's devices to others.
+func (m *member) leave() {
+	m.parting.Do(func() {
+		m.rounds.end()
+		m.mu.Lock()
+		m.over = true
+		m.seats.each(func(st *seat) { st.Abandon() })
+		m.source.Leave(m.heard)
+		m.mu.Unlock()
+		m.judge.forget(m, m.removed)
+		close(m.left)
+	})
+}
+
+// sweepLocked abandons the sessions that the ear has not resumed before its first mark: their end
+// was lost with the link.
+func (m *member) sweepLocked() {
+	if m.swept {
+		return
+	}
+	m.swept = true
+	m.seats.each(func(st *seat) {
+		if st.turn != m.turn {
+			st.Abandon()
+			st.ended()
+			m.seats.set(st.slot, nil)
+		}
+	})
+}
+
+func (m *member) read(a *attached) {
+	for {
+		msg, err := a.Recv()
+		if err != nil {
+			a.end(err)
+			return
+		}
+		m.silent.Store(0)
+		if err = m.receive(a, msg.GetFrames(), time.Now()); err != nil {
+			m.dismiss(err)
+			return
+		}
+	}
+}
+
+func (m *member) write(a *attached) {
+	defer m.queue.ring() // what it was woken for may have been for the next stream
+	for {
+		msg := m.queue.take(a)
+		if msg == nil {
+			select {
+			case <-m.queue.wake:
+				continue
+			case <-a.broken:
+			case <-m.gone:
+			}
+			return
+		}
+		if err := a.Send(msg); err != nil {
+			a.end(err)
+			return
+		}
+	}
+}
+
+// tick is called every now and then. The process has been running for ran since.
+func (m *member) tick(now time.Time, ran time.Duration) {
+	if m.silent.Add(int64(ran)) >= int64(silenceLimit) {
+		why := "nothing was heard of the ear for " + silenceLimit.String()
+		if m.detached() {
+			m.dismiss(status.Error(codes.Unavailable, why))
+		} else {
+			m.remove(why)
+		}
+		return
+	}
+	if m.rounds.tick(m, now, ran) >= roundLimit {
+		m.remove("the ear has not answered a round for " + roundLimit.String())
+		return
+	}
+	m.queue.ping(now)
+}
+
+// rounds is the ear's listening clock. One round is under way at a time.
+type rounds struct {
+	mu       sync.Mutex // guards the fields below
+	number   uint64
+	under    bool // way
+	stopped  bool // no round begins: there is no stream
+	begun    time.Time
+	listened time.Duration // at the begin
+	waited   time.Duration // since then, while this process was running
+	over     bool
+}
+
+// begin begins a round.
+func (r *rounds) begin(m *member, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = false
+	r.beginLocked(m, now)
+}
+
+// stop stops the rounds until begin is called. The ear is behind meanwhile.
+func (r *rounds) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.under, r.stopped, r.waited = false, true, 0
+}
+
+func (r *rounds) beginLocked(m *member, now time.Time) {
+	if r.over {
+		return
+	}
+	r.number++
+	r.under, r.begun, r.waited = true, now, 0
+	r.listened = m.source.Pulse(now)
+	m.queue.add(&linkpb.JudgeFrame{Body: &linkpb.JudgeFrame_Round{Round: &linkpb.Round{Round: r.number}}})
+}
+
+// tick begins a round if none is under way; otherwise the source is pulsed all the same: it is
+// behind, not deaf. It returns for how long an answer has been waited for.
+func (r *rounds) tick(m *member, now time.Time, ran time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over:
+		return 0
+	case r.stopped:
+		m.source.Pulse(now)
+	case !r.under:
+		r.beginLocked(m, now)
+	default:
+		r.waited += ran
+		m.source.Pulse(now)
+	}
+	return r.waited
+}
+
+// answered handles the answer to a round.
+func (r *rounds) answered(m *member, number uint64, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.over, r.stopped:
+		return nil
+	case number != r.number || !r.under:
+		return status.Errorf(codes.InvalidArgument, "round %d is not under way", number)
+	}
+	r.under = false
+	m.trip.Store(int64(now.Sub(r.begun)))
+	m.source.Watermark(0, r.listened)
+	if now.Sub(r.begun) >= roundEvery {
+		r.beginLocked(m, now)
+	}
+	return nil
+}
+
+// end ends the rounds: the source is not pulsed any more.
+func (r *rounds) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+}

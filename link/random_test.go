@@ -1,0 +1,165 @@
+package link_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/link"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// device sends a heartbeat every few seconds by way of some ear, and connects again when it is
+// disconnected, until it dies.
+type device struct {
+	far
+
+	id      string
+	ears    []*listener
+	at      *listener
+	session *link.Session
+	backlog bool // it sent something that its ear has not read yet
+	dead    bool
+	died    time.Time
+}
+
+// send is what the device does at some instant.
+func (d *device) send(r *rand.Rand, now time.Duration) {
+	switch {
+	case d.dead:
+	case d.session == nil || d.at.stalled:
+		if d.session == nil {
+			d.at = d.ears[r.IntN(len(d.ears))]
+		}
+		d.backlog = true
+	case !d.session.Beat(now):
+		d.session, d.backlog = nil, true
+		d.at = d.ears[r.IntN(len(d.ears))]
+	}
+}
+
+// read has the ear read what the device has sent.
+func (d *device) read(now time.Duration) {
+	if !d.backlog || d.at.stalled {
+		return
+	}
+	d.backlog = false
+	if d.session != nil && d.session.Beat(now) {
+		return
+	}
+	h := liveness.Hello{Announced: liveness.Policy{Timeout: 7 * time.Second}}
+	d.session = d.at.Open(d.id, h, &d.far, now, nil)
+}
+
+// Whatever breaks, no device that is alive is judged for its silence, and those that are dead are.
+func TestRandomFaults(t *testing.T) {
+	seeds := 4
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			inFleet(t, func(f *fleet, a *node) { playFaults(f, a, rand.New(rand.NewPCG(uint64(seed), 7))) })
+		})
+	}
+}
+
+// cutFor breaks an ear's links for a while.
+func (f *fleet) cutFor(name string, d time.Duration) {
+	cut := func(on bool) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.cut[name] = on
+		for _, c := range f.conns[name] {
+			_ = c.Close()
+		}
+		f.conns[name] = []net.Conn(nil)
+	}
+	cut(true)
+	time.Sleep(d)
+	cut(false)
+}
+
+func playFaults(f *fleet, a *node, r *rand.Rand) {
+	ears := make([]*listener, 3)
+	for i := range ears {
+		ears[i] = f.ear(fmt.Sprint("ear", i))
+		defer ears[i].stop()
+	}
+	f.wait(time.Second)
+	devices := make([]*device, 40)
+	for i := range devices {
+		devices[i] = &device{id: fmt.Sprint("d", i), ears: ears}
+	}
+	var faults sync.WaitGroup
+	busy := make([]time.Time, len(ears)) // until when there is a fault
+	const step = 100 * time.Millisecond
+	for tick := range 4000 {
+		time.Sleep(step)
+		now := f.now()
+		for _, e := range ears {
+			e.stalled = e.stalled && time.Now().Before(e.until)
+		}
+		for i, d := range devices {
+			if tick > 600 && i < 10 && !d.dead && r.IntN(1000) == 0 && !d.backlog && d.session != nil {
+				d.dead, d.died = true, time.Now()
+			}
+			if (tick+i*7)%50 == 0 {
+				d.send(r, now)
+			}
+			d.read(now)
+		}
+		for _, e := range ears {
+			if !e.stalled {
+				e.holdPasses(false) // behind what it has read now
+			}
+		}
+		i := r.IntN(len(ears))
+		if tick > 3000 || r.IntN(60) != 0 || time.Now().Before(busy[i]) {
+			continue
+		}
+		span := time.Duration(r.Int64N(int64(5 * time.Second)))
+		busy[i] = time.Now().Add(span + 10*time.Second)
+		switch r.IntN(2) {
+		case 0:
+			faults.Go(func() { f.cutFor(fmt.Sprint("ear", i), span) })
+		default:
+			ears[i].holdPasses(true)
+			ears[i].stalled, ears[i].until = true, time.Now().Add(span)
+		}
+	}
+	faults.Wait()
+	f.wait(2 * time.Minute)
+	checkVerdicts(f, a, devices)
+}
+
+// checkVerdicts is called two minutes after the last heartbeats: all devices must be offline by now.
+func checkVerdicts(f *fleet, a *node, devices []*device) {
+	end := time.Now().Add(-2 * time.Minute)
+	events, err := a.gate.Read(nil, 0, 1<<20)
+	if err != nil {
+		f.Fatal(err)
+	}
+	judged := make(map[string]time.Time)
+	for _, e := range events {
+		if e.Type == liveness.DeviceOffline {
+			judged[e.Subject] = e.Time
+			for _, d := range devices {
+				if d.id == e.Subject && !(d.dead && e.Time.After(d.died)) && e.Time.Before(end.Add(time.Second)) {
+					f.Errorf("%s is judged at %v although it lived", d.id, e.Time.Sub(f.start))
+				}
+			}
+		}
+	}
+	for _, d := range devices {
+		if judged[d.id].IsZero() {
+			f.Errorf("%s was never judged", d.id)
+		}
+		if d.dead && judged[d.id].Sub(d.died) > 30*time.Second+3*20*time.Second+15*time.Second {
+			f.Errorf("%s was judged after %v", d.id, judged[d.id].Sub(d.died))
+		}
+	}
+}

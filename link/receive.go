@@ -1,0 +1,310 @@
+package link
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holter-iot/holter/link/linkpb"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// receive applies a message that came by a stream at an instant. An error says that the ear makes
+// no sense.
+func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.over || m.stream != a {
+		return nil
+	}
+	m.heard = now
+	in := intake{member: m, now: m.source.Time(now), since: m.source.Since(), wall: now}
+	for _, f := range frames {
+		if err := in.frame(f); err != nil {
+			return err
+		}
+	}
+	m.judge.holds.add(in.held)
+	return nil
+}
+
+// intake applies a message.
+type intake struct {
+	member *member
+	now    time.Duration // listening time
+	since  time.Duration // listening time at the end of the latest gap
+	wall   time.Time
+	held   []holding
+}
+
+func (in *intake) frame(f *linkpb.EarFrame) error {
+	switch body := f.GetBody().(type) {
+	case *linkpb.EarFrame_Ask:
+		return in.ask(body.Ask)
+	case *linkpb.EarFrame_Close:
+		return in.close(body.Close)
+	case *linkpb.EarFrame_Beats:
+		return in.beats(body.Beats)
+	case *linkpb.EarFrame_Mark:
+		in.member.sweepLocked()
+		return in.member.rounds.answered(in.member, body.Mark.GetRound(), in.wall)
+	default:
+		return status.Error(codes.InvalidArgument, "a frame that is not known here")
+	}
+}
+
+// at returns the listening time at which something of an age was heard. The ear may have heard it
+// while the judge did not listen.
+func (in *intake) at(age time.Duration) time.Duration {
+	if at := in.now - max(age, 0); at >= in.since {
+		return at
+	}
+	return in.member.source.TimeAt(in.wall, age)
+}
+
+func checkSlot(slot uint32) error {
+	if slot >= maxSlots {
+		return status.Errorf(codes.InvalidArgument, "slot %d, want less than %d", slot, maxSlots)
+	}
+	return nil
+}
+
+// find returns the seat with a number; nil if that has ended here.
+func (in *intake) find(slot, gen uint32) *seat {
+	if st := in.member.seats.at(slot); st != nil && st.gen == gen {
+		return st
+	}
+	return nil
+}
+
+func (in *intake) beats(b *linkpb.Beats) error {
+	slots, gens, ages := b.GetSlots(), b.GetGens(), b.GetAgesUs()
+	if len(gens) != len(slots) || len(ages) != len(slots) {
+		return status.Error(codes.InvalidArgument, "the lists of heartbeats differ in length")
+	}
+	for i, slot := range slots {
+		if err := checkSlot(slot); err != nil {
+			return err
+		}
+		st := in.find(slot, gens[i])
+		if st == nil {
+			continue
+		}
+		at := in.at(time.Duration(min(ages[i], maxAge)) * time.Microsecond)
+		if st.dozing == nil {
+			st.Beat(at)
+		} else {
+			_ = st.awake(at) // the ear is told
+		}
+	}
+	return nil
+}
+
+// maxAge bounds ages, in µs, so that they fit into nanoseconds.
+const maxAge = 1 << 53
+
+func (in *intake) close(c *linkpb.Close) error {
+	if err := checkSlot(c.GetSlot()); err != nil {
+		return err
+	}
+	st := in.find(c.GetSlot(), c.GetGen())
+	if st == nil {
+		return nil
+	}
+	why := liveness.Closed
+	switch liveness.Reason(min(c.GetWhy(), 255)) {
+	case liveness.Protocol:
+		why = liveness.Protocol
+	case liveness.Will:
+		why = liveness.Will
+	default:
+	}
+	if st.dozing == nil {
+		st.Close(in.at(time.Duration(c.GetAgeNs())), why)
+	}
+	in.vacate(st)
+	return nil
+}
+
+// vacate forgets a session that has ended.
+func (in *intake) vacate(st *seat) {
+	st.ended()
+	in.member.seats.set(st.slot, nil)
+}
+
+func (in *intake) ask(a *linkpb.Ask) error {
+	if err := checkSlot(a.GetSlot()); err != nil {
+		return err
+	}
+	if open := a.GetOpen(); open != nil {
+		in.open(a, open)
+		return nil
+	}
+	st := in.find(a.GetSlot(), a.GetGen())
+	answer := &linkpb.Answer{Slot: a.GetSlot(), Gen: a.GetGen(), Call: a.GetCall()}
+	if st == nil {
+		in.answer(nil, answer, liveness.ErrReplaced, false)
+		return nil
+	}
+	if a.GetBye() != nil && in.knows(st) {
+		in.vacate(st)
+		in.answer(st, answer, nil, true)
+		return nil
+	}
+	at := in.at(time.Duration(a.GetAgeNs()))
+	if err := st.awake(at); err != nil {
+		in.answer(st, answer, err, false)
+		return nil
+	}
+	switch what := a.GetWhat().(type) {
+	case *linkpb.Ask_Sleep:
+		granted, err := st.Sleep(at, time.Duration(what.Sleep.GetLengthNs()))
+		answer.GrantedNs = int64(granted)
+		in.answer(st, answer, err, st.Pending())
+	case *linkpb.Ask_Fail:
+		err := st.Fail(at, what.Fail.GetMessage())
+		in.answer(st, answer, err, st.Pending())
+	case *linkpb.Ask_Announce:
+		p, err := st.UpdatePolicy(at, announced(what.Announce.GetTimeoutNs(), what.Announce.GetIntervalNs()))
+		answer.TimeoutNs, answer.IntervalNs = int64(p.Timeout), int64(p.Interval)
+		in.answer(st, answer, err, st.Pending())
+	case *linkpb.Ask_Bye:
+		var err error
+		if !st.Bye(at) {
+			err = liveness.ErrReplaced
+		}
+		in.vacate(st)
+		in.answer(st, answer, err, true)
+	default:
+		return status.Error(codes.InvalidArgument, "a question that is not known here")
+	}
+	return nil
+}
+
+// knows reports whether a goodbye is one that came before the link broke: a session has one.
+func (in *intake) knows(st *seat) bool {
+	d := st.dozing
+	if d == nil {
+		return false
+	}
+	v, err := in.member.judge.registry.Device(d.id)
+	return err == nil && v.Epoch == d.hello.Epoch && v.Reason == liveness.Bye
+}
+
+func announced(timeout, interval int64) liveness.Policy {
+	return liveness.Policy{Timeout: time.Duration(timeout), Interval: time.Duration(interval)}
+}
+
+// open opens a session, or resumes it.
+func (in *intake) open(a *linkpb.Ask, o *linkpb.Open) {
+	answer := &linkpb.Answer{Slot: a.GetSlot(), Gen: a.GetGen(), Call: a.GetCall()}
+	st := in.seat(a)
+	if st == nil { // a later session has its slot
+		in.answer(nil, answer, liveness.ErrReplaced, false)
+		return
+	}
+	h := liveness.Hello{
+		Epoch: o.GetEpoch(), Announced: announced(o.GetTimeoutNs(), o.GetIntervalNs()), Unverified: o.GetUnverified(),
+		Quota: in.member.judge.config.Quota,
+	}
+	age := max(time.Duration(a.GetAgeNs()), 0)
+	at := in.at(age)
+	if o.GetResumed() {
+		in.resume(st, answer, o.GetId(), h, age)
+		return
+	}
+	w, err := st.begin(o.GetId(), h, at)
+	switch {
+	case err == nil:
+		st.dozing = nil
+	case !st.open.Load() && st.dozing == nil: // else it stays what it was
+		in.member.seats.set(st.slot, nil)
+	}
+	answer.Epoch, answer.GrantedNs = w.Epoch, int64(w.Granted)
+	answer.TimeoutNs, answer.IntervalNs = int64(w.Policy.Timeout), int64(w.Policy.Interval)
+	in.answer(st, answer, err, st.Pending())
+}
+
+// seat makes a seat for a session; nil if its number has passed, or if it has ended here. One that
+// was at its slot before has ended without a word. One that is open still is resumed, or opened
+// again, where it is.
+func (in *intake) seat(a *linkpb.Ask) *seat {
+	m := in.member
+	if old := m.seats.at(a.GetSlot()); old != nil {
+		switch newer := int32(a.GetGen() - old.gen); {
+		case newer < 0:
+			return nil
+		case newer == 0 && (old.open.Load() || old.dozing != nil):
+			old.turn = m.turn
+			return old
+		case newer == 0:
+			m.seats.set(a.GetSlot(), nil)
+			return nil
+		}
+		old.Abandon()
+		old.ended()
+	}
+	st := &seat{member: m, slot: a.GetSlot(), gen: a.GetGen(), turn: m.turn}
+	m.seats.set(a.GetSlot(), st)
+	return st
+}
+
+// resume opens a session that was open before, unless its device sleeps, is offline, or is elsewhere
+// now. Only a failure is answered.
+func (in *intake) resume(st *seat, answer *linkpb.Answer, id string, h liveness.Hello, age time.Duration) {
+	registry := in.member.judge.registry
+	err := error(nil)
+	v, known := registry.Device(id)
+	asleep := known == nil && idle(v, in.wall.Add(-age))
+	if st.open.Load() {
+		if !asleep {
+			st.Beat(in.at(age))
+		}
+		if st.judged.Load() {
+			st.notice(linkpb.What_WHAT_JUDGED)
+		}
+		return
+	}
+	st.dozing = nil
+	if p, open := registry.Peer(id); open && p != liveness.Peer(st) {
+		err = liveness.ErrReplaced
+	} else if asleep {
+		st.dozing = &dozing{id: id, hello: h}
+	} else {
+		_, err = st.begin(id, h, in.at(age))
+	}
+	if err != nil {
+		in.member.seats.set(st.slot, nil)
+		in.answer(st, answer, err, false)
+	}
+}
+
+// drift is by how much two stamps of one heartbeat may differ.
+const drift = time.Second
+
+// idle reports whether a device sleeps, or is offline, and has not been heard since that was decided
+// if it was heard at an instant.
+func idle(v liveness.View, heard time.Time) bool {
+	state := v.State
+	if state == liveness.Pending {
+		state = v.Decided
+	}
+	asleep := state == liveness.Sleeping || !v.Sleep.IsZero() // its state is Unknown after a cut
+	return (asleep || state == liveness.Offline) && heard.Before(v.LastSeen.Add(drift))
+}
+
+// answer answers a question about a session, which may be nil, once what it caused is committed, if
+// it waits for that.
+func (in *intake) answer(st *seat, a *linkpb.Answer, err error, waits bool) {
+	a.Code, a.Text = codeOf(err)
+	if st != nil && st.Epoch() != 0 && err == nil {
+		a.Epoch = st.Epoch()
+	}
+	if st == nil || (err != nil || !waits) && st.held.Load() == 0 {
+		in.member.queue.answer(a)
+		return
+	}
+	st.held.Add(1)
+	in.held = append(in.held, holding{seat: st, answer: a})
+}

@@ -1,0 +1,304 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/holter-iot/holter/link/linkpb"
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	leastBackoff = 50 * time.Millisecond
+	mostBackoff  = time.Second
+	// joinPatience is how long a node has to take the ear in.
+	joinPatience = time.Second
+)
+
+// stream is a link to a judge that has taken the ear in.
+type stream struct {
+	linkpb.Link_JoinClient
+
+	cancel context.CancelFunc
+}
+
+// Run keeps a link to the judge, and makes all calls, until ctx is done. Then the judge takes the
+// sessions for lost; who wants to tell it something closes them before. Call it once.
+func (e *Ear) Run(ctx context.Context) error {
+	var running, calling sync.WaitGroup
+	callsDone, done := context.WithCancel(context.WithoutCancel(ctx))
+	calling.Go(func() { e.calls.run(callsDone) })
+	running.Go(func() { e.watch(ctx) })
+	e.attend(ctx)
+	running.Wait()
+	e.mu.Lock()
+	e.over = true
+	for _, c := range e.waiting {
+		e.failLocked(c, liveness.ErrBusy)
+	}
+	e.mu.Unlock()
+	done()
+	calling.Wait()
+	return nil
+}
+
+// watch looks for what takes too long, until ctx is done.
+func (e *Ear) watch(ctx context.Context) {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			e.tick()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Ear) tick() {
+	now := e.config.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fenceLocked(now)
+	e.expireLocked(now)
+	switch {
+	case e.link == nil:
+		if !e.member {
+			for _, s := range e.beats.take() { // what opens a session will tell when it was heard
+				s.flags.And(^isMarked)
+			}
+		}
+	case now-e.heard >= linkPatience:
+		e.link.cancel()
+	case now-e.sent >= pingEvery || len(e.again) > 0:
+		e.wakeWriter()
+	}
+}
+
+// attend keeps a link to one of the judges after the other, until ctx is done.
+func (e *Ear) attend(ctx context.Context) {
+	backoff, redirect, said := leastBackoff, "", ""
+	for at := 0; ctx.Err() == nil; {
+		address := redirect
+		if address == "" {
+			address = e.config.Judges[at%len(e.config.Judges)]
+		}
+		joined, err := e.visit(ctx, address)
+		if ctx.Err() != nil {
+			return
+		}
+		standby, judge := isStandby(err)
+		e.note(standby, status.Code(err) == codes.Aborted)
+		if joined {
+			backoff = leastBackoff
+		}
+		if redirect == "" {
+			at++
+		}
+		followed := redirect != ""
+		if redirect = ""; standby && judge != address && !followed {
+			redirect = judge
+		}
+		if why := err.Error(); why != said {
+			said = why
+			e.config.Logger.Warn("no judge", "address", address, "joined", joined, "error", err)
+		}
+		if redirect != "" {
+			continue
+		}
+		wait := time.NewTimer(backoff/2 + rand.N(backoff/2))
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		backoff = min(2*backoff, mostBackoff)
+	}
+}
+
+// isStandby reports whether an error is a standby's, and where that says the judge is.
+func isStandby(err error) (standby bool, judge string) {
+	st, ok := status.FromError(err)
+	if !ok || st.Code() != codes.FailedPrecondition {
+		return false, ""
+	}
+	for _, d := range st.Details() {
+		if r, ok := d.(*linkpb.Redirect); ok {
+			return true, r.GetJudge()
+		}
+	}
+	return false, ""
+}
+
+// note notes what a node has answered: that it is a standby, or that it has removed the ear.
+func (e *Ear) note(standby, removed bool) {
+	now := e.config.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.fenceLocked(now):
+	case removed && e.member:
+		e.letGoLocked("the judge has removed the ear")
+	case removed:
+		e.incarnation = newIncarnation()
+	case standby:
+		e.standby = now
+	}
+}
+
+// visit joins the judge at an address, and keeps the link. It returns why that ended, and whether
+// the judge had taken the ear in.
+func (e *Ear) visit(ctx context.Context, address string) (joined bool, err error) {
+	conn, err := e.dial(address)
+	if err != nil {
+		return false, fmt.Errorf("link: dial: %w", err)
+	}
+	defer conn.Close() //nolint:errcheck // that ends it, whatever it says
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(joinPatience, cancel)
+	defer late.Stop()
+	c, err := linkpb.NewLinkClient(conn).Join(ctx)
+	if err != nil {
+		return false, err
+	}
+	l := &stream{Link_JoinClient: c, cancel: cancel}
+	if err := e.join(l); err != nil {
+		return false, err
+	}
+	late.Stop()
+	defer e.lost(l)
+	var writing sync.WaitGroup
+	writing.Go(func() { e.write(ctx, l) })
+	err = e.read(l)
+	cancel()
+	writing.Wait()
+	return true, err
+}
+
+func (e *Ear) dial(address string) (*grpc.ClientConn, error) {
+	options := []grpc.DialOption{grpc.WithTransportCredentials(e.config.Credentials), grpc.WithDisableServiceConfig()}
+	target := address
+	if !strings.HasPrefix(address, "unix:") {
+		target = "passthrough:///" + address
+	}
+	if dial := e.config.Dial; dial != nil {
+		target = "passthrough:///" + address
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dial(ctx, address)
+		}))
+	}
+	return grpc.NewClient(target, options...)
+}
+
+// join asks a judge to take the ear in.
+func (e *Ear) join(l *stream) error {
+	e.mu.Lock()
+	join := &linkpb.Join{Wire: wire, Name: e.config.Name, Incarnation: e.incarnation, Version: e.config.Version, Fleet: e.fleet, Term: e.term}
+	e.mu.Unlock()
+	first := &linkpb.FromEar{Frames: []*linkpb.EarFrame{{Body: &linkpb.EarFrame_Join{Join: join}}}}
+	_ = l.Send(first) // what failed is returned by Recv
+	answer, err := l.Recv()
+	if err != nil {
+		return err
+	}
+	if len(answer.GetFrames()) == 0 || answer.GetFrames()[0].GetJoined() == nil {
+		return errors.New("link: the judge did not say that the ear has joined")
+	}
+	return e.joined(l, join, answer.GetFrames()[0].GetJoined())
+}
+
+// joined makes a link the ear's.
+func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
+	now := e.config.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case j.GetWire() != wire:
+		return fmt.Errorf("link: the judge speaks version %d of the frames, this ear %d", j.GetWire(), wire)
+	case e.fleet != "" && j.GetFleet() != e.fleet:
+		return fmt.Errorf("link: the judge is that of fleet %q, this ear's is %q", j.GetFleet(), e.fleet)
+	case j.GetTerm() < e.term:
+		return fmt.Errorf("link: the judge's term is %d, there was %d", j.GetTerm(), e.term)
+	case e.fenceLocked(now) || e.incarnation != join.GetIncarnation():
+		return errors.New("link: the ear has let go of everything meanwhile")
+	}
+	e.joins++
+	e.fleet, e.term = j.GetFleet(), j.GetTerm()
+	e.link, e.member, e.heard, e.sent, e.resume, e.again = l, true, now, now, 0, nil
+	e.wakeWriter()
+	e.config.Logger.Info("joined a judge", "node", j.GetNode(), "term", j.GetTerm(), "sessions", e.sessionsLocked())
+	return nil
+}
+
+// lost notes that a link has ended: what was asked by it is not answered any more. What ends
+// sessions is sent again, unless the judge is known to have it.
+func (e *Ear) lost(l *stream) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.link != l {
+		return
+	}
+	for _, s := range e.report { // when it is resumed it tells when it was heard
+		s.flags.And(^isMarked)
+	}
+	e.link, e.report = nil, nil
+	for _, c := range e.waiting {
+		if c.over || !c.sent {
+			continue
+		}
+		e.failLocked(c, liveness.ErrBusy)
+		if c.ask == nil {
+			e.dropLocked(c.session)
+		}
+	}
+	again := e.ended
+	for _, i := range e.out {
+		if i.round == 0 {
+			again = append(again, i)
+		}
+	}
+	e.out, e.ended, e.passed = again, nil, 0
+}
+
+// read applies what the judge says, until the link ends.
+func (e *Ear) read(l *stream) error {
+	for {
+		m, err := l.Recv()
+		if err != nil {
+			return err
+		}
+		if err := e.apply(l, m.GetFrames()); err != nil {
+			return err
+		}
+	}
+}
+
+// write sends what is to be sent, until ctx is done.
+func (e *Ear) write(ctx context.Context, l *stream) {
+	for {
+		m := e.take(l)
+		if m == nil {
+			select {
+			case <-e.wake:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		if l.Send(m) != nil { // Recv returns why
+			return
+		}
+	}
+}

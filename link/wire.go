@@ -1,0 +1,72 @@
+package link
+
+import (
+	"errors"
+
+	"github.com/holter-iot/holter/link/linkpb"
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// wire is the version of the frames. The other side's must be the same.
+	wire = 1
+	// maxSlots bounds an ear's table.
+	maxSlots = 1 << 24
+	// maxFrames and maxBeats bound a message, which may have 4 MiB.
+	maxFrames = 512
+	maxBeats  = 1 << 16
+)
+
+// refusal is an error of package liveness that came over the link.
+type refusal struct {
+	kind error
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func (r *refusal) Unwrap() error { return r.kind }
+
+// kindOf returns the error that a code stands for; nil if it is none of package liveness.
+func kindOf(code linkpb.Code) error {
+	switch code {
+	case linkpb.Code_CODE_INVALID_ID:
+		return liveness.ErrInvalidID
+	case linkpb.Code_CODE_STALE_EPOCH:
+		return liveness.ErrStaleEpoch
+	case linkpb.Code_CODE_FULL:
+		return liveness.ErrFull
+	case linkpb.Code_CODE_QUOTA:
+		return liveness.ErrQuota
+	case linkpb.Code_CODE_BUSY:
+		return liveness.ErrBusy
+	case linkpb.Code_CODE_REPLACED:
+		return liveness.ErrReplaced
+	default:
+		return nil
+	}
+}
+
+// codeOf returns how an error travels.
+func codeOf(err error) (linkpb.Code, string) {
+	if err == nil {
+		return linkpb.Code_CODE_NONE, ""
+	}
+	for code := linkpb.Code_CODE_INVALID_ID; code <= linkpb.Code_CODE_REPLACED; code++ {
+		if errors.Is(err, kindOf(code)) {
+			return code, err.Error()
+		}
+	}
+	return linkpb.Code_CODE_OTHER, err.Error()
+}
+
+// errorOf returns the error that travelled.
+func errorOf(code linkpb.Code, text string) error {
+	if code == linkpb.Code_CODE_NONE {
+		return nil
+	}
+	if kind := kindOf(code); kind != nil {
+		return &refusal{kind: kind, text: text}
+	}
+	return errors.New(text)
+}

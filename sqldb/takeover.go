@@ -1,0 +1,143 @@
+package sqldb
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"github.com/uptrace/bun"
+)
+
+// fence is what each transaction that writes checks. The term grows with each process that opens the
+// database. Should a failover of the database lose commits, a term may be given twice; the nonce, a
+// random number, tells the two apart.
+type fence struct{ term, nonce int64 }
+
+// tenure is the time for which a process writes, from an Open until another process takes the database
+// over.
+type tenure struct {
+	fence // set before others have the tenure
+
+	once sync.Once
+	why  error         // set before over is closed
+	over chan struct{} // closed by end, once
+}
+
+func newTenure() *tenure { return &tenure{over: make(chan struct{})} }
+
+// end notes that another process has taken the database over. That is final.
+func (t *tenure) end(why error) {
+	t.once.Do(func() {
+		t.why = why
+		close(t.over)
+	})
+}
+
+// err returns an error that wraps ErrFenced if the tenure has ended.
+func (t *tenure) err() error {
+	select {
+	case <-t.over:
+		return t.why
+	default:
+		return nil
+	}
+}
+
+// metaRow is what this package reads of the one row of meta. The other columns are the store's.
+type metaRow struct {
+	bun.BaseModel `bun:"table:meta"`
+
+	ID           int64  `bun:"id,pk"`
+	StoreID      string `bun:"store_id"`
+	Fence        int64  `bun:"fence"`
+	Nonce        int64  `bun:"nonce"`
+	CheckpointAt int64  `bun:"checkpoint_at"`
+	Steady       int64  `bun:"steady"`
+}
+
+// fenceOf returns the fence, zeros if there is none yet.
+func fenceOf(ctx context.Context, c *conns) (f fence, err error) {
+	err = c.reading(ctx, func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(fence), 0), COALESCE(MAX(nonce), 0) FROM meta WHERE id = 1").Scan(&f.term, &f.nonce)
+	})
+	return f, err
+}
+
+// takeOver raises the fence and lets the owners join in. The fence was read as before while the lock
+// was held: a process that was stopped since then, and whose lock another process has now, finds
+// another fence and changes nothing.
+func (db *DB) takeOver(ctx context.Context, c *conns, before, to fence) (meta metaRow, err error) {
+	err = c.transact(ctx, func(ctx context.Context, btx bun.Tx) (err error) {
+		if before.term == 0 {
+			err = db.found(ctx, btx, to)
+		} else {
+			err = raiseFence(ctx, btx, before, to)
+		}
+		if err == nil {
+			err = db.claimed(ctx, btx, to)
+		}
+		if err != nil {
+			return err
+		}
+		if err := btx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
+			return err
+		}
+		if before.term != 0 { // else it is new, and nothing was lost or the loss was accepted
+			if err := db.checkNote(meta.StoreID); err != nil {
+				return err
+			}
+		}
+		tx := Tx{Tx: btx, db: db, passed: new(bool)}
+		for _, o := range db.owners {
+			if o.TakeOver == nil {
+				continue
+			}
+			if err := o.TakeOver(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return meta, err
+}
+
+// found makes the row of meta in a new database.
+func (db *DB) found(ctx context.Context, tx bun.Tx, to fence) error {
+	if err := db.checkNote(""); err != nil {
+		return err
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	_, err := tx.NewRaw("INSERT INTO meta (id, store_id, fence, nonce, last_offset, oldest, checkpoint, checkpoint_at, memory, steady)"+
+		" VALUES (1, ?, ?, ?, 0, 1, 0, 0, '', 0)", hex.EncodeToString(id), to.term, to.nonce).Exec(ctx)
+	return err
+}
+
+// raiseFence raises the fence if it is still what it was before, and lower.
+func raiseFence(ctx context.Context, tx bun.Tx, before, to fence) error {
+	raised, err := Changed(tx.NewRaw("UPDATE meta SET fence = ?, nonce = ? WHERE id = 1 AND fence = ? AND nonce = ? AND fence < ?",
+		to.term, to.nonce, before.term, before.nonce, to.term).Exec(ctx))
+	if err == nil && raised == 0 {
+		err = errLate
+	}
+	return err
+}
+
+// errLate is returned by an Open that another one has overtaken.
+var errLate = fmt.Errorf("%w while this one was about to; it changes nothing", ErrFenced)
+
+// claimed returns an error if a server does not know of our lease any more: another process has it, or a
+// failover of the database has lost the claim, and who has the fence now must not lose it to us.
+func (db *DB) claimed(ctx context.Context, tx bun.Tx, f fence) error {
+	if _, ok := db.backend.(*sqliteDB); ok {
+		return nil
+	}
+	n := 0
+	err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM judge WHERE id = 1 AND nonce = ?", f.nonce).Scan(&n)
+	if err == nil && n == 0 {
+		err = errLate
+	}
+	return err
+}
