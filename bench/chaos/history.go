@@ -207,14 +207,15 @@ func (p *Policy) bound(outages []outage, from time.Duration) time.Duration {
 
 // reach returns the instant by which the silence that begins at from must have its verdict. The
 // silence grows while the server listens, less a little for each break. need returns how long the
-// silence must last, before any break and after each. During a trouble no verdict can be stored.
+// silence must last, before any break and after each. During a trouble no verdict can be stored. A
+// busy judge may remove a lost ear a little late, when the silence has begun.
 // The result is never if a break or a trouble does not end.
 func (p *Policy) reach(outages []outage, from time.Duration, need func(after *outage, silence time.Duration) time.Duration) time.Duration {
 	silence, listening, told := time.Duration(0), from, from
 	wanted := need(nil, 0)
 	for i := range outages {
 		o := &outages[i]
-		if o.to <= from {
+		if o.to <= from && !(o.lost && from < o.to+recovery) {
 			continue
 		}
 		if o.from > listening {
@@ -229,12 +230,12 @@ func (p *Policy) reach(outages []outage, from time.Duration, need func(after *ou
 			told = max(told, o.to+recovery)
 			continue
 		}
-		if o.to <= listening {
+		if o.to <= listening && !o.lost {
 			continue // within another one
 		}
 		silence = max(silence-o.loss, 0)
 		wanted = need(o, silence)
-		listening = o.to
+		listening = max(listening, o.to)
 	}
 	if max(listening, told) >= never {
 		return never

@@ -106,6 +106,16 @@ func TestLapses(t *testing.T) {
 		{"silent, judged as if nothing had happened", silent(EarKill, 104, 109.2), "", ""},
 		{"silent, and an ear stops for a moment", silent(EarStop, 103.5, 111.5), "", ""},
 		{"silent, an ear stops for a moment, and judged late", silent(EarStop, 103.5, 114), MissedOffline, "it was at"},
+		{"closes while another ear is removed a little late", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarLongStop, 97, 106)
+			w.step(d, plan.Close, 100.01)
+			w.says(d.ID, "offline", "closed", 124)
+		}), "", ""},
+		{"closes long after another ear was removed", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarLongStop, 92, 99)
+			w.step(d, plan.Close, 100.01)
+			w.says(d.ID, "offline", "closed", 124)
+		}), MissedOffline, "it was at"},
 		{"closes at an ear that is lost", until(0, func(w *world, d *Device) {
 			w.lapse("a", EarKill, 100.1, 104)
 			w.step(d, plan.Close, 100)
