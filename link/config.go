@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -105,7 +106,19 @@ func (c JudgeConfig) withDefaults() JudgeConfig {
 }
 
 // sourceName returns the name of an ear's source.
-func sourceName(ear string) string { return "gateway/" + ear }
+func sourceName(ear string) string { return sourcePrefix + ear }
+
+// sourcePrefix begins the names of the sources that ears are.
+const sourcePrefix = "gateway/"
+
+// Reserved reports whether no ear can have a name, since a source of the judge's own gateway has it.
+func Reserved(name string) bool { return name == "tls" || name == "udp" }
+
+// isEar reports whether a source is an ear.
+func isEar(source string) bool {
+	name, ok := strings.CutPrefix(source, sourcePrefix)
+	return ok && !Reserved(name)
+}
 
 // newIncarnation returns a number that no other run of an ear has.
 func newIncarnation() uint64 {

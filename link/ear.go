@@ -42,14 +42,15 @@ type Ear struct {
 	asked       map[uint64]*call // by number: those without an answer
 	waiting     []*call          // the same, and some that are over; the oldest first
 	lastCall    uint64
-	out         []item     // to be sent, in their order
-	report      []*Session // to be reported before the mark that is first of out
-	ended       []item     // what was sent to end sessions, of which the judge may not know yet; their slots are not free
-	passed      int        // how many of these were sent before the latest mark
-	resume      int        // the next slot to resume; beyond the table if all are
-	again       []*Session // to be resumed again, because the judge was busy
-	link        *stream    // nil while there is no judge
-	member      bool       // there was a judge since the ear let go
+	out         []item        // to be sent, in their order
+	report      []*Session    // to be reported before the mark that is first of out
+	ended       []item        // what was sent to end sessions, of which the judge may not know yet; their slots are not free
+	passed      int           // how many of these were sent before the latest mark
+	resume      int           // the next slot to resume; beyond the table if all are
+	again       []*Session    // to be resumed again, because the judge was busy
+	link        *stream       // nil while there is no judge
+	member      bool          // there was a judge since the ear let go
+	since       time.Duration // when the first of these took the ear in
 	heard       time.Duration
 	sent        time.Duration
 	standby     time.Duration // when a standby answered last

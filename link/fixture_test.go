@@ -47,9 +47,13 @@ type node struct {
 type gate struct {
 	*eventlog.Log
 
-	mu   sync.Mutex
-	shut bool
+	mu      sync.Mutex
+	shut    bool
+	records map[string]liveness.Record // of devices, as of their latest events
+	seqs    map[string]uint64          // of sources
 }
+
+var errShut = errors.New("shut")
 
 func (g *gate) set(shut bool) {
 	g.mu.Lock()
@@ -59,10 +63,16 @@ func (g *gate) set(shut bool) {
 
 func (g *gate) Append(ctx context.Context, events []liveness.Event) error {
 	g.mu.Lock()
-	shut := g.shut
-	g.mu.Unlock()
-	if shut {
-		return errors.New("shut")
+	defer g.mu.Unlock()
+	if g.shut {
+		return errShut
+	}
+	for i := range events {
+		if e := &events[i]; e.Record != nil {
+			g.records[e.Subject] = *e.Record
+		} else {
+			g.seqs[e.Subject] = e.Seq
+		}
 	}
 	return g.Log.Append(ctx, events)
 }
@@ -84,8 +94,18 @@ func (f *fleet) node(address string, cfg link.JudgeConfig) *node {
 	if err != nil {
 		f.Fatal(err)
 	}
-	n := &node{fleet: f, gate: &gate{Log: log}, listener: bufconn.Listen(1 << 20)}
+	return f.nodeOn(address, cfg, &gate{Log: log, records: make(map[string]liveness.Record), seqs: make(map[string]uint64)}, func(*liveness.Registry) error { return nil })
+}
+
+// nodeOn is a node that keeps its events somewhere, and whose registry is prepared.
+func (f *fleet) nodeOn(address string, cfg link.JudgeConfig, g *gate, prepare func(*liveness.Registry) error) *node {
+	f.Helper()
+	n := &node{fleet: f, gate: g, listener: bufconn.Listen(1 << 20)}
+	var err error
 	n.registry, err = liveness.New(n.gate, liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second}})
+	if err == nil {
+		err = prepare(n.registry)
+	}
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -96,7 +116,7 @@ func (f *fleet) node(address string, cfg link.JudgeConfig) *node {
 	registryCtx, stopRegistry := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancel(context.Background())
 	registry.Go(func() {
-		if err := n.registry.Run(registryCtx); err != nil {
+		if err := n.registry.Run(registryCtx); err != nil && !errors.Is(err, errShut) {
 			f.Errorf("Registry.Run = %v", err)
 		}
 	})
@@ -115,7 +135,9 @@ func (f *fleet) node(address string, cfg link.JudgeConfig) *node {
 		registry.Wait()
 	})
 	synctest.Wait()
+	f.mu.Lock()
 	f.nodes[address] = n
+	f.mu.Unlock()
 	return n
 }
 

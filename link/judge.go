@@ -26,6 +26,8 @@ const (
 	silenceLimit = 3 * time.Second
 	// roundLimit is the same for the answer to a round, which an ear with much unread input gives late.
 	roundLimit = 30 * time.Second
+	// returnLimit is the same for an ear of the judge before to join this one, which it has to find.
+	returnLimit = 5 * time.Second
 )
 
 // Judge takes ears in, and applies what they hear to a registry. Each ear is a source of the
@@ -42,7 +44,8 @@ type Judge struct {
 	mu      sync.Mutex // guards the fields below
 	running bool
 	members map[string]*member
-	removed map[string]uint64 // by name: the incarnation that was removed for its silence
+	removed map[string]uint64           // by name: the incarnation that was removed for its silence
+	awaited map[string]*liveness.Source // ears of the judge before, by name of the source; nil once they are given up
 }
 
 // NewJudge returns a judge without ears. It starts nothing.
@@ -56,30 +59,56 @@ func NewJudge(registry *liveness.Registry, cfg JudgeConfig) *Judge {
 func (j *Judge) Register(to grpc.ServiceRegistrar) { linkpb.RegisterLinkServer(to, j) }
 
 // Run begins rounds, lets answers go, and removes ears that are silent, until ctx is done. Then it
-// removes all of them, and returns once they are gone; the registry must run on until then. Call it
-// once.
+// lets all of them go to the next judge, and returns once they have gone. Ears of the judge before have
+// 5 s to join; until then the clocks of the pool stand still. Call it once, before any source of the
+// pool is pulsed.
 func (j *Judge) Run(ctx context.Context) error {
-	j.setRunning(true)
+	j.begin()
 	var running sync.WaitGroup
 	running.Go(func() { j.holds.run(ctx) })
 	j.keepRounds(ctx)
 	running.Wait()
-	j.setRunning(false)
-	j.dismissAll(status.Error(codes.Unavailable, "the judge ends"))
+	j.end()
 	j.streams.Wait()
 	return nil
 }
 
-func (j *Judge) setRunning(running bool) {
+func (j *Judge) begin() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.running = running
+	j.running, j.awaited = true, make(map[string]*liveness.Source)
+	for _, s := range j.registry.Sources() {
+		if isEar(s.Name()) && j.registry.Await(s, j.config.Pool) {
+			j.awaited[s.Name()] = s
+		}
+	}
+}
+
+func (j *Judge) end() {
+	j.mu.Lock()
+	j.running = false
+	j.mu.Unlock()
+	for _, m := range j.all() {
+		m.release(status.Error(codes.Unavailable, "the judge ends"))
+	}
+}
+
+// giveUp removes the ears that have not come back.
+func (j *Judge) giveUp(now time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for name, s := range j.awaited {
+		j.config.Logger.Warn("an ear has not come back", "source", name)
+		s.Leave(now)
+	}
+	j.awaited = nil
 }
 
 // keepRounds does what is to be done every now and then, until ctx is done.
 func (j *Judge) keepRounds(ctx context.Context) {
 	tick := time.NewTicker(roundEvery)
 	defer tick.Stop()
+	waited := time.Duration(0)
 	for last := time.Now(); ; {
 		select {
 		case <-tick.C:
@@ -89,6 +118,9 @@ func (j *Judge) keepRounds(ctx context.Context) {
 		now := time.Now()
 		ran := min(now.Sub(last), 2*roundEvery) // what is more the process stood still
 		last = now
+		if waited += ran; waited >= returnLimit {
+			j.giveUp(now)
+		}
 		if err := j.standby(); err != nil {
 			j.dismissAll(err)
 			continue
@@ -247,7 +279,9 @@ func (j *Judge) tryAdmit(s linkpb.Link_JoinServer, m *member) (is *member, a *at
 	if err != nil {
 		return nil, nil, status.Error(codes.AlreadyExists, err.Error())
 	}
+	delete(j.awaited, m.source.Name())
 	delete(j.removed, m.name)
+	m.source.Continue(time.Now(), m.listening)
 	j.members[m.name] = m
 	j.streams.Add(1)
 	return m, m.attach(s), nil

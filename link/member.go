@@ -18,6 +18,7 @@ type member struct {
 	name        string
 	incarnation uint64
 	version     string
+	listening   time.Duration // when it joined: for how long it had kept all that it heard
 	address     string
 	since       time.Time
 	source      *liveness.Source
@@ -27,12 +28,13 @@ type member struct {
 	trip        atomic.Int64 // ns
 	silent      atomic.Int64 // ns since the last message
 
-	leaving sync.Once
-	gone    chan struct{} // closed by dismiss
-	why     error         // written before gone is closed
-	removed bool          // for its silence; written before gone is closed
-	parting sync.Once
-	left    chan struct{} // closed once the registry knows
+	leaving  sync.Once
+	gone     chan struct{} // closed by dismiss
+	why      error         // written before gone is closed
+	removed  bool          // for its silence; written before gone is closed
+	released bool          // the judge ends; the same
+	parting  sync.Once
+	left     chan struct{} // closed once the registry knows
 
 	mu     sync.Mutex // guards the fields below; taken before any lock of the registry
 	stream *attached  // the latest
@@ -105,7 +107,7 @@ func newMember(j *Judge, join *linkpb.Join) *member {
 	now := time.Now()
 	m := &member{
 		judge: j, name: join.GetName(), incarnation: join.GetIncarnation(), version: join.GetVersion(),
-		since: now, heard: now, gone: make(chan struct{}), left: make(chan struct{}),
+		listening: time.Duration(join.GetListeningNs()), since: now, heard: now, gone: make(chan struct{}), left: make(chan struct{}),
 	}
 	m.queue.init(m)
 	return m
@@ -123,6 +125,14 @@ func (m *member) dismiss(why error) {
 func (m *member) remove(why string) {
 	m.leaving.Do(func() {
 		m.why, m.removed = status.Error(codes.DeadlineExceeded, why), true
+		close(m.gone)
+	})
+}
+
+// release is dismiss at the end of the judge: the next one will resume the ear's sessions.
+func (m *member) release(why error) {
+	m.leaving.Do(func() {
+		m.why, m.released = why, true
 		close(m.gone)
 	})
 }
@@ -163,7 +173,9 @@ func (m *member) serve(a *attached) error {
 			return a.why
 		}
 	}
-	log.Warn("an ear has left", "error", m.why, "sessions", m.sessions.Load())
+	if !m.released {
+		log.Warn("an ear has left", "error", m.why, "sessions", m.sessions.Load())
+	}
 	m.leave()
 	return m.why
 }
@@ -193,8 +205,10 @@ func (m *member) leave() {
 		m.rounds.end()
 		m.mu.Lock()
 		m.over = true
-		m.seats.each(func(st *seat) { st.Abandon() })
-		m.source.Leave(m.heard)
+		if !m.released {
+			m.seats.each(func(st *seat) { st.Abandon() })
+			m.source.Leave(m.heard)
+		}
 		m.mu.Unlock()
 		m.judge.forget(m, m.removed)
 		close(m.left)

@@ -62,7 +62,11 @@ func TestRandomFaults(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			inFleet(t, func(f *fleet, a *node) { playFaults(f, a, rand.New(rand.NewPCG(uint64(seed), 7))) })
+			inFleet(t, func(f *fleet, a *node) {
+				b := f.node("b", link.JudgeConfig{Redirect: func() (string, bool) { return "", false }})
+				defer b.stop()
+				playFaults(f, a, rand.New(rand.NewPCG(uint64(seed), 7)))
+			})
 		})
 	}
 }
@@ -83,10 +87,39 @@ func (f *fleet) cutFor(name string, d time.Duration) {
 	cut(false)
 }
 
+// succession is judges that die, one after the other.
+type succession struct {
+	*node
+
+	term uint64
+	kept checkpoint
+	back time.Time // when the next one takes over; zero while there is one
+}
+
+// step has a checkpoint made every 5 s, and lets the judge die now and then.
+func (s *succession) step(tick int, r *rand.Rand) {
+	now := time.Now()
+	switch {
+	case !s.back.IsZero() && !now.Before(s.back):
+		s.term++
+		term := s.term
+		s.node = s.successor(s.kept, link.JudgeConfig{Fleet: "f", Term: func() uint64 { return term }})
+		s.kept, s.back = s.checkpoint(), time.Time{}
+	case !s.back.IsZero():
+	case tick <= 3000 && r.IntN(400) == 0:
+		s.die()
+		s.back = now.Add(time.Second + time.Duration(r.Int64N(int64(7*time.Second))))
+	case tick%50 == 25:
+		s.kept = s.checkpoint()
+	}
+}
+
 func playFaults(f *fleet, a *node, r *rand.Rand) {
+	judge := &succession{node: a, kept: a.checkpoint()}
+	defer func() { judge.stop() }()
 	ears := make([]*listener, 3)
 	for i := range ears {
-		ears[i] = f.ear(fmt.Sprint("ear", i))
+		ears[i] = f.ear(fmt.Sprint("ear", i), func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
 		defer ears[i].stop()
 	}
 	f.wait(time.Second)
@@ -100,6 +133,7 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 	for tick := range 4000 {
 		time.Sleep(step)
 		now := f.now()
+		judge.step(tick, r)
 		for _, e := range ears {
 			e.stalled = e.stalled && time.Now().Before(e.until)
 		}
@@ -133,7 +167,7 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 	}
 	faults.Wait()
 	f.wait(2 * time.Minute)
-	checkVerdicts(f, a, devices)
+	checkVerdicts(f, judge.node, devices)
 }
 
 // checkVerdicts is called two minutes after the last heartbeats: all devices must be offline by now.

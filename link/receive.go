@@ -91,12 +91,7 @@ func (in *intake) beats(b *linkpb.Beats) error {
 		if st == nil {
 			continue
 		}
-		at := in.at(time.Duration(min(ages[i], maxAge)) * time.Microsecond)
-		if st.dozing == nil {
-			st.Beat(at)
-		} else {
-			_ = st.awake(at) // the ear is told
-		}
+		st.Beat(in.at(time.Duration(min(ages[i], maxAge)) * time.Microsecond))
 	}
 	return nil
 }
@@ -120,9 +115,7 @@ func (in *intake) close(c *linkpb.Close) error {
 		why = liveness.Will
 	default:
 	}
-	if st.dozing == nil {
-		st.Close(in.at(time.Duration(c.GetAgeNs())), why)
-	}
+	st.Close(in.at(time.Duration(c.GetAgeNs())), why)
 	in.vacate(st)
 	return nil
 }
@@ -153,10 +146,6 @@ func (in *intake) ask(a *linkpb.Ask) error {
 		return nil
 	}
 	at := in.at(time.Duration(a.GetAgeNs()))
-	if err := st.awake(at); err != nil {
-		in.answer(st, answer, err, false)
-		return nil
-	}
 	switch what := a.GetWhat().(type) {
 	case *linkpb.Ask_Sleep:
 		granted, err := st.Sleep(at, time.Duration(what.Sleep.GetLengthNs()))
@@ -184,12 +173,11 @@ func (in *intake) ask(a *linkpb.Ask) error {
 
 // knows reports whether a goodbye is one that came before the link broke: a session has one.
 func (in *intake) knows(st *seat) bool {
-	d := st.dozing
-	if d == nil {
+	if !st.Session.Judged() {
 		return false
 	}
-	v, err := in.member.judge.registry.Device(d.id)
-	return err == nil && v.Epoch == d.hello.Epoch && v.Reason == liveness.Bye
+	v, err := in.member.judge.registry.Device(st.ID())
+	return err == nil && v.Reason == liveness.Bye
 }
 
 func announced(timeout, interval int64) liveness.Policy {
@@ -208,17 +196,13 @@ func (in *intake) open(a *linkpb.Ask, o *linkpb.Open) {
 		Epoch: o.GetEpoch(), Announced: announced(o.GetTimeoutNs(), o.GetIntervalNs()), Unverified: o.GetUnverified(),
 		Quota: in.member.judge.config.Quota,
 	}
-	age := max(time.Duration(a.GetAgeNs()), 0)
-	at := in.at(age)
+	at := in.at(time.Duration(a.GetAgeNs()))
 	if o.GetResumed() {
-		in.resume(st, answer, o.GetId(), h, age)
+		in.resume(st, answer, o.GetId(), h, at)
 		return
 	}
 	w, err := st.begin(o.GetId(), h, at)
-	switch {
-	case err == nil:
-		st.dozing = nil
-	case !st.open.Load() && st.dozing == nil: // else it stays what it was
+	if err != nil && !st.open.Load() { // else it stays what it was
 		in.member.seats.set(st.slot, nil)
 	}
 	answer.Epoch, answer.GrantedNs = w.Epoch, int64(w.Granted)
@@ -235,7 +219,7 @@ func (in *intake) seat(a *linkpb.Ask) *seat {
 		switch newer := int32(a.GetGen() - old.gen); {
 		case newer < 0:
 			return nil
-		case newer == 0 && (old.open.Load() || old.dozing != nil):
+		case newer == 0 && old.open.Load():
 			old.turn = m.turn
 			return old
 		case newer == 0:
@@ -250,48 +234,19 @@ func (in *intake) seat(a *linkpb.Ask) *seat {
 	return st
 }
 
-// resume opens a session that was open before, unless its device sleeps, is offline, or is elsewhere
-// now. Only a failure is answered.
-func (in *intake) resume(st *seat, answer *linkpb.Answer, id string, h liveness.Hello, age time.Duration) {
-	registry := in.member.judge.registry
-	err := error(nil)
-	v, known := registry.Device(id)
-	asleep := known == nil && idle(v, in.wall.Add(-age))
-	if st.open.Load() {
-		if !asleep {
-			st.Beat(in.at(age))
-		}
-		if st.judged.Load() {
-			st.notice(linkpb.What_WHAT_JUDGED)
-		}
-		return
-	}
-	st.dozing = nil
-	if p, open := registry.Peer(id); open && p != liveness.Peer(st) {
-		err = liveness.ErrReplaced
-	} else if asleep {
-		st.dozing = &dozing{id: id, hello: h}
-	} else {
-		_, err = st.begin(id, h, in.at(age))
-	}
+// resume gives a session back that was open before. Only a failure is answered.
+func (in *intake) resume(st *seat, answer *linkpb.Answer, id string, h liveness.Hello, at time.Duration) {
+	err := st.member.source.Resume(&st.Session, id, h, st, at)
 	if err != nil {
+		st.ended()
 		in.member.seats.set(st.slot, nil)
 		in.answer(st, answer, err, false)
+		return
 	}
-}
-
-// drift is by how much two stamps of one heartbeat may differ.
-const drift = time.Second
-
-// idle reports whether a device sleeps, or is offline, and has not been heard since that was decided
-// if it was heard at an instant.
-func idle(v liveness.View, heard time.Time) bool {
-	state := v.State
-	if state == liveness.Pending {
-		state = v.Decided
+	st.opened()
+	if st.Session.Judged() {
+		st.Judged()
 	}
-	asleep := state == liveness.Sleeping || !v.Sleep.IsZero() // its state is Unknown after a cut
-	return (asleep || state == liveness.Offline) && heard.Before(v.LastSeen.Add(drift))
 }
 
 // answer answers a question about a session, which may be nil, once what it caused is committed, if

@@ -1,7 +1,6 @@
 package link
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -20,14 +19,6 @@ type seat struct {
 	held   atomic.Int32 // answers that wait for a commit
 	open   atomic.Bool  // it counts
 	judged atomic.Bool  // the ear was told so last
-	dozing *dozing      // guarded by member.mu; nil if the session was opened
-}
-
-// dozing is a session that was resumed while its device was asleep or offline. It is opened when
-// the device is heard, since opening it would wake the device.
-type dozing struct {
-	id    string
-	hello liveness.Hello
 }
 
 func (st *seat) notice(what linkpb.What) {
@@ -87,24 +78,6 @@ func (st *seat) begin(id string, h liveness.Hello, at time.Duration) (liveness.W
 		st.opened()
 	}
 	return w, err
-}
-
-// awake opens a session that was dozing. It fails with ErrReplaced, and tells the ear, if the device
-// has gone elsewhere.
-func (st *seat) awake(at time.Duration) error {
-	d := st.dozing
-	if d == nil {
-		return nil
-	}
-	_, err := st.begin(d.id, d.hello, at)
-	switch {
-	case err == nil:
-		st.dozing = nil
-	case !errors.Is(err, liveness.ErrBusy): // else the next heartbeat will do
-		st.dozing, err = nil, liveness.ErrReplaced
-		st.notice(linkpb.What_WHAT_REPLACED)
-	}
-	return err
 }
 
 const seatsPerRow = 1 << 12

@@ -204,8 +204,12 @@ func (e *Ear) dial(address string) (*grpc.ClientConn, error) {
 
 // join asks a judge to take the ear in.
 func (e *Ear) join(l *stream) error {
+	now := e.config.Now()
 	e.mu.Lock()
 	join := &linkpb.Join{Wire: wire, Name: e.config.Name, Incarnation: e.incarnation, Version: e.config.Version, Fleet: e.fleet, Term: e.term}
+	if e.member {
+		join.ListeningNs = int64(now - e.since)
+	}
 	e.mu.Unlock()
 	first := &linkpb.FromEar{Frames: []*linkpb.EarFrame{{Body: &linkpb.EarFrame_Join{Join: join}}}}
 	_ = l.Send(first) // what failed is returned by Recv
@@ -233,6 +237,9 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 		return fmt.Errorf("link: the judge's term is %d, there was %d", j.GetTerm(), e.term)
 	case e.fenceLocked(now) || e.incarnation != join.GetIncarnation():
 		return errors.New("link: the ear has let go of everything meanwhile")
+	}
+	if !e.member {
+		e.since = now
 	}
 	e.joins++
 	e.fleet, e.term = j.GetFleet(), j.GetTerm()

@@ -27,10 +27,15 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 	}
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
-	for _, g := range s.registry.groups { // all devices are restored before any source listens
-		g.complete(s.registry.clock.steady(), s.registry.outbox)
-	}
+	s.registry.completeGroups()
 	return listened
+}
+
+// completeGroups lets groups report outages: all devices are restored before any source listens.
+func (r *Registry) completeGroups() {
+	for _, g := range r.groups {
+		g.complete(r.clock.steady(), r.outbox)
+	}
 }
 
 // endLocked reports the deaf interval before a restart's first pulse. The events of a source

@@ -71,8 +71,8 @@ func (g *gaps) addBlank(at time.Duration) {
 	g.addCut(at)
 }
 
-// notBefore returns the listening time before which a device that was heard at last is not judged,
-// 0 if there is none.
+// notBefore returns the listening time before which a device of which all is known up to last is not
+// judged, 0 if there is none.
 func (g *gaps) notBefore(last, timeout, grace time.Duration) (at time.Duration) {
 	if cut := time.Duration(g.cut.Load()); last < cut {
 		at = cut + grace
@@ -94,19 +94,30 @@ func (p Policy) grace(cfg *SourceConfig) time.Duration {
 }
 
 // notBefore returns the listening time before which a device is not judged because the source was
-// deaf, 0 if there is none. The device was heard at last, and its silence counts from from.
-func (s *Source) notBefore(last, from time.Duration, p Policy) time.Duration {
+// deaf, 0 if there is none. All that the device said up to whole is known, and its silence counts from
+// from.
+func (s *Source) notBefore(whole, from time.Duration, p Policy) time.Duration {
 	grace := p.grace(s.config.Load())
-	at := min(s.gaps.notBefore(last, p.Timeout, grace), from+p.Timeout+maxGraces*grace)
-	if cut := time.Duration(s.gaps.cut.Load()); last < cut {
+	at := min(s.gaps.notBefore(whole, p.Timeout, grace), from+p.Timeout+maxGraces*grace)
+	if cut := time.Duration(s.gaps.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}
 	return at
 }
 
-// unheard reports whether the source is deaf, or has lost its connections since a device was heard
-// last.
-func (s *Source) unheard(last time.Duration) bool {
+// unheard reports whether the source is deaf, or has lost its connections since all was known of a
+// device.
+func (s *Source) unheard(whole time.Duration) bool {
 	p := s.latest.Load()
-	return p != nil && p.deaf || last < time.Duration(s.gaps.cut.Load())
+	return p != nil && p.deaf || whole < time.Duration(s.gaps.cut.Load())
+}
+
+// wholeLocked returns the listening time up to which all is known that a device said which was heard
+// last at an instant: then, or when this process went on if the device's connection has outlived the
+// one before.
+func (d *device) wholeLocked(last time.Duration) time.Duration {
+	if d.marks&outlived != 0 {
+		return max(last, time.Duration(d.source.outlived.Load()))
+	}
+	return last
 }

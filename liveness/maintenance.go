@@ -12,6 +12,7 @@ const (
 	statePending                   // its change of state waits for the sink
 	probeable                      // as of the last arming: it has a session open
 	unverified                     // nobody who was heard as this device has shown a proof of that
+	outlived                       // its connection has outlived the process before, see Source.Resume
 )
 
 func marksOf(rec *Record) (m marks) {
@@ -165,8 +166,8 @@ func (d *device) group() string {
 func (d *device) notBeforeLocked(f condition, p Policy) time.Duration {
 	if d.marks&suppressed != 0 {
 		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {
-			return max(x.until+p.Timeout, d.source.notBefore(f.last, max(f.from(), x.until), p))
+			return max(x.until+p.Timeout, d.source.notBefore(d.wholeLocked(f.last), max(f.from(), x.until), p))
 		}
 	}
-	return d.source.notBefore(f.last, f.from(), p)
+	return d.source.notBefore(d.wholeLocked(f.last), f.from(), p)
 }

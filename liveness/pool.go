@@ -92,10 +92,13 @@ func (p *pool) advance() {
 }
 
 // through returns the instant up to which the source has handled all that it read, the zero time if
-// that is not known, and whether it listens.
+// that is not known, and whether it listens or is awaited.
 func (s *Source) through() (at time.Time, listens bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.awaited.Load() {
+		return time.Time{}, true
+	}
 	return s.instantLocked(slices.Min(s.marks)), s.listens
 }
 
@@ -147,6 +150,7 @@ func (s *Source) instantLocked(listened time.Duration) time.Time {
 func (s *Source) goOnLocked(p *pulse) {
 	if !s.listens && !s.absent.Load() {
 		s.listens = true
+		s.awaited.Store(false)
 		s.marks = slices.Repeat([]time.Duration{min(s.Now(), p.listened-1)}, len(s.marks))
 	}
 	if !s.instants.at(p.listened).Equal(p.at) { // there was a gap
@@ -180,9 +184,9 @@ func (s *Source) every() (every time.Duration, always bool) {
 // reconnect grace if that is less.
 //
 // [Registry.AddSource] with its name brings the source back. Leave does nothing on a source that is
-// not added.
+// neither added nor awaited, see [Registry.Await].
 func (s *Source) Leave(at time.Time) {
-	if s.absent.Load() {
+	if s.absent.Load() && !s.awaited.Load() {
 		return
 	}
 	s.registry.putOff(s)
@@ -199,6 +203,7 @@ func (s *Source) depart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listens = false
+	s.awaited.Store(false)
 	s.missed.Store(int64(s.registry.patience))
 	s.absent.Store(true)
 }

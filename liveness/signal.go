@@ -190,5 +190,6 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	r.stopLocked(d)
 	d.countLocked(-1)
 	d.source = s
+	d.marks &^= outlived
 	d.countLocked(1)
 }

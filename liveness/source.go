@@ -60,11 +60,12 @@ type Source struct {
 	engine   *timer.Engine
 	group    *timer.Group
 
-	latest atomic.Pointer[pulse]
-	pool   atomic.Pointer[pool] // nil if it has none; changed under the registry's mu
-	gaps   gaps
-	alive  atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
-	kept   atomic.Pointer[[]atomic.Uint64] // where the clock's reading outlives the process; nil if it does not
+	latest   atomic.Pointer[pulse]
+	pool     atomic.Pointer[pool] // nil if it has none; changed under the registry's mu
+	gaps     gaps
+	alive    atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
+	outlived atomic.Int64                    // listening time at which this process went on with it, see Continue; 0 if it did not
+	kept     atomic.Pointer[[]atomic.Uint64] // where the clock's reading outlives the process; nil if it does not
 
 	mu        sync.Mutex // guards the fields below; taken after a device shard's
 	marks     []time.Duration
@@ -78,6 +79,7 @@ type Source struct {
 	past      time.Time // of a restored source: until when it listened
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
+	awaited atomic.Bool  // absent, and its pool waits for it, see [Registry.Await]; the same
 	retired atomic.Bool  // absent for so long that its clock follows others, see [Registry.Retire]
 	missed  atomic.Int64 // for how long the process has listened without it, in ns
 }

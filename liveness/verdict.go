@@ -74,11 +74,12 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 		d.marks |= probeable
 	}
 	p := d.policyLocked()
-	next, ok := f.next(p, d.source.notBefore(f.last, f.from(), p))
+	whole := d.wholeLocked(f.last)
+	next, ok := f.next(p, d.source.notBefore(whole, f.from(), p))
 	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
 		next, ok = f.next(p, d.notBeforeLocked(f, p))
 	}
-	if ok && d.source.unheard(f.last) {
+	if ok && d.source.unheard(whole) {
 		next.period = 0 // the timer would round the last heartbeat up, perhaps beyond the deaf interval
 	}
 	if ok {

@@ -136,7 +136,7 @@ func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
 
 // stateLocked returns the state to show.
 func (d *device) stateLocked() State {
-	if shown := d.shownLocked(); shown == Pending || !d.expected() || d.state == Sleeping || !d.source.unheard(d.lastLocked()) {
+	if shown := d.shownLocked(); shown == Pending || !d.expected() || d.state == Sleeping || !d.source.unheard(d.wholeLocked(d.lastLocked())) {
 		return shown
 	}
 	return Unknown

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -90,7 +89,7 @@ func (e *ear) nameIt() (err error) {
 			return errors.New("node (--node): the host has no name; give this ear one")
 		}
 	}
-	if slices.Contains([]string{"tls", "udp"}, e.config.Node) {
+	if link.Reserved(e.config.Node) {
 		return fmt.Errorf("node (--node): an ear cannot be called %s; give it another name", e.config.Node)
 	}
 	return nil

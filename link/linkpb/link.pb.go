@@ -325,10 +325,11 @@ type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Wire          uint32                 `protobuf:"varint,1,opt,name=wire,proto3" json:"wire,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Incarnation   uint64                 `protobuf:"fixed64,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // random
-	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`           // of holter
-	Fleet         string                 `protobuf:"bytes,5,opt,name=fleet,proto3" json:"fleet,omitempty"`               // that the ear expects; "" at its first time
-	Term          uint64                 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`                // the greatest seen
+	Incarnation   uint64                 `protobuf:"fixed64,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`                   // random
+	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`                             // of holter
+	Fleet         string                 `protobuf:"bytes,5,opt,name=fleet,proto3" json:"fleet,omitempty"`                                 // that the ear expects; "" at its first time
+	Term          uint64                 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`                                  // the greatest seen
+	ListeningNs   int64                  `protobuf:"varint,7,opt,name=listening_ns,json=listeningNs,proto3" json:"listening_ns,omitempty"` // for how long the ear has kept all that it heard; 0 without any session
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,6 +402,13 @@ func (x *Join) GetFleet() string {
 func (x *Join) GetTerm() uint64 {
 	if x != nil {
 		return x.Term
+	}
+	return 0
+}
+
+func (x *Join) GetListeningNs() int64 {
+	if x != nil {
+		return x.ListeningNs
 	}
 	return 0
 }
@@ -1503,14 +1511,15 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x05close\x18\x03 \x01(\v2\x15.holter.link.v1.CloseH\x00R\x05close\x12-\n" +
 	"\x05beats\x18\x04 \x01(\v2\x15.holter.link.v1.BeatsH\x00R\x05beats\x12*\n" +
 	"\x04mark\x18\x05 \x01(\v2\x14.holter.link.v1.MarkH\x00R\x04markB\x06\n" +
-	"\x04body\"\x94\x01\n" +
+	"\x04body\"\xb7\x01\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\x06R\vincarnation\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x14\n" +
 	"\x05fleet\x18\x05 \x01(\tR\x05fleet\x12\x12\n" +
-	"\x04term\x18\x06 \x01(\x04R\x04term\"\xc6\x02\n" +
+	"\x04term\x18\x06 \x01(\x04R\x04term\x12!\n" +
+	"\flistening_ns\x18\a \x01(\x03R\vlisteningNs\"\xc6\x02\n" +
 	"\x03Ask\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12\x12\n" +

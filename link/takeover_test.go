@@ -1,0 +1,212 @@
+package link_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holter-iot/holter/link"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// checkpoint is what a store keeps beside the events.
+type checkpoint struct {
+	sources []liveness.SourceRecord
+	heard   []liveness.Heard
+}
+
+func (n *node) checkpoint() (c checkpoint) {
+	c.sources, c.heard = n.registry.Snapshot(nil)
+	return c
+}
+
+// die ends the judge as if its machine were gone: nobody reaches it, and nothing of it is kept but its
+// events and a checkpoint.
+func (n *node) die() {
+	f := n.fleet
+	f.mu.Lock()
+	delete(f.nodes, "a")
+	for name, conns := range f.conns {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		delete(f.conns, name)
+	}
+	f.mu.Unlock()
+	n.gate.set(true)
+	n.stop()
+	n.gate.set(false)
+}
+
+// successor takes over what was kept of a judge that has died. Nothing is known of what
+// was heard since the checkpoint.
+func (n *node) successor(c checkpoint, cfg link.JudgeConfig) *node {
+	n.fleet.Helper()
+	next := n.fleet.nodeOn("a", cfg, n.gate, func(r *liveness.Registry) error {
+		for _, d := range n.gate.records {
+			if name := d.Source; !slices.ContainsFunc(c.sources, func(s liveness.SourceRecord) bool { return s.Name == name }) {
+				c.sources = append(slices.Clip(c.sources), liveness.SourceRecord{Name: name}) // its first events came after the checkpoint
+			}
+		}
+		for _, s := range c.sources {
+			s.Seq, s.Blank = n.gate.seqs[s.Name], true
+			if err := r.RestoreSource(s); err != nil {
+				return err
+			}
+		}
+		for d := range maps.Values(maps.Clone(n.gate.records)) {
+			if int(d.Num) < len(c.heard) && c.heard[d.Num] != 0 && c.sources[c.heard[d.Num].Source()].Name == d.Source {
+				d.Heard = c.heard[d.Num].Last()
+			}
+			if err := r.Restore(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	next.read = n.read
+	return next
+}
+
+// inFailover runs a test with a judge at "a", a standby at "b", and an ear that knows both.
+func inFailover(t *testing.T, f func(f *fleet, a *node, e *listener)) {
+	t.Helper()
+	inFleet(t, func(fl *fleet, a *node) {
+		b := fl.node("b", link.JudgeConfig{Redirect: func() (string, bool) { return "", false }})
+		defer b.stop()
+		e := fl.ear("one", func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+		defer e.stop()
+		f(fl, a, e)
+	})
+}
+
+var secondTerm = link.JudgeConfig{Fleet: "f", Term: func() uint64 { return 2 }}
+
+// A device whose ear lives through the death of a judge has the same last sign of life and the same
+// silence after as before: it is judged to the tick, never unknown, and no event tells of anything.
+func TestOutlived(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		lives, p := e.open("lives")
+		dying, _ := e.open("dying")
+		asleep, _ := e.open("asleep")
+		offline, judged := e.open("offline")
+		late, _ := e.open("closes")
+		asleep.Sleep(f.now(), 10*time.Minute, nil)
+		f.beat(31*time.Second, lives, dying, late)
+		a.want("lives:1 device.online", "dying:1 device.online", "asleep:1 device.online", "asleep:2 device.sleeping",
+			"offline:1 device.online", "offline:2 device.offline silence", "closes:1 device.online")
+		judged.want(t, "judged")
+		kept := a.checkpoint()
+		f.beat(3*time.Second, lives, dying, late) // of this only the ear knows
+		lastSeen := time.Now()
+		a.die()
+		f.beat(6*time.Second, lives)
+		late.Close(f.now(), liveness.Closed)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.beat(4*time.Second, lives)
+		a.wantState("lives", liveness.Online)
+		a.wantState("asleep", liveness.Sleeping)
+		if v := a.wantState("dying", liveness.Online); v.LastSeen.Sub(lastSeen).Abs() > 20*time.Millisecond ||
+			(v.HeardSilence-time.Since(lastSeen)).Abs() > 300*time.Millisecond || v.Deadline.Sub(lastSeen.Add(30*time.Second)).Abs() > 20*time.Millisecond {
+			t.Errorf("last seen %v too late, silent for %v, to be judged after %v", v.LastSeen.Sub(lastSeen), v.HeardSilence, v.Deadline.Sub(lastSeen))
+		}
+		a.wantState("offline", liveness.Offline)
+		if !offline.Judged() {
+			t.Error("the ear does not know that a device is offline")
+		}
+		judged.want(t, "judged")
+		a.want()
+		f.beat(19*time.Second, lives) // until 29 s after the last sign of life of the dead one
+		a.want("closes:2 device.offline closed")
+		f.beat(2*time.Second, lives)
+		a.want("dying:2 device.offline silence")
+		if offline.Beat(f.now()); !asleep.Beat(f.now()) {
+			t.Error("a session that slept has ended")
+		}
+		f.beat(2*time.Second, lives)
+		a.want("offline:3 device.online", "asleep:3 device.online")
+		for _, v := range a.registry.Sources() {
+			if deaf := v.View().Deaf; len(deaf) > 0 {
+				t.Errorf("%s was deaf: %v", v.Name(), deaf)
+			}
+		}
+		p.want(t)
+	})
+}
+
+// What has no session at an ear that goes on had one with somebody who is gone: it has its grace.
+func TestNotOutlived(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		stays, _ := e.open("stays")
+		gone, _ := e.open("gone")
+		f.beat(28*time.Second, stays, gone)
+		kept := a.checkpoint()
+		f.beat(4*time.Second, stays, gone)
+		gone.Close(f.now(), liveness.Closed)
+		f.wait(time.Second) // the judge knows, and it is not kept
+		a.die()
+		f.beat(6*time.Second, stays)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.beat(5*time.Second, stays)
+		a.wantState("gone", liveness.Unknown)
+		f.beat(28*time.Second, stays)
+		a.want("stays:1 device.online", "gone:1 device.online")
+		f.beat(5*time.Second, stays)
+		a.want("gone:2 device.offline silence")
+	})
+}
+
+// Until the ears of the judge before have told what they heard, nothing is judged; one that does not
+// come is given up after 5 s, and whoever may have moved to it has time to come back.
+func TestAwaited(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		two := f.ear("two", func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+		defer two.stop()
+		silent, _ := e.open("silent")
+		there, _ := two.open("there")
+		f.beat(time.Second, silent, there)
+		f.beat(22*time.Second, there)
+		kept := a.checkpoint()
+		a.die()
+		f.mu.Lock()
+		f.cut["two"] = true
+		f.mu.Unlock()
+		f.wait(6 * time.Second)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(4500 * time.Millisecond) // silent was due after 1 s
+		a.want("silent:1 device.online", "there:1 device.online")
+		if v := a.wantState("silent", liveness.Online); v.HeardSilence > 30*time.Second {
+			t.Errorf("a clock has moved: silent for %v", v.HeardSilence)
+		}
+		f.wait(12 * time.Second)
+		a.want()
+		f.wait(3 * time.Second)
+		a.want("silent:2 device.offline silence")
+	})
+}
+
+// A judge that ends in order leaves its ears to the next one.
+func TestHandedOver(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		s, p := e.open("d")
+		f.beat(25*time.Second, s)
+		f.mu.Lock()
+		delete(f.nodes, "a")
+		f.mu.Unlock()
+		a.stop()
+		next := a.successor(a.checkpoint(), secondTerm)
+		defer next.stop()
+		f.wait(3 * time.Second)
+		synctest.Wait()
+		next.wantState("d", liveness.Online)
+		next.want("d:1 device.online")
+		f.wait(28 * time.Second)
+		next.want("d:2 device.offline silence")
+		p.want(t, "judged")
+	})
+}

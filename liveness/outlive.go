@@ -1,0 +1,132 @@
+package liveness
+
+import (
+	"fmt"
+	"time"
+)
+
+// A source may be in another process than the registry, and outlive it. The next registry restores
+// the source, awaits it, goes on with its clock as if nothing had happened, and resumes its sessions.
+// So a device whose connection was open all the time has the silence that it had: what it said since
+// is told by the source. For all others there was a cut.
+
+// Await declares that a source that was restored is about to be added again, as a member of a pool:
+// it may have heard what nobody else did. The pool's clocks stand still until it is added and has
+// handled what it had read, or [Source.Leave] is called. It does nothing on a source that is not
+// absent, has left or was retired, or was deaf. Call it before any source of the pool is pulsed. It
+// reports whether the source is awaited.
+func (r *Registry) Await(s *Source, pool string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !s.absent.Load() || s.retired.Load() || time.Duration(s.missed.Load()) >= r.patience || s.wasDeaf() {
+		return false
+	}
+	s.awaited.Store(true)
+	r.joinLocked(s, pool)
+	return true
+}
+
+// wasDeaf reports whether the source was restored as one that was deaf: its events alternate.
+func (s *Source) wasDeaf() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seq%2 == 1
+}
+
+// Continue declares, instead of a first [Source.Pulse], that a source that was awaited and added has
+// been listening for a while, also while no process judged. If that is since it was restored to, its
+// clock goes on as if it had been pulsed all the time: there is no deaf time. It is a cut all the same,
+// but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
+func (s *Source) Continue(now time.Time, listening time.Duration) {
+	if p := s.pool.Load(); p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wall := now.Round(0)
+	switch missed := wall.Sub(s.past); {
+	case s.latest.Load() != nil:
+		return
+	case !s.awaited.Load() || s.past.IsZero() || missed > listening:
+		s.beginLocked(now)
+	default:
+		s.continueLocked(now, s.restarted()+max(missed, 0))
+	}
+}
+
+// continueLocked goes on at a listening time.
+func (s *Source) continueLocked(now time.Time, listened time.Duration) {
+	blank := time.Duration(s.gaps.blank.Load()) == s.restarted()
+	s.gaps.addCut(listened)
+	if blank {
+		s.gaps.addBlank(listened)
+	}
+	s.outlived.Store(int64(listened))
+	wall := now.Round(0)
+	s.course.keepUp(listened, wall)
+	s.keepCourseLocked()
+	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
+	s.registry.completeGroups()
+}
+
+// sameHeard is by how much two stamps of one sign of life may differ that were made by two processes.
+const sameHeard = time.Second
+
+// Resume gives a session back to a device that has had it since before this process, or that the
+// registry was told to be gone, and which was heard last in it at an instant; h.Epoch is the session's.
+// It is no sign of life but for that instant: a device that was offline, late or asleep then still is,
+// and no event tells of it. If the source went on, see [Source.Continue], the device's silence counts
+// as if there had been no cut. A session of a greater epoch replaces the device's other one. Errors:
+// those of [Source.Open]; ErrReplaced if the device has another session since.
+func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time.Duration) error {
+	if session.device != nil && session.device.id != id && session.open() {
+		return fmt.Errorf("liveness: the session is open for device %q", session.device.id)
+	}
+	r := s.registry
+	sh, d, err := r.findOrAdd(id, h.Announced, h.Quota)
+	if err != nil {
+		return err
+	}
+	defer sh.mu.Unlock()
+	other := d.session != nil && d.session != session
+	switch {
+	case h.Epoch < d.epoch:
+		return fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
+	case other && h.Epoch == d.epoch:
+		return ErrReplaced
+	}
+	here := d.source == s
+	if here && !other && (d.state == Online || at <= d.lastLocked()+sameHeard) {
+		s.reattachLocked(sh, d, session, h.Epoch, peer, roundHeard(at))
+		return nil
+	}
+	sig := signal{Signal: Signal{At: at, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer}
+	if err := s.applyLocked(sh, d, sig); err != nil || !here {
+		return err
+	}
+	s.outliveLocked(d)
+	r.rearmLocked(sh, d)
+	return nil
+}
+
+// outliveLocked notes that the device's connection has outlived the process before, if that is known.
+func (s *Source) outliveLocked(d *device) {
+	if s.outlived.Load() > 0 {
+		d.marks |= outlived
+	}
+}
+
+// reattachLocked gives a device of the source its session back. One that is online was heard at an
+// instant.
+func (s *Source) reattachLocked(sh *deviceShard, d *device, session *Session, epoch uint64, peer Peer, at time.Duration) {
+	f, _ := d.conditionLocked()
+	d.epoch = epoch
+	s.outliveLocked(d)
+	s.attachLocked(d, signal{opens: session, peer: peer}, change{})
+	next := f
+	if f.state == Online {
+		next = f.touched(at)
+	}
+	s.registry.setLocked(sh, d, f, next, d.nowLocked())
+}

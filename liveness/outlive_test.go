@@ -1,0 +1,169 @@
+package liveness_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// goOn begins a process that awaits the source, which has been listening for a while.
+func goOn(t *testing.T, k *shelf, origin time.Time, listening time.Duration) *life {
+	t.Helper()
+	_, read := k.Bounds()
+	l := &life{rig: &rig{T: t, log: k.Log, start: origin, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
+	l.registry = newRegistry(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}})
+	l.stop = start(t, l.registry)
+	if err := k.restore(l.registry); err != nil {
+		t.Fatal(err)
+	}
+	if !l.registry.Await(l.registry.Sources()[0], "pool") {
+		t.Error("the source is not awaited")
+	}
+	l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit, Pool: "pool"})
+	l.source.Continue(time.Now(), listening)
+	return l
+}
+
+// resume resumes a session that was heard last at an instant.
+func (l *life) resume(id string, epoch uint64, heard time.Duration) (*liveness.Session, error) {
+	s := new(liveness.Session)
+	err := l.source.Resume(s, id, liveness.Hello{Epoch: epoch}, nil, l.source.TimeAt(time.Now(), time.Since(l.start.Add(heard))))
+	return s, err
+}
+
+// A source that outlives its registry goes on in the next one. A session that is resumed is no sign of
+// life, and its device's silence counts as before; a device without one has its grace.
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}}, origin, false)
+		l.source.Pulse(time.Now())
+		for _, id := range []string{"late", "lost", "gone", "moved", "alive", "asleep"} {
+			l.open(id)
+		}
+		l.sessions["gone"].Bye(l.now())
+		l.sessions["asleep"].Sleep(l.now(), 100*unit)
+		l.listen(12 * unit)
+		l.sessions["alive"].Beat(l.now())
+		k.checkpoint(l.registry)
+		l.events()
+		l.stop()
+		time.Sleep(8 * unit) // the time is 20
+
+		l = goOn(t, k, origin, 100*unit)
+		defer func() { l.stop() }()
+		l.wantState("alive", liveness.Unknown)
+		for id, heard := range map[string]time.Duration{"late": 0, "gone": 0, "asleep": 0, "alive": 15 * unit} {
+			if _, err := l.resume(id, 1, heard); err != nil {
+				t.Errorf("Resume(%s) = %v", id, err)
+			}
+		}
+		for id, want := range map[string]liveness.State{
+			"late": liveness.Late, "lost": liveness.Unknown, "gone": liveness.Offline, "asleep": liveness.Sleeping, "alive": liveness.Online,
+		} {
+			l.wantState(id, want)
+		}
+		if v := l.device("alive"); inUnits(v.LastSeen.Sub(origin)) != 15 || inUnits(v.Deadline.Sub(origin)) != 45 {
+			t.Errorf("seen at %g, due at %g, want 15 and 45", l.units(v.LastSeen), l.units(v.Deadline))
+		}
+		moved, err := l.resume("moved", 5, 0)
+		if _, stale := l.resume("moved", 4, 0); err != nil || !errors.Is(stale, liveness.ErrStaleEpoch) {
+			t.Errorf("Resume = %v, with an epoch that has passed %v", err, stale)
+		}
+		if _, err := l.resume("moved", 5, 0); !errors.Is(err, liveness.ErrReplaced) {
+			t.Errorf("Resume beside a session = %v", err)
+		}
+		if _, err := l.resume("", 1, 0); !errors.Is(err, liveness.ErrInvalidID) {
+			t.Errorf("Resume without an id = %v", err)
+		}
+		l.want()
+		l.listen(4 * unit) // until 24
+		moved.Beat(l.now())
+		l.want("moved:3 device.online at 24 seen 24 due 54 silent 0")
+		l.listen(6 * unit)
+		l.want("alive:4 device.late at 25 seen 15 due 45 silent 10", "late:3 device.offline silence at 30 seen 0 due 30 silent 30")
+		l.listen(2 * unit)
+		l.wantState("alive", liveness.Late)
+		l.listen(13 * unit) // until 45
+		l.want("moved:4 device.late at 34 seen 24 due 54 silent 10", "lost:3 device.offline silence at 40 seen 0 due 40 silent 40",
+			"alive:5 device.offline silence at 45 seen 15 due 45 silent 30")
+		if d := l.source.View().Deaf; len(d) > 0 {
+			t.Errorf("the source was deaf: %v", d)
+		}
+	})
+}
+
+// A source that cannot vouch for all the time has been deaf, and what it resumes is unknown until it is
+// heard.
+func TestContinueAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{}, origin, false)
+		l.source.Pulse(time.Now())
+		l.open("d")
+		l.listen(5 * unit)
+		k.checkpoint(l.registry)
+		l.events()
+		l.stop()
+		time.Sleep(8 * unit)
+
+		l = goOn(t, k, origin, 7*unit)
+		defer func() { l.stop() }()
+		if _, err := l.resume("d", 1, 0); err != nil {
+			t.Errorf("Resume = %v", err)
+		}
+		l.want("source/edge:1 source.deaf at 5 deaf 8", "source/edge:2 source.heard at 13 deaf 8")
+		l.wantState("d", liveness.Unknown)
+		if l.registry.Await(l.source, "pool") {
+			t.Error("a source that listens is awaited")
+		}
+		l.source.Leave(time.Now())
+		if l.registry.Await(l.source, "pool") {
+			t.Error("a source that has left is awaited")
+		}
+	})
+}
+
+// A pool stands still until a source that it awaits has come, or has left.
+func TestAwait(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			k, origin := newShelf(t), time.Now()
+			l := begin(t, k, liveness.Config{}, origin, false)
+			l.source.Pulse(time.Now())
+			l.open("d")
+			l.listen(5 * unit)
+			k.checkpoint(l.registry)
+			l.stop()
+
+			_, read := k.Bounds()
+			l = &life{rig: &rig{T: t, log: k.Log, start: origin, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
+			l.registry = newRegistry(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}})
+			l.stop = start(t, l.registry)
+			defer func() { l.stop() }()
+			if err := k.restore(l.registry); err != nil {
+				t.Fatal(err)
+			}
+			edge := l.registry.Sources()[0]
+			l.registry.Await(edge, "pool")
+			l.source = l.rig.addSource(liveness.SourceConfig{Name: "other", Pool: "pool"})
+			l.listen(5 * unit)
+			if now := l.source.Now(); now != 0 {
+				t.Errorf("the clock of another is %g, want 0", inUnits(now))
+			}
+			if leaves {
+				edge.Leave(time.Now())
+				l.pulse()
+			} else {
+				addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, Pool: "pool"}).Continue(time.Now(), 100*unit)
+				marked(edge)
+			}
+			if now := l.source.Now(); inUnits(now) != 5 {
+				t.Errorf("the clock of another is %g, want 5", inUnits(now))
+			}
+		})
+	}
+}
