@@ -19,7 +19,7 @@ func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) 
 		return nil
 	}
 	m.heard = now
-	in := intake{member: m, now: m.source.Time(now), since: m.source.Since(), wall: now}
+	in := intake{member: m, now: now, past: m.source.Past(now)}
 	for _, f := range frames {
 		if err := in.frame(f); err != nil {
 			return err
@@ -32,9 +32,8 @@ func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) 
 // intake applies a message.
 type intake struct {
 	member *member
-	now    time.Duration // listening time
-	since  time.Duration // listening time at the end of the latest gap
-	wall   time.Time
+	now    time.Time
+	past   liveness.Past // when the ear heard what it tells
 	held   []holding
 }
 
@@ -48,19 +47,10 @@ func (in *intake) frame(f *linkpb.EarFrame) error {
 		return in.beats(body.Beats)
 	case *linkpb.EarFrame_Mark:
 		in.member.sweepLocked()
-		return in.member.rounds.answered(in.member, body.Mark.GetRound(), in.wall)
+		return in.member.rounds.answered(in.member, body.Mark.GetRound(), in.now)
 	default:
 		return status.Error(codes.InvalidArgument, "a frame that is not known here")
 	}
-}
-
-// at returns the listening time at which something of an age was heard. The ear may have heard it
-// while the judge did not listen.
-func (in *intake) at(age time.Duration) time.Duration {
-	if at := in.now - max(age, 0); at >= in.since {
-		return at
-	}
-	return in.member.source.TimeAt(in.wall, age)
 }
 
 func checkSlot(slot uint32) error {
@@ -91,7 +81,7 @@ func (in *intake) beats(b *linkpb.Beats) error {
 		if st == nil {
 			continue
 		}
-		st.Beat(in.at(time.Duration(min(ages[i], maxAge)) * time.Microsecond))
+		st.Beat(in.past.At(time.Duration(min(ages[i], maxAge)) * time.Microsecond))
 	}
 	return nil
 }
@@ -115,7 +105,7 @@ func (in *intake) close(c *linkpb.Close) error {
 		why = liveness.Will
 	default:
 	}
-	st.Close(in.at(time.Duration(c.GetAgeNs())), why)
+	st.Close(in.past.At(time.Duration(c.GetAgeNs())), why)
 	in.vacate(st)
 	return nil
 }
@@ -145,7 +135,7 @@ func (in *intake) ask(a *linkpb.Ask) error {
 		in.answer(st, answer, nil, true)
 		return nil
 	}
-	at := in.at(time.Duration(a.GetAgeNs()))
+	at := in.past.At(time.Duration(a.GetAgeNs()))
 	switch what := a.GetWhat().(type) {
 	case *linkpb.Ask_Sleep:
 		granted, err := st.Sleep(at, time.Duration(what.Sleep.GetLengthNs()))
@@ -196,7 +186,7 @@ func (in *intake) open(a *linkpb.Ask, o *linkpb.Open) {
 		Epoch: o.GetEpoch(), Announced: announced(o.GetTimeoutNs(), o.GetIntervalNs()), Unverified: o.GetUnverified(),
 		Quota: in.member.judge.config.Quota,
 	}
-	at := in.at(time.Duration(a.GetAgeNs()))
+	at := in.past.At(time.Duration(a.GetAgeNs()))
 	if o.GetResumed() {
 		in.resume(st, answer, o.GetId(), h, at)
 		return

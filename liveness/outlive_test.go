@@ -30,7 +30,8 @@ func goOn(t *testing.T, k *shelf, origin time.Time, listening time.Duration) *li
 // resume resumes a session that was heard last at an instant.
 func (l *life) resume(id string, epoch uint64, heard time.Duration) (*liveness.Session, error) {
 	s := new(liveness.Session)
-	err := l.source.Resume(s, id, liveness.Hello{Epoch: epoch}, nil, l.source.TimeAt(time.Now(), time.Since(l.start.Add(heard))))
+	past := l.source.Past(time.Now())
+	err := l.source.Resume(s, id, liveness.Hello{Epoch: epoch}, nil, past.At(time.Since(l.start.Add(heard))))
 	return s, err
 }
 

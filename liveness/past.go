@@ -2,33 +2,40 @@ package liveness
 
 import "time"
 
-// Since returns the listening time at which the source went on after its latest gap. From then on,
-// listening time passes as time does. It takes a lock; one call serves a batch.
-func (s *Source) Since() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.course.turns); n > 0 {
-		return s.course.turns[n-1].listened
-	}
-	return s.restarted()
+// Past tells when, in listening time, somebody else heard something: an age ago. See [Source.Past].
+type Past struct {
+	source   *Source
+	latest   *pulse
+	now      time.Time
+	listened time.Duration // when listening time went on after the latest gap; from then on it passes as time does
 }
 
-// TimeAt returns the listening time of an earlier instant, with which to stamp what somebody else
-// heard at it: an age before now, which is close to the last pulse. In a gap the listening time stands
-// still. That of an instant before the latest gap is up to 50 ms too late, so that it is never too
-// early: the wall clock may have been set. It takes a lock; see [Source.Since].
-func (s *Source) TimeAt(now time.Time, age time.Duration) time.Duration {
-	age = max(age, 0)
-	listened, since := s.Time(now), s.Since()
-	if at := listened - age; at >= since {
-		return at
-	}
+// Past returns what stamps things that were heard before an instant, which is close to the last pulse.
+// It takes a lock, and serves a batch.
+func (s *Source) Past(now time.Time) Past {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.latest.Load()
-	if p == nil {
-		return listened
+	p := Past{source: s, latest: s.latest.Load(), now: now, listened: s.restarted()}
+	if n := len(s.course.turns); n > 0 {
+		p.listened = s.course.turns[n-1].listened
 	}
-	at, _ := s.course.listened(p.wallAt(now).Add(-age))
-	return min(at+driftTolerance, since)
+	return p
+}
+
+// At returns the listening time of the instant an age ago. In a gap listening time stands still; that
+// of an instant before the latest gap is up to 50 ms too late, so that it is never too early: the wall
+// clock may have been set. It takes a lock if the age reaches beyond that gap.
+func (p *Past) At(age time.Duration) time.Duration {
+	latest, instant := p.latest, p.now.Add(-max(age, 0))
+	if latest == nil || !instant.Before(latest.at) {
+		return p.source.Time(instant)
+	}
+	if at := latest.listened - latest.at.Sub(instant); at >= p.listened {
+		return at
+	}
+	s := p.source
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, _ := s.course.listened(latest.wallAt(p.now).Add(-age))
+	return min(at+driftTolerance, p.listened)
 }

@@ -9,22 +9,27 @@ import (
 
 // What was heard in a gap counts from where listening time stood still, what was heard before from
 // when it was.
-func TestTimeAt(t *testing.T) {
+func TestPast(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		listenWith(10*unit, r.source)
 		time.Sleep(20 * unit) // of which one counts
 		listenWith(5*unit, r.source)
-		if now, since := inUnits(r.source.Time(time.Now())), inUnits(r.source.Since()); now != 16 || since != 11 {
-			t.Errorf("the time is %g, it goes on since %g, want 16 and 11", now, since)
-		}
 		const tolerance = 50 * time.Millisecond
-		for age, want := range map[time.Duration]time.Duration{
-			-unit: 16 * unit, 0: 16 * unit, 5 * unit: 11 * unit, 7 * unit: 11 * unit, 23 * unit: 11 * unit,
-			26 * unit: 9*unit + tolerance, 35 * unit: tolerance, 1000 * unit: tolerance,
-		} {
-			if got := r.source.TimeAt(time.Now(), age); got != want {
-				t.Errorf("TimeAt(%g ago) = %g, want %g", inUnits(age), inUnits(got), inUnits(want))
+		want := func(all map[time.Duration]time.Duration) {
+			past := r.source.Past(time.Now())
+			for age, want := range all {
+				if got := past.At(age); got != want {
+					t.Errorf("%g ago the time was %g, want %g", inUnits(age), inUnits(got), inUnits(want))
+				}
 			}
 		}
+		want(map[time.Duration]time.Duration{
+			-unit: 16 * unit, 0: 16 * unit, 5 * unit: 11 * unit, 7 * unit: 11 * unit, 23 * unit: 11 * unit,
+			26 * unit: 9*unit + tolerance, 35 * unit: tolerance, 1000 * unit: tolerance,
+		})
+		time.Sleep(3 * unit) // a gap that goes on
+		want(map[time.Duration]time.Duration{
+			0: 17 * unit, 2 * unit: 17 * unit, 2*unit + step: 17*unit - step, 3 * unit: 16 * unit, 4 * unit: 15 * unit, 8 * unit: 11 * unit, 9 * unit: 11 * unit,
+		})
 	})
 }
