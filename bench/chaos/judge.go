@@ -153,18 +153,18 @@ func (j *judge) silence(t time.Duration, process int) string {
 // was due before a stop may come after it.
 func (j *judge) gap(i int, end, t time.Duration, process int) string {
 	from, lost := j.known(i, process, false)
-	why := j.due(from, end, lost)
+	why := j.due(i, from, end, lost)
 	if doubted, l := j.known(i, process, true); why != "" && doubted < from {
-		from, lost, why = doubted, l, j.due(doubted, end, l)
+		from, lost, why = doubted, l, j.due(i, doubted, end, l)
 	}
 	for _, heard := range j.device.Busy { // a HELLO that was told "busy" was heard as well
 		if at := j.history.at(heard); why != "" && from < at && at < end {
-			from, why = at, j.due(at, end, lost)
+			from, why = at, j.due(i, at, end, lost)
 		}
 	}
 	for _, b := range j.history.Breaks {
 		if why != "" && b.Kind == Stopped && from < b.Began && b.Began < end &&
-			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(from, b.Began, lost) == "" {
+			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(i, from, b.Began, lost) == "" {
 			return ""
 		}
 	}
@@ -172,22 +172,22 @@ func (j *judge) gap(i int, end, t time.Duration, process int) string {
 }
 
 // due returns why a device that was heard at from must not be judged for silence at to; "" if it
-// may be. What it said later was lost with an ear in a lapse, if there is one.
-func (j *judge) due(from, to time.Duration, lost *Lapse) string {
-	if listened := j.history.listenedAtMost(from, to); listened+slack < j.policy.Timeout {
+// may be. It gave sign i last. What it said later was lost with an ear in a lapse, if there is one.
+func (j *judge) due(i int, from, to time.Duration, lost *Lapse) string {
+	if listened := j.listenedAtMost(i, from, to); listened+slack < j.policy.Timeout {
 		return fmt.Sprintf("heard at %s, so it was silent for %v of listening at most, the timeout is %v", clock(from), listened, j.policy.Timeout)
 	}
-	return cmp.Or(j.grace(from, to), j.spared(lost, to))
+	return cmp.Or(j.grace(i, from, to), j.spared(lost, to))
 }
 
 // grace returns why a device that was heard at from must not be judged at to so soon after a
 // restart; "" if it may be, or has perhaps used up its graces.
-func (j *judge) grace(from, to time.Duration) string {
+func (j *judge) grace(i int, from, to time.Duration) string {
 	var last *Break
 	used, grace := time.Duration(0), j.policy.Grace
 	for _, b := range j.history.Breaks {
 		switch {
-		case b.Ending <= from || b.Ending > to:
+		case b.Ending <= from || b.Ending > to || j.outlived(i, &b):
 		case b.Restart():
 			last, used = &b, used+grace
 		case b.Ending-b.Began > maxGap:
@@ -198,8 +198,8 @@ func (j *judge) grace(from, to time.Duration) string {
 		return ""
 	}
 	if len(j.history.Ears) > 0 { // lost ears use graces up, too, and a greeting that waited was heard by the next judge
-		i := j.after(from)
-		again := i < len(j.device.Signs) && j.sign(i) == from && j.history.at(j.device.Signs[i].Granted) >= last.Ending
+		k := j.after(from)
+		again := k < len(j.device.Signs) && j.sign(k) == from && j.history.at(j.device.Signs[k].Granted) >= last.Ending
 		if again || j.history.listenedAtMost(from, to)+slack >= j.policy.Timeout+graces*grace {
 			return ""
 		}
@@ -286,7 +286,7 @@ func (j *judge) step(t time.Duration, process int, grace time.Duration, actions 
 			end = min(t, j.heardBy(back))
 		}
 		switch {
-		case j.history.listenedAtMost(at, end)+slack < grace:
+		case j.listenedAtMost(j.after(at)-1, at, end)+slack < grace:
 			why = fmt.Sprintf("%v at %s, heard again or judged within %v, the grace is %v", s.Kind, clock(at), end-at, grace)
 		case j.history.listenedAtMost(end, t) > j.policy.lag():
 			why = fmt.Sprintf("%v at %s, but it was heard again at %s", s.Kind, clock(at), clock(end))

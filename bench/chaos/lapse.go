@@ -9,8 +9,9 @@ const (
 	// relays is how long a heartbeat that an ear has answered may take to reach the judge.
 	relays = 300 * time.Millisecond
 	// removes is after how long without a word the judge removes an ear, and keepsFor how long an ear
-	// certainly keeps what it has heard without a word of the judge.
-	removes, keepsFor = 3 * time.Second, 2200 * time.Millisecond
+	// certainly keeps what it has heard without a word of the judge; it never does for longer than
+	// keepsMost.
+	removes, keepsFor, keepsMost = 3 * time.Second, 2200 * time.Millisecond, 10 * time.Second
 	// rejoins is how long an ear may take to come back to a judge that is there again.
 	rejoins = time.Second
 	// failover is how long devices have to find another ear, before their grace.
@@ -74,6 +75,27 @@ func (j *judge) with(l *Lapse, i int, t time.Duration) bool {
 	return l.Asked-relays <= t && t <= l.Over+rejoins && (l.Ear == "" || l.Ear == j.ear(i))
 }
 
+// outlived reports whether the ear of a device that gave sign i last has lived through a restart of the
+// judge, perhaps, and has gone on to hear it.
+func (j *judge) outlived(i int, b *Break) bool {
+	ear := j.ear(i)
+	return b.Restart() && ear != "" && b.Over-b.Asked <= keepsMost && !slices.ContainsFunc(j.lapses, func(l Lapse) bool {
+		return l.Ear == ear && l.Lost && l.Asked < b.Over+rejoins && l.Over > b.Asked-relays
+	})
+}
+
+// listenedAtMost is the most that the listening clock can have advanced for a device that gave sign i
+// last.
+func (j *judge) listenedAtMost(i int, from, to time.Duration) time.Duration {
+	listened := j.history.listenedAtMost(from, to)
+	for k := range j.history.Breaks {
+		if b := &j.history.Breaks[k]; j.outlived(i, b) {
+			listened += max(min(to, b.Ending)-max(from, b.Began), 0)
+		}
+	}
+	return listened
+}
+
 // ear returns the ear that welcomed the device last when it gave sign i; "" if none did.
 func (j *judge) ear(i int) string {
 	greetings := 0
@@ -110,5 +132,9 @@ func (j *judge) spared(l *Lapse, to time.Duration) string {
 	if l == nil || j.history.listenedAtMost(l.removed(), to)+slack >= j.policy.Grace {
 		return ""
 	}
-	return "the " + string(l.Kind) + " of its ear at " + clock(l.Asked) + " was within the grace"
+	what := "the " + string(l.Kind) + " of its ear"
+	if l.Ear == "" {
+		what = "the loss of the judge"
+	}
+	return what + " at " + clock(l.Asked) + " was within the grace"
 }

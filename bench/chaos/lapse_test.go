@@ -86,7 +86,7 @@ func TestLapses(t *testing.T) {
 		{"the judge was away for so long that it lets go", last(func(w *world, _ *Device) { w.brk(Killed, 100, 104) }, 124.2), "", ""},
 		{"the judge was away for so long that it lets go, and judges within the grace", last(func(w *world, _ *Device) {
 			w.brk(Killed, 100, 104)
-		}, 123), FalseOffline, "the grace is 20s"},
+		}, 123), FalseOffline, "the loss of the judge"},
 		{"the judge was away for a moment", last(func(w *world, _ *Device) { w.brk(Killed, 100, 100.5) }, 125), FalseOffline, "the timeout is 30s"},
 		{"its greeting cannot be lost", last(func(w *world, d *Device) {
 			w.lapse("a", EarKill, 100, 104)
@@ -121,6 +121,27 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Close, 100)
 			w.says(d.ID, "offline", "silence", 115)
 		}), "", ""},
+		{"its ear outlives the judge, and it is judged as if nothing had happened", until(0, func(w *world, d *Device) {
+			w.brk(Killed, 104, 108)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 109.1)
+		}), "", ""},
+		{"its ear outlives the judge, and it is judged too early", until(0, func(w *world, d *Device) {
+			w.brk(Killed, 104, 107)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 108.5)
+		}), FalseOffline, "the timeout is 10s"},
+		{"its ear is killed with the judge, and it is judged without a grace", until(0, func(w *world, d *Device) {
+			w.brk(Killed, 104, 108)
+			w.lapse("a", EarKill, 106, 107)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 110)
+		}), FalseOffline, "listening at most"},
+		{"it was away for so long that no ear outlives it", until(0, func(w *world, d *Device) {
+			w.brk(Killed, 104, 115)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 116)
+		}), FalseOffline, "listening at most"},
 		{"closes at an ear that lives", until(0, func(w *world, d *Device) {
 			w.step(d, plan.Close, 100)
 			w.says(d.ID, "offline", "silence", 109)
