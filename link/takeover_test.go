@@ -57,8 +57,8 @@ func (n *node) successor(c checkpoint, cfg link.JudgeConfig) *node {
 			}
 		}
 		for d := range maps.Values(maps.Clone(n.gate.records)) {
-			if int(d.Num) < len(c.heard) && c.heard[d.Num] != 0 && c.sources[c.heard[d.Num].Source()].Name == d.Source {
-				d.Heard = c.heard[d.Num].Last()
+			if int(d.Num) < len(c.heard) && c.heard[d.Num] != 0 {
+				d.Heard, d.HeardBy = c.heard[d.Num].Last(), c.sources[c.heard[d.Num].Source()].Name
 			}
 			if err := r.Restore(d); err != nil {
 				return err

@@ -94,7 +94,7 @@ func (b *boundsRun) recall(past []liveness.Block) {
 		b.shelf.sources[name] = rec
 	}
 	for id, rec := range b.shelf.devices {
-		rec.Heard = c.Heard(rec.Num, rec.Source)
+		rec.Heard, rec.HeardBy = c.Heard(rec.Num)
 		b.shelf.devices[id] = rec
 	}
 }

@@ -118,3 +118,9 @@ func (s *Source) restarted() time.Duration { return max(time.Duration(s.gaps.cut
 // between. Two listening times that are converted under one lock give instants at least as far
 // apart.
 func (s *Source) wallLocked(listened time.Duration) time.Time { return s.course.at(listened) }
+
+func (s *Source) wall(listened time.Duration) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wallLocked(listened)
+}

@@ -28,7 +28,8 @@ const (
 	DeviceFlappingStarted
 	// DeviceFlappingStopped ends what DeviceFlappingStarted began.
 	DeviceFlappingStopped
-	// DeviceChanged: its policy, its source or its session changed, and its state did not.
+	// DeviceChanged: its policy, its source or its session changed, and its state did not. That it moved
+	// to another source of a pool is no event.
 	DeviceChanged
 	// DeviceMaintenanceStarted: its events are not to raise an alarm from now on, because an
 	// operator said so or, if there is a Message, because a maintenance window began to cover it.

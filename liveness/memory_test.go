@@ -59,7 +59,7 @@ func remembered(t *testing.T, k *shelf, m *heapMemory, past []liveness.Block, or
 			k.sources[name] = rec
 		}
 		for id, rec := range k.devices {
-			rec.Heard = c.Heard(rec.Num, rec.Source)
+			rec.Heard, rec.HeardBy = c.Heard(rec.Num)
 			k.devices[id] = rec
 		}
 	}
@@ -225,7 +225,7 @@ func FuzzRecall(f *testing.F) {
 		c, _ := liveness.Recall([]liveness.Block{{Kind: kind, Owner: owner, Data: data}})
 		rec := liveness.SourceRecord{Name: "edge"}
 		c.Source(&rec)
-		if rec.Listened < 0 || c.Heard(1, "edge") < 0 {
+		if last, _ := c.Heard(1); rec.Listened < 0 || last < 0 {
 			t.Errorf("%+v", rec)
 		}
 	})

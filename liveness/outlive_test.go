@@ -168,3 +168,51 @@ func TestAwait(t *testing.T) {
 		})
 	}
 }
+
+// Where in a pool a device is heard is no event, and what is kept of it knows all the same.
+func TestMoveInPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{}, origin, false)
+		a := addSource(t, l.registry, liveness.SourceConfig{Name: "gateway/a", Pool: "gateway", MaxGap: unit})
+		listenWith(3*unit, a)
+		b := addSource(t, l.registry, liveness.SourceConfig{Name: "gateway/b", Pool: "gateway", MaxGap: unit})
+		listenWith(2*unit, a, b) // b's clock is 3 behind
+		open := func(s *liveness.Source, id string) *liveness.Session {
+			session := new(liveness.Session)
+			if _, err := s.Open(session, id, liveness.Hello{}, nil, s.Time(time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			return session
+		}
+		moves, returns := open(a, "moves"), open(a, "returns")
+		listenWith(2*unit, a, b)
+		moves.Abandon()
+		returns.Abandon()
+		l.events()
+		open(b, "moves")
+		returns = open(b, "returns")
+		listenWith(2*unit, a, b)
+		l.want()
+		k.checkpoint(l.registry)
+		listenWith(unit, a, b)
+		open(a, "returns") // while its session at b is open
+		listenWith(unit, a, b)
+		l.want("returns:2 device.session_replaced at 10 seen 10 due 40 silent 0")
+		if returns.Beat(b.Time(time.Now())) {
+			t.Error("the session at b is open")
+		}
+		l.stop()
+
+		l = begin(t, k, liveness.Config{}, origin, false)
+		defer func() { l.stop() }()
+		for id, want := range map[string]struct {
+			source string
+			seen   float64
+		}{"moves": {"gateway/b", 7}, "returns": {"gateway/a", 9}} { // the clocks stood at 9
+			if v := l.device(id); v.Source != want.source || l.units(v.LastSeen) != want.seen {
+				t.Errorf("%s is at %s, seen at %g, want %v", id, v.Source, l.units(v.LastSeen), want)
+			}
+		}
+	})
+}

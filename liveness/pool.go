@@ -119,7 +119,7 @@ func (s *Source) reach(at time.Time) {
 // the instant of that; now is what s read when the signal came that moves the device to it. In a
 // pool, the signal may have come earlier than what the other had heard, and only be applied later.
 func (s *Source) ahead(other *Source, last, now time.Duration) time.Duration {
-	if p := s.pool.Load(); p != nil && p == other.pool.Load() {
+	if s.besides(other) {
 		at := other.instant(last)
 		s.mu.Lock()
 		here, ok := s.instants.listened(at)
@@ -129,6 +129,13 @@ func (s *Source) ahead(other *Source, last, now time.Duration) time.Duration {
 		}
 	}
 	return now - max(other.Now(), last)
+}
+
+// besides reports whether the source is in one pool with another, which may be nil. Where in a pool a
+// device is heard is no event; a checkpoint knows it.
+func (s *Source) besides(other *Source) bool {
+	p := s.pool.Load()
+	return p != nil && other != nil && p == other.pool.Load()
 }
 
 // instant returns the instant of a listening time; zero if it is not known.

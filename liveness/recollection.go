@@ -16,9 +16,10 @@ type Block struct {
 // Recollection is what was read from the memory of a process that was killed.
 type Recollection struct {
 	clocks  map[string]recalledClock
-	indexes map[string]int // the sources' indexes in that process
-	heard   map[recalledKey]Heard
-	latest  map[uint16]Heard // by index of the source
+	indexes map[string]int   // the sources' indexes in that process
+	names   map[int]string   // the reverse
+	heard   map[uint32]Heard // by number of the device
+	latest  map[int]Heard    // by index of the source
 }
 
 type recalledClock struct {
@@ -27,16 +28,12 @@ type recalledClock struct {
 	turns    []turn // the latest of its course
 }
 
-type recalledKey struct {
-	num    uint32
-	source uint16
-}
-
 // Recall reads what a process has left in its [Memory]. It returns false if that is incomplete. It
 // accepts any content.
 func Recall(blocks []Block) (*Recollection, bool) {
 	c := &Recollection{
-		clocks: make(map[string]recalledClock), indexes: make(map[string]int), heard: make(map[recalledKey]Heard), latest: make(map[uint16]Heard),
+		clocks: make(map[string]recalledClock), indexes: make(map[string]int), names: make(map[int]string),
+		heard: make(map[uint32]Heard), latest: make(map[int]Heard),
 	}
 	whole := false
 	for _, b := range blocks {
@@ -45,13 +42,16 @@ func Recall(blocks []Block) (*Recollection, bool) {
 			whole = len(b.Data) >= 8 && binary.NativeEndian.Uint64(b.Data) == 0
 		case blockSource:
 			c.addSource(b)
-		case blockTimers:
-			for data, touched := range timer.Left(b.Data) {
-				c.add(uint32(data>>32), newHeard(int(b.Owner), touched))
-			}
 		case blockHeard:
 			for i := 0; i+8 <= len(b.Data); i += 8 {
 				c.add(b.Owner*heardPerBlock+uint32(i/8), Heard(binary.NativeEndian.Uint64(b.Data[i:])))
+			}
+		}
+	}
+	for _, b := range blocks {
+		if b.Kind == blockTimers {
+			for data, touched := range timer.Left(b.Data) {
+				c.add(uint32(data>>32), newHeard(int(b.Owner), touched))
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (c *Recollection) addSource(b Block) {
 		return // the process was killed while it made the block
 	}
 	name = name[:word(2)]
-	c.indexes[string(name)] = int(b.Owner)
+	c.indexes[string(name)], c.names[int(b.Owner)] = int(b.Owner), string(name)
 	clock := recalledClock{listened: time.Duration(word(0)), at: time.Unix(0, int64(word(1)))}
 	for i := range min(word(3), turnsInMemory) {
 		clock.turns = append(clock.turns, turn{time.Duration(word(4 + 2*int(i))), time.Unix(0, int64(word(5+2*int(i))))})
@@ -78,14 +78,16 @@ func (c *Recollection) addSource(b Block) {
 	}
 }
 
-// add adds a heartbeat, unless a later one at the same source is known.
+// add adds a heartbeat, unless a later one is known, or one at another source: the device is there.
 func (c *Recollection) add(num uint32, h Heard) {
 	if num == 0 || num > maxNum || h == 0 {
 		return
 	}
-	key := recalledKey{num, uint16(h.Source())}
-	c.heard[key] = max(c.heard[key], h)
-	c.latest[key.source] = max(c.latest[key.source], h)
+	by := h.Source()
+	if was := c.heard[num]; was == 0 || was.Source() == by {
+		c.heard[num] = max(was, h)
+	}
+	c.latest[by] = max(c.latest[by], h)
 }
 
 // stampAhead bounds by how much heartbeats may be stamped ahead of what is known of a clock. What
@@ -116,17 +118,18 @@ func (c *Recollection) Source(rec *SourceRecord) {
 	if n := len(way.turns); n == 0 || way.turns[n-1].listened <= s.listened {
 		way.keepUp(s.listened, s.at)
 	}
-	if latest := c.latest[uint16(c.indexes[rec.Name])].Last(); latest >= reached && latest <= reached+stampAhead {
+	if latest := c.latest[c.indexes[rec.Name]].Last(); latest >= reached && latest <= reached+stampAhead {
 		reached = latest + heardTick // that heartbeat was answered, so the clock had come so far
 	}
 	rec.Listened, rec.At = reached, way.at(reached)
 }
 
-// Heard returns when the device with a number was heard last by a source, 0 if that is not known.
-func (c *Recollection) Heard(num uint32, source string) time.Duration {
-	index, ok := c.indexes[source]
-	if !ok {
-		return 0
+// Heard returns when the device with a number was heard last, and by which source; 0 and "" if that is
+// not known.
+func (c *Recollection) Heard(num uint32) (last time.Duration, by string) {
+	h := c.heard[num]
+	if by = c.names[h.Source()]; h == 0 || by == "" {
+		return 0, ""
 	}
-	return c.heard[recalledKey{num, uint16(index)}].Last()
+	return h.Last(), by
 }

@@ -18,11 +18,14 @@ type Record struct {
 	Reason Reason        // of an offline device
 	Source string        // where it was heard last; empty if it never was
 	Last   time.Duration // listening time of Source at the last sign of life
-	Heard  time.Duration // for Restore: that of a later heartbeat, from a Snapshot or a Recollection; 0 if there was none
-	Until  time.Duration // listening time: when a sleep ends, or when the verdict was due
-	Since  time.Time     // when the state changed last, in steady time, which is never set back
-	Seq    uint64
-	Epoch  uint64
+	// Heard is for Restore: that of a heartbeat from a Snapshot or a Recollection; 0 if there was none.
+	// HeardBy is the source that heard it; the device has moved to it if that was later than Last.
+	Heard   time.Duration
+	HeardBy string
+	Until   time.Duration // listening time: when a sleep ends, or when the verdict was due
+	Since   time.Time     // when the state changed last, in steady time, which is never set back
+	Seq     uint64
+	Epoch   uint64
 	// Announced is what the device's protocol announced, Own what [Registry.SetPolicy] set.
 	Announced Policy
 	Own       Policy

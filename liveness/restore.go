@@ -103,15 +103,14 @@ const (
 )
 
 // Restore restores a device. One that is not offline is unknown until it is heard or judged, for
-// which it has the reconnect grace. Heard is that of the latest [Registry.Snapshot], or of a
-// [Recollection], if it is of the same source and later. The source must have been restored and not
+// which it has the reconnect grace. The source must have been restored and not
 // listen yet; groups report no outage before the first source listens. Restore may be called
 // concurrently. Errors: an invalid record, an id or a number that is taken, [ErrFull].
 func (r *Registry) Restore(rec Record) error {
 	if err := rec.validate(); err != nil {
 		return err
 	}
-	source := r.source(rec.Source)
+	source := r.moved(&rec)
 	if source == nil && rec.State != NeverSeen {
 		return fmt.Errorf("liveness: device %q: there is no source %q", rec.ID, rec.Source)
 	}
@@ -137,6 +136,21 @@ func (r *Registry) Restore(rec Record) error {
 	}
 	r.reviveLocked(sh, d, &rec, source)
 	return nil
+}
+
+// moved returns the source at which a device was heard last, and makes the record one of it: a move
+// within a pool is no event of a device that is online.
+func (r *Registry) moved(rec *Record) *Source {
+	of, by := r.source(rec.Source), r.source(rec.HeardBy)
+	if by == of || of == nil || by == nil {
+		return of
+	}
+	if rec.State != Online || !by.wall(rec.Heard).After(of.wall(rec.Last)) {
+		rec.Heard = 0
+		return of
+	}
+	rec.Source, rec.Last = rec.HeardBy, rec.Heard
+	return by
 }
 
 // reviveLocked gives a new device the state of a record.

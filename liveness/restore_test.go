@@ -91,8 +91,8 @@ func (k *shelf) restore(r *liveness.Registry) error {
 	}
 	for _, d := range k.devices {
 		if int(d.Num) < len(k.heard) {
-			if h := k.heard[d.Num]; h != 0 && k.names[h.Source()] == d.Source {
-				d.Last = max(d.Last, h.Last())
+			if h := k.heard[d.Num]; h != 0 && (d.HeardBy == "" || d.HeardBy == k.names[h.Source()]) {
+				d.Heard, d.HeardBy = max(d.Heard, h.Last()), k.names[h.Source()]
 			}
 		}
 		if err := r.Restore(d); err != nil {
@@ -467,7 +467,7 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 		}
 		sources, heard := r.Snapshot(nil)
 		for _, h := range heard {
-			if h.Source() >= len(sources) {
+			if h != 0 && h.Source() >= len(sources) {
 				t.Fatalf("a device was heard by source %d of %d", h.Source(), len(sources))
 			}
 		}

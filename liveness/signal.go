@@ -81,8 +81,9 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	}
 	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
 	c.replaced = d.replacedBy(sig, f, c)
-	c.reported = rule.Value().announced != d.rule.Value().announced || moved || c.newEpoch || c.verified
-	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || c.verified || moved
+	away := moved && !s.besides(d.source)
+	c.reported = rule.Value().announced != d.rule.Value().announced || away || c.newEpoch || c.verified
+	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
 	if notable && d.state != NeverSeen && r.outbox.busy() { // findOrAdd has checked for a new device
 		deferred, ok := f.deferred(sig)
 		if !ok || moved {

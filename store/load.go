@@ -127,30 +127,36 @@ func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
 // process before.
 type heartbeats struct {
 	sources  map[string]int
+	names    []string                 // of the sources, by number
 	heard    map[int][]liveness.Heard // by page; with numbers of sources
 	recalled *liveness.Recollection   // nil without that memory
 }
 
-// last returns the listening time at which a source heard a device last, 0 if it is not known.
-func (h *heartbeats) last(num uint32, source string) time.Duration {
+// last returns the listening time at which a device was heard last, and by which source; 0 and "" if it
+// is not known.
+func (h *heartbeats) last(num uint32) (last time.Duration, by string) {
+	last, by = h.checkpointed(num)
 	if h.recalled == nil {
-		return h.checkpointed(num, source)
+		return last, by
 	}
-	return max(h.checkpointed(num, source), h.recalled.Heard(num, source))
+	switch recalled, at := h.recalled.Heard(num); at {
+	case "":
+	case by:
+		last = max(last, recalled)
+	default: // it has moved since
+		last, by = recalled, at
+	}
+	return last, by
 }
 
 // checkpointed is last of the pages alone.
-func (h *heartbeats) checkpointed(num uint32, source string) time.Duration {
+func (h *heartbeats) checkpointed(num uint32) (last time.Duration, by string) {
 	part := h.heard[int(num/pageLen)]
 	at := int(num % pageLen)
-	if at >= len(part) {
-		return 0
+	if at >= len(part) || part[at] == 0 {
+		return 0, ""
 	}
-	number, ok := h.sources[source]
-	if part[at] == 0 || !ok || part[at].Source() != number {
-		return 0
-	}
-	return part[at].Last()
+	return part[at].Last(), h.names[part[at].Source()]
 }
 
 // add adds a page.
@@ -160,7 +166,7 @@ func (h *heartbeats) add(p *page) {
 		n, ok := h.sources[name]
 		if !ok {
 			n = len(h.sources)
-			h.sources[name] = n
+			h.sources[name], h.names = n, append(h.names, name)
 		}
 		numbers[i] = n
 	}

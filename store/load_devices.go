@@ -139,7 +139,7 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 		return rec, fmt.Errorf("its latest event is %d of %d", head, last)
 	}
 	if rec.Source != "" {
-		rec.Heard = l.heard.last(rec.Num, rec.Source)
+		rec.Heard, rec.HeardBy = l.heard.last(rec.Num)
 	}
 	if rec.Announced, err = l.policy(announced); err != nil {
 		return rec, err
