@@ -139,8 +139,8 @@ func TestEars(t *testing.T) {
 	}
 	again := connect(t, one.devices)
 	again.says("HELLO lamp ttl=300s", "OK 2")
-	if got := strings.Join(judge.types("lamp")[before:], " "); got != "changed" {
-		t.Errorf("the move to another ear is told as %q, want that the source changed", got)
+	if got := judge.types("lamp")[before:]; len(got) > 0 {
+		t.Errorf("the move to another ear caused events: %q", got)
 	}
 	for of, want := range map[*served]string{judge: "holter_link_ears 1\n", &one.served: "holter_link_sessions 1\n"} {
 		if _, _, body := of.ask("GET", "/metrics"); !strings.Contains(body, want) {
