@@ -51,6 +51,7 @@ func (a *API) collect(m metrics.Sample) {
 		st.StalledFor.Seconds())
 	m.Add("memory_per_device_bytes", "Heap and stacks of the process divided by the number of devices; 0 without devices.", memoryPer(st.Devices))
 	m.Count("verdicts_total", "Deadlines that passed and were judged.", st.Verdicts)
+	m.Count("verdicts_put_off_total", "Deadlines that were put off, because nobody listened for a while or an ear was lost. If it grows again and again, dead devices are found late.", st.PutOff)
 	m.Histogram("detection_lag_seconds", "How long after its deadline, in listening time, a device was judged.", st.LagBounds, st.Lag, st.LagSum.Seconds())
 	if a.config.Roster != nil {
 		judgeMetrics(m, a.config.Roster, true)

@@ -1,6 +1,7 @@
 package link_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 )
+
+var seedsFlag = flag.Int("seeds", 4, "runs with random faults")
 
 // device sends a heartbeat every few seconds by way of some ear, and connects again when it is
 // disconnected, until it dies.
@@ -56,11 +59,7 @@ func (d *device) read(now time.Duration) {
 
 // Whatever breaks, no device that is alive is judged for its silence, and those that are dead are.
 func TestRandomFaults(t *testing.T) {
-	seeds := 4
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for seed := range *seedsFlag {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			inFleet(t, func(f *fleet, a *node) {
 				b := f.node("b", link.JudgeConfig{Redirect: func() (string, bool) { return "", false }})

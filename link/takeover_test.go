@@ -210,3 +210,27 @@ func TestHandedOver(t *testing.T) {
 		p.want(t, "judged")
 	})
 }
+
+// A connection that ended just before the judge died counts from its end.
+func TestClosedBeforeDeath(t *testing.T) {
+	for _, before := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond, 90 * time.Millisecond} {
+		inFailover(t, func(f *fleet, a *node, e *listener) {
+			stays, _ := e.open("stays")
+			closes, _ := e.open("closes")
+			f.beat(10*time.Second, stays, closes)
+			kept := a.checkpoint()
+			f.beat(2*time.Second, stays)
+			closed := time.Now()
+			closes.Close(f.now(), liveness.Closed)
+			time.Sleep(before)
+			a.die()
+			f.beat(3*time.Second, stays)
+			a = a.successor(kept, secondTerm)
+			defer a.stop()
+			f.beat(3*time.Second, stays)
+			if v := a.wantState("closes", liveness.Online); v.Closing != liveness.Closed || v.Deadline.Sub(closed.Add(10*time.Second)).Abs() > 20*time.Millisecond {
+				t.Errorf("closed %v before the death: %v, to be judged %v after", before, v.Closing, v.Deadline.Sub(closed))
+			}
+		})
+	}
+}

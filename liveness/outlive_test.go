@@ -94,6 +94,9 @@ func TestResume(t *testing.T) {
 		if d := l.source.View().Deaf; len(d) > 0 {
 			t.Errorf("the source was deaf: %v", d)
 		}
+		if st := l.registry.Stats(); st.Verdicts != 3 || st.PutOff != 1 { // of lost
+			t.Errorf("%d verdicts, %d of them put off, want 3 and 1", st.Verdicts, st.PutOff)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 )
+
+var seedsFlag = flag.Int("seeds", 200, "runs of the model of a pool")
 
 // The spans of the model of a pool.
 const (
@@ -93,11 +96,10 @@ func (d *sender) dead(at time.Time) bool { return !d.dies.IsZero() && !at.Before
 // TestPool: whatever is late, stalls, moves, dies and comes back, no device is judged that was heard
 // in time by any ear, and no dead one is missed.
 func TestPool(t *testing.T) {
-	seeds := 200
+	verdicts, seeds := 0, *seedsFlag
 	if testing.Short() {
 		seeds = 20
 	}
-	verdicts := 0
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { verdicts += runWorld(t, uint64(seed)) })
 		if t.Failed() {

@@ -24,6 +24,9 @@ type Stats struct {
 	Lag       []uint64
 	LagBounds []time.Duration
 	LagSum    time.Duration
+	// PutOff counts those verdicts whose deadline was put off because the source had been deaf, or
+	// another of its pool had left.
+	PutOff uint64
 }
 
 // Stats returns a picture of the registry. It takes each shard's lock for a moment, repeatedly;
@@ -77,6 +80,7 @@ func lagBounds() []time.Duration {
 type lag struct {
 	counts [lagBuckets]atomic.Uint64
 	sum    atomic.Int64
+	putOff atomic.Uint64 // verdicts whose deadline was put off
 }
 
 func (l *lag) add(d time.Duration) {
@@ -95,4 +99,5 @@ func (l *lag) stats(st *Stats) {
 		st.Verdicts += st.Lag[i]
 	}
 	st.LagSum = time.Duration(l.sum.Load())
+	st.PutOff = l.putOff.Load()
 }

@@ -249,5 +249,8 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	r.setLocked(sh, d, f, next, now)
 	if d.state == Offline {
 		r.lag.add(now - d.until)
+		if due, _ := f.verdict(p, 0); d.until > due && d.marks&suppressed == 0 {
+			r.lag.putOff.Add(1)
+		}
 	}
 }
