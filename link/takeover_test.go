@@ -211,25 +211,37 @@ func TestHandedOver(t *testing.T) {
 	})
 }
 
-// A connection that ended just before the judge died counts from its end.
-func TestClosedBeforeDeath(t *testing.T) {
+// What an ear heard just before the judge died counts from when it was heard, also if the clock is known
+// to have gone on after that.
+func TestHeardBeforeDeath(t *testing.T) {
 	for _, before := range []time.Duration{0, 10 * time.Millisecond, 50 * time.Millisecond, 90 * time.Millisecond} {
 		inFailover(t, func(f *fleet, a *node, e *listener) {
 			stays, _ := e.open("stays")
 			closes, _ := e.open("closes")
 			f.beat(10*time.Second, stays, closes)
-			kept := a.checkpoint()
-			f.beat(2*time.Second, stays)
-			closed := time.Now()
+			f.wait(2 * time.Second)
+			e.holdPasses(true) // nothing is reported
+			f.wait(100 * time.Millisecond)
+			heard := time.Now()
+			stays.Beat(f.now())
 			closes.Close(f.now(), liveness.Closed)
 			time.Sleep(before)
+			kept := a.checkpoint()
 			a.die()
-			f.beat(3*time.Second, stays)
+			e.holdPasses(false)
+			for i := range kept.sources { // its memory tells more of the clock than a checkpoint
+				kept.sources[i].Listened += time.Since(kept.sources[i].At)
+				kept.sources[i].At = time.Now()
+			}
+			f.wait(3 * time.Second)
 			a = a.successor(kept, secondTerm)
 			defer a.stop()
-			f.beat(3*time.Second, stays)
-			if v := a.wantState("closes", liveness.Online); v.Closing != liveness.Closed || v.Deadline.Sub(closed.Add(10*time.Second)).Abs() > 20*time.Millisecond {
-				t.Errorf("closed %v before the death: %v, to be judged %v after", before, v.Closing, v.Deadline.Sub(closed))
+			f.wait(3 * time.Second)
+			if v := a.wantState("closes", liveness.Online); v.Closing != liveness.Closed || v.Deadline.Sub(heard.Add(10*time.Second)).Abs() > 60*time.Millisecond {
+				t.Errorf("closed %v before the death: %v, to be judged %v after", before, v.Closing, v.Deadline.Sub(heard))
+			}
+			if v := a.wantState("stays", liveness.Online); v.LastSeen.Sub(heard).Abs() > 60*time.Millisecond {
+				t.Errorf("heard %v before the death, and last seen %v too late", before, v.LastSeen.Sub(heard))
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func (c *course) restore(deaf []DeafInterval, listened time.Duration, at time.Ti
 	switch {
 	case at.IsZero():
 	case len(c.turns) == 0:
-		c.turn(listened, at)
+		c.turn(0, at.Add(-listened))
 	default:
 		c.keepUp(listened, at)
 	}
