@@ -45,6 +45,11 @@ type EarConfig struct {
 	// connection of a device must be closed now. It is called by the goroutine that makes all calls,
 	// and must not block. Default: nothing.
 	LetGo func(why string)
+	// Send writes a message to the device of an open session, which was opened with a peer: payload as
+	// a text of its protocol, or, if raw is set, as it is. It returns when the kernel has all of it, or
+	// ctx is done, with the errors of [Judge.Send]. It is called on a goroutine for each message, and
+	// may keep the payload. Default: no device can be written to.
+	Send func(ctx context.Context, to liveness.Peer, payload []byte, raw bool) (Sent, error)
 	// Logger is told when judges come and go. Default: none.
 	Logger *slog.Logger
 }
@@ -69,6 +74,9 @@ func (c EarConfig) withDefaults() (EarConfig, error) {
 	}
 	if c.LetGo == nil {
 		c.LetGo = func(string) {}
+	}
+	if c.Send == nil {
+		c.Send = noSend
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, errors.Join(errs...)

@@ -12,6 +12,8 @@
 // its listening clock at the judge moves to the instant at which the round began. So no verdict
 // overtakes a heartbeat that an ear has.
 //
+// Messages to devices go the other way, see [Judge.Send]; they hold up nothing else.
+//
 // A link that breaks costs no session: the ear keeps them, joins again, and resumes them; the judge
 // waits for it, with all verdicts, for up to 3 s. When a judge dies, the next is told how long ago
 // each device was heard. An ear that hears nothing of a judge for 2.7 s, or for 9 s while a standby

@@ -30,10 +30,11 @@ const (
 // Ear keeps sessions at a judge. Make one with [NewEar], and keep [Ear.Run] running. All methods may
 // be called concurrently, and only Run blocks.
 type Ear struct {
-	config EarConfig
-	beats  marked
-	calls  caller
-	wake   chan struct{} // room for one; never closed; receives when there is something to send
+	config  EarConfig
+	beats   marked
+	calls   caller
+	writers sync.WaitGroup // of messages to devices
+	wake    chan struct{}  // room for one; never closed; receives when there is something to send
 
 	mu          sync.Mutex // guards the fields below
 	table       []*Session // by slot; nil where it is free
@@ -58,6 +59,7 @@ type Ear struct {
 	fleet       string
 	term        uint64
 	joins       uint64
+	sending     int  // messages to devices that are being written
 	over        bool // Run has returned: nobody would answer
 }
 
@@ -74,11 +76,13 @@ type call struct {
 	over    bool // done was called
 }
 
-// item is something to be sent: a question; a mark; or that a session was closed.
+// item is something to be sent: a question; a mark; the result of a message to a device; or that a
+// session was closed.
 type item struct {
 	call      *call
 	round     uint64
 	collected bool // what is to be reported before the mark is in Ear.report
+	sent      *linkpb.Sent
 	session   *Session
 	why       liveness.Reason
 	heard     time.Duration

@@ -59,7 +59,7 @@ func answerAll(t *testing.T, e *Ear, l *stream, frames []*linkpb.EarFrame) {
 			Answer: &linkpb.Answer{Slot: a.GetSlot(), Gen: a.GetGen(), Call: a.GetCall(), Epoch: 7},
 		}})
 	}
-	if err := e.apply(l, answers); err != nil {
+	if err := e.apply(t.Context(), l, answers); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -197,7 +197,7 @@ func TestAnswerReplaced(t *testing.T) {
 	s.Fail(now, "x", nil)
 	frames, _ = sent(t, e, l)
 	answer := &linkpb.Answer{Slot: s.slot, Gen: s.gen, Call: frames[0].GetAsk().GetCall(), Code: linkpb.Code_CODE_REPLACED}
-	if err := e.apply(l, []*linkpb.JudgeFrame{{Body: &linkpb.JudgeFrame_Answer{Answer: answer}}}); err != nil {
+	if err := e.apply(t.Context(), l, []*linkpb.JudgeFrame{{Body: &linkpb.JudgeFrame_Answer{Answer: answer}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range e.calls.take(false) {
@@ -243,7 +243,7 @@ func TestAskAfterRun(t *testing.T) {
 // An ear that was stopped notices that before it does anything else.
 func TestFenceAfterStop(t *testing.T) {
 	for name, wake := range map[string]func(*Ear, *stream){
-		"frame": func(e *Ear, l *stream) { _ = e.apply(l, nil) }, // an error says so
+		"frame": func(e *Ear, l *stream) { _ = e.apply(t.Context(), l, nil) }, // an error says so
 		"flush": func(e *Ear, l *stream) { e.take(l) },
 		"mark":  func(e *Ear, l *stream) { e.mark(l, 1) },
 		"timer": func(e *Ear, _ *stream) { e.tick() },

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -78,6 +79,8 @@ func (b *batch) itemLocked(i *item) bool {
 		return b.markLocked(i)
 	case i.call != nil:
 		b.callLocked(i.call)
+	case i.sent != nil:
+		b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Sent{Sent: i.sent}})
 	default:
 		b.beatLocked(i.session)
 		s := i.session
@@ -154,8 +157,8 @@ func (b *batch) reportLocked(sessions []*Session) {
 	}
 }
 
-// apply applies what the judge says.
-func (e *Ear) apply(l *stream, frames []*linkpb.JudgeFrame) error {
+// apply applies what the judge says. Messages to devices are written until ctx is done.
+func (e *Ear) apply(ctx context.Context, l *stream, frames []*linkpb.JudgeFrame) error {
 	now := e.config.Now()
 	var rounds []uint64
 	e.mu.Lock()
@@ -170,6 +173,8 @@ func (e *Ear) apply(l *stream, frames []*linkpb.JudgeFrame) error {
 			e.answeredLocked(body.Answer)
 		case *linkpb.JudgeFrame_Notice:
 			e.noticedLocked(body.Notice)
+		case *linkpb.JudgeFrame_Send:
+			e.deliverLocked(ctx, l, body.Send)
 		case *linkpb.JudgeFrame_Round:
 			rounds = append(rounds, body.Round.GetRound())
 			e.confirmLocked()

@@ -82,6 +82,7 @@ func FuzzReceive(f *testing.F) {
 	add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Beats{Beats: &linkpb.Beats{Slots: []uint32{1, 2}, Gens: []uint32{1, 1}, AgesUs: []uint64{1 << 63, 0}}}})
 	add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Close{Close: &linkpb.Close{Slot: 1, Gen: 1, Why: 1 << 31}}})
 	add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Mark{Mark: &linkpb.Mark{Round: 1}}}, &linkpb.EarFrame{})
+	add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Sent{Sent: &linkpb.Sent{Number: 1, Code: 99}}})
 	for _, what := range []*linkpb.Ask{
 		{What: &linkpb.Ask_Bye{}},
 		{What: &linkpb.Ask_Fail{}},

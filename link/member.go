@@ -24,6 +24,7 @@ type member struct {
 	source      *liveness.Source
 	queue       queue
 	rounds      rounds
+	sends       sends
 	sessions    atomic.Int64 // that are open
 	trip        atomic.Int64 // ns
 	silent      atomic.Int64 // ns since the last message

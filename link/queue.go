@@ -68,11 +68,14 @@ func (q *queue) take(a *attached) *linkpb.FromJudge {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.stream != a || len(q.frames) == 0 && !q.due {
+	if q.stream != a {
 		return nil
 	}
 	n := min(len(q.frames), maxFrames)
-	msg := &linkpb.FromJudge{Frames: q.frames[:n:n]}
+	msg := &linkpb.FromJudge{Frames: append(q.frames[:n:n], q.member.sends.take(a, now)...)}
+	if len(msg.GetFrames()) == 0 && !q.due {
+		return nil
+	}
 	if q.frames = q.frames[n:]; len(q.frames) == 0 {
 		q.frames = nil
 	}

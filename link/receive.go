@@ -48,6 +48,9 @@ func (in *intake) frame(f *linkpb.EarFrame) error {
 	case *linkpb.EarFrame_Mark:
 		in.member.sweepLocked()
 		return in.member.rounds.answered(in.member, body.Mark.GetRound(), in.now)
+	case *linkpb.EarFrame_Sent:
+		in.member.sends.answer(body.Sent)
+		return nil
 	default:
 		return status.Error(codes.InvalidArgument, "a frame that is not known here")
 	}

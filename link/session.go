@@ -158,5 +158,8 @@ func (s *Session) Epoch() uint64 { return s.epoch.Load() }
 // Judged reports whether the judge has said that the device is offline, and it was not heard since.
 func (s *Session) Judged() bool { return s.flags.Load()&isJudged != 0 }
 
+// Ended reports whether the session was replaced or has ended.
+func (s *Session) Ended() bool { return s.flags.Load()&hasEnded != 0 }
+
 // end makes Beat return false. It reports whether it did not before.
 func (s *Session) end() bool { return s.flags.Or(hasEnded)&hasEnded == 0 }

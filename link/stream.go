@@ -41,6 +41,7 @@ func (e *Ear) Run(ctx context.Context) error {
 	running.Go(func() { e.watch(ctx) })
 	e.attend(ctx)
 	running.Wait()
+	e.writers.Wait()
 	e.mu.Lock()
 	e.over = true
 	for _, c := range e.waiting {
@@ -181,7 +182,7 @@ func (e *Ear) visit(ctx context.Context, address string) (joined bool, err error
 	defer e.lost(l)
 	var writing sync.WaitGroup
 	writing.Go(func() { e.write(ctx, l) })
-	err = e.read(l)
+	err = e.read(ctx, l)
 	cancel()
 	writing.Wait()
 	return true, err
@@ -272,21 +273,21 @@ func (e *Ear) lost(l *stream) {
 	}
 	again := e.ended
 	for _, i := range e.out {
-		if i.round == 0 {
+		if i.round == 0 && i.sent == nil {
 			again = append(again, i)
 		}
 	}
 	e.out, e.ended, e.passed = again, nil, 0
 }
 
-// read applies what the judge says, until the link ends.
-func (e *Ear) read(l *stream) error {
+// read applies what the judge says, until the link ends, which is when ctx is done at the latest.
+func (e *Ear) read(ctx context.Context, l *stream) error {
 	for {
 		m, err := l.Recv()
 		if err != nil {
 			return err
 		}
-		if err := e.apply(l, m.GetFrames()); err != nil {
+		if err := e.apply(ctx, l, m.GetFrames()); err != nil {
 			return err
 		}
 	}

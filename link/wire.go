@@ -17,7 +17,7 @@ const (
 	maxBeats  = 1 << 16
 )
 
-// refusal is an error of package liveness that came over the link.
+// refusal is an error that came over the link.
 type refusal struct {
 	kind error
 	text string
@@ -27,7 +27,7 @@ func (r *refusal) Error() string { return r.text }
 
 func (r *refusal) Unwrap() error { return r.kind }
 
-// kindOf returns the error that a code stands for; nil if it is none of package liveness.
+// kindOf returns the error that a code stands for; nil if it stands for none.
 func kindOf(code linkpb.Code) error {
 	switch code {
 	case linkpb.Code_CODE_INVALID_ID:
@@ -42,6 +42,20 @@ func kindOf(code linkpb.Code) error {
 		return liveness.ErrBusy
 	case linkpb.Code_CODE_REPLACED:
 		return liveness.ErrReplaced
+	case linkpb.Code_CODE_NOT_CONNECTED:
+		return ErrNotConnected
+	case linkpb.Code_CODE_NO_MESSAGES:
+		return ErrNoMessages
+	case linkpb.Code_CODE_NOT_ALLOWED:
+		return ErrNotAllowed
+	case linkpb.Code_CODE_TOO_LONG:
+		return ErrTooLong
+	case linkpb.Code_CODE_SLOW_READER:
+		return ErrSlowReader
+	case linkpb.Code_CODE_TOO_MANY:
+		return ErrTooMany
+	case linkpb.Code_CODE_LATE:
+		return errLate
 	default:
 		return nil
 	}
@@ -52,7 +66,7 @@ func codeOf(err error) (linkpb.Code, string) {
 	if err == nil {
 		return linkpb.Code_CODE_NONE, ""
 	}
-	for code := linkpb.Code_CODE_INVALID_ID; code <= linkpb.Code_CODE_REPLACED; code++ {
+	for code := linkpb.Code_CODE_INVALID_ID; code <= linkpb.Code_CODE_LATE; code++ {
 		if errors.Is(err, kindOf(code)) {
 			return code, err.Error()
 		}

@@ -34,29 +34,51 @@ const (
 	Code_CODE_QUOTA       Code = 5
 	Code_CODE_BUSY        Code = 6
 	Code_CODE_REPLACED    Code = 7
+	// Of a Sent.
+	Code_CODE_NOT_CONNECTED Code = 30
+	Code_CODE_NO_MESSAGES   Code = 31
+	Code_CODE_NOT_ALLOWED   Code = 32
+	Code_CODE_TOO_LONG      Code = 33
+	Code_CODE_SLOW_READER   Code = 34
+	Code_CODE_TOO_MANY      Code = 35
+	Code_CODE_LATE          Code = 36 // not written within Send.left_ns
 )
 
 // Enum value maps for Code.
 var (
 	Code_name = map[int32]string{
-		0: "CODE_NONE",
-		1: "CODE_OTHER",
-		2: "CODE_INVALID_ID",
-		3: "CODE_STALE_EPOCH",
-		4: "CODE_FULL",
-		5: "CODE_QUOTA",
-		6: "CODE_BUSY",
-		7: "CODE_REPLACED",
+		0:  "CODE_NONE",
+		1:  "CODE_OTHER",
+		2:  "CODE_INVALID_ID",
+		3:  "CODE_STALE_EPOCH",
+		4:  "CODE_FULL",
+		5:  "CODE_QUOTA",
+		6:  "CODE_BUSY",
+		7:  "CODE_REPLACED",
+		30: "CODE_NOT_CONNECTED",
+		31: "CODE_NO_MESSAGES",
+		32: "CODE_NOT_ALLOWED",
+		33: "CODE_TOO_LONG",
+		34: "CODE_SLOW_READER",
+		35: "CODE_TOO_MANY",
+		36: "CODE_LATE",
 	}
 	Code_value = map[string]int32{
-		"CODE_NONE":        0,
-		"CODE_OTHER":       1,
-		"CODE_INVALID_ID":  2,
-		"CODE_STALE_EPOCH": 3,
-		"CODE_FULL":        4,
-		"CODE_QUOTA":       5,
-		"CODE_BUSY":        6,
-		"CODE_REPLACED":    7,
+		"CODE_NONE":          0,
+		"CODE_OTHER":         1,
+		"CODE_INVALID_ID":    2,
+		"CODE_STALE_EPOCH":   3,
+		"CODE_FULL":          4,
+		"CODE_QUOTA":         5,
+		"CODE_BUSY":          6,
+		"CODE_REPLACED":      7,
+		"CODE_NOT_CONNECTED": 30,
+		"CODE_NO_MESSAGES":   31,
+		"CODE_NOT_ALLOWED":   32,
+		"CODE_TOO_LONG":      33,
+		"CODE_SLOW_READER":   34,
+		"CODE_TOO_MANY":      35,
+		"CODE_LATE":          36,
 	}
 )
 
@@ -200,6 +222,7 @@ type EarFrame struct {
 	//	*EarFrame_Close
 	//	*EarFrame_Beats
 	//	*EarFrame_Mark
+	//	*EarFrame_Sent
 	Body          isEarFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -287,6 +310,15 @@ func (x *EarFrame) GetMark() *Mark {
 	return nil
 }
 
+func (x *EarFrame) GetSent() *Sent {
+	if x != nil {
+		if x, ok := x.Body.(*EarFrame_Sent); ok {
+			return x.Sent
+		}
+	}
+	return nil
+}
+
 type isEarFrame_Body interface {
 	isEarFrame_Body()
 }
@@ -311,6 +343,10 @@ type EarFrame_Mark struct {
 	Mark *Mark `protobuf:"bytes,5,opt,name=mark,proto3,oneof"`
 }
 
+type EarFrame_Sent struct {
+	Sent *Sent `protobuf:"bytes,30,opt,name=sent,proto3,oneof"`
+}
+
 func (*EarFrame_Join) isEarFrame_Body() {}
 
 func (*EarFrame_Ask) isEarFrame_Body() {}
@@ -320,6 +356,8 @@ func (*EarFrame_Close) isEarFrame_Body() {}
 func (*EarFrame_Beats) isEarFrame_Body() {}
 
 func (*EarFrame_Mark) isEarFrame_Body() {}
+
+func (*EarFrame_Sent) isEarFrame_Body() {}
 
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1067,6 +1105,7 @@ type JudgeFrame struct {
 	//	*JudgeFrame_Answer
 	//	*JudgeFrame_Notice
 	//	*JudgeFrame_Round
+	//	*JudgeFrame_Send
 	Body          isJudgeFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1145,6 +1184,15 @@ func (x *JudgeFrame) GetRound() *Round {
 	return nil
 }
 
+func (x *JudgeFrame) GetSend() *Send {
+	if x != nil {
+		if x, ok := x.Body.(*JudgeFrame_Send); ok {
+			return x.Send
+		}
+	}
+	return nil
+}
+
 type isJudgeFrame_Body interface {
 	isJudgeFrame_Body()
 }
@@ -1165,6 +1213,10 @@ type JudgeFrame_Round struct {
 	Round *Round `protobuf:"bytes,4,opt,name=round,proto3,oneof"`
 }
 
+type JudgeFrame_Send struct {
+	Send *Send `protobuf:"bytes,30,opt,name=send,proto3,oneof"`
+}
+
 func (*JudgeFrame_Joined) isJudgeFrame_Body() {}
 
 func (*JudgeFrame_Answer) isJudgeFrame_Body() {}
@@ -1172,6 +1224,8 @@ func (*JudgeFrame_Answer) isJudgeFrame_Body() {}
 func (*JudgeFrame_Notice) isJudgeFrame_Body() {}
 
 func (*JudgeFrame_Round) isJudgeFrame_Body() {}
+
+func (*JudgeFrame_Send) isJudgeFrame_Body() {}
 
 type Joined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1453,6 +1507,176 @@ func (x *Round) GetRound() uint64 {
 	return 0
 }
 
+// Send is a message to the device of a session. It is answered with a Sent.
+type Send struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Slot          uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
+	Gen           uint32                 `protobuf:"varint,2,opt,name=gen,proto3" json:"gen,omitempty"`
+	Number        uint64                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	Raw           bool                   `protobuf:"varint,5,opt,name=raw,proto3" json:"raw,omitempty"`                     // it is written as it is
+	LeftNs        int64                  `protobuf:"varint,6,opt,name=left_ns,json=leftNs,proto3" json:"left_ns,omitempty"` // for how long the judge waits
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Send) Reset() {
+	*x = Send{}
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Send) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Send) ProtoMessage() {}
+
+func (x *Send) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Send.ProtoReflect.Descriptor instead.
+func (*Send) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Send) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *Send) GetGen() uint32 {
+	if x != nil {
+		return x.Gen
+	}
+	return 0
+}
+
+func (x *Send) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Send) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Send) GetRaw() bool {
+	if x != nil {
+		return x.Raw
+	}
+	return false
+}
+
+func (x *Send) GetLeftNs() int64 {
+	if x != nil {
+		return x.LeftNs
+	}
+	return 0
+}
+
+// Sent is the result of the Send with a number. Without a code the message is written.
+type Sent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Protocol      string                 `protobuf:"bytes,2,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Bytes         uint32                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Acknowledged  bool                   `protobuf:"varint,4,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"` // by the device
+	Code          Code                   `protobuf:"varint,5,opt,name=code,proto3,enum=holter.link.v1.Code" json:"code,omitempty"`
+	Text          string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sent) Reset() {
+	*x = Sent{}
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sent) ProtoMessage() {}
+
+func (x *Sent) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sent.ProtoReflect.Descriptor instead.
+func (*Sent) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Sent) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Sent) GetProtocol() string {
+	if x != nil {
+		return x.Protocol
+	}
+	return ""
+}
+
+func (x *Sent) GetBytes() uint32 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Sent) GetAcknowledged() bool {
+	if x != nil {
+		return x.Acknowledged
+	}
+	return false
+}
+
+func (x *Sent) GetCode() Code {
+	if x != nil {
+		return x.Code
+	}
+	return Code_CODE_NONE
+}
+
+func (x *Sent) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Redirect is a detail of the status FAILED_PRECONDITION, with which a standby refuses an ear.
 type Redirect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1463,7 +1687,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1699,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1712,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Redirect) GetJudge() string {
@@ -1504,13 +1728,14 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\n" +
 	"\x16link/linkpb/link.proto\x12\x0eholter.link.v1\";\n" +
 	"\aFromEar\x120\n" +
-	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\xf1\x01\n" +
+	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\x9d\x02\n" +
 	"\bEarFrame\x12*\n" +
 	"\x04join\x18\x01 \x01(\v2\x14.holter.link.v1.JoinH\x00R\x04join\x12'\n" +
 	"\x03ask\x18\x02 \x01(\v2\x13.holter.link.v1.AskH\x00R\x03ask\x12-\n" +
 	"\x05close\x18\x03 \x01(\v2\x15.holter.link.v1.CloseH\x00R\x05close\x12-\n" +
 	"\x05beats\x18\x04 \x01(\v2\x15.holter.link.v1.BeatsH\x00R\x05beats\x12*\n" +
-	"\x04mark\x18\x05 \x01(\v2\x14.holter.link.v1.MarkH\x00R\x04markB\x06\n" +
+	"\x04mark\x18\x05 \x01(\v2\x14.holter.link.v1.MarkH\x00R\x04mark\x12*\n" +
+	"\x04sent\x18\x1e \x01(\v2\x14.holter.link.v1.SentH\x00R\x04sentB\x06\n" +
 	"\x04body\"\xb7\x01\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x12\n" +
@@ -1564,13 +1789,14 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04Mark\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\x04R\x05round\"?\n" +
 	"\tFromJudge\x122\n" +
-	"\x06frames\x18\x01 \x03(\v2\x1a.holter.link.v1.JudgeFrameR\x06frames\"\xd9\x01\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1a.holter.link.v1.JudgeFrameR\x06frames\"\x85\x02\n" +
 	"\n" +
 	"JudgeFrame\x120\n" +
 	"\x06joined\x18\x01 \x01(\v2\x16.holter.link.v1.JoinedH\x00R\x06joined\x120\n" +
 	"\x06answer\x18\x02 \x01(\v2\x16.holter.link.v1.AnswerH\x00R\x06answer\x120\n" +
 	"\x06notice\x18\x03 \x01(\v2\x16.holter.link.v1.NoticeH\x00R\x06notice\x12-\n" +
-	"\x05round\x18\x04 \x01(\v2\x15.holter.link.v1.RoundH\x00R\x05roundB\x06\n" +
+	"\x05round\x18\x04 \x01(\v2\x15.holter.link.v1.RoundH\x00R\x05round\x12*\n" +
+	"\x04send\x18\x1e \x01(\v2\x14.holter.link.v1.SendH\x00R\x04sendB\x06\n" +
 	"\x04body\"Z\n" +
 	"\x06Joined\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x14\n" +
@@ -1595,9 +1821,23 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12(\n" +
 	"\x04what\x18\x03 \x01(\x0e2\x14.holter.link.v1.WhatR\x04what\"\x1d\n" +
 	"\x05Round\x12\x14\n" +
-	"\x05round\x18\x01 \x01(\x04R\x05round\" \n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\"\x89\x01\n" +
+	"\x04Send\x12\x12\n" +
+	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
+	"\x03gen\x18\x02 \x01(\rR\x03gen\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x18\n" +
+	"\apayload\x18\x04 \x01(\fR\apayload\x12\x10\n" +
+	"\x03raw\x18\x05 \x01(\bR\x03raw\x12\x17\n" +
+	"\aleft_ns\x18\x06 \x01(\x03R\x06leftNs\"\xb2\x01\n" +
+	"\x04Sent\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1a\n" +
+	"\bprotocol\x18\x02 \x01(\tR\bprotocol\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\rR\x05bytes\x12\"\n" +
+	"\facknowledged\x18\x04 \x01(\bR\facknowledged\x12(\n" +
+	"\x04code\x18\x05 \x01(\x0e2\x14.holter.link.v1.CodeR\x04code\x12\x12\n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\" \n" +
 	"\bRedirect\x12\x14\n" +
-	"\x05judge\x18\x01 \x01(\tR\x05judge*\x91\x01\n" +
+	"\x05judge\x18\x01 \x01(\tR\x05judge*\xa0\x02\n" +
 	"\x04Code\x12\r\n" +
 	"\tCODE_NONE\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1608,7 +1848,14 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\n" +
 	"CODE_QUOTA\x10\x05\x12\r\n" +
 	"\tCODE_BUSY\x10\x06\x12\x11\n" +
-	"\rCODE_REPLACED\x10\a*l\n" +
+	"\rCODE_REPLACED\x10\a\x12\x16\n" +
+	"\x12CODE_NOT_CONNECTED\x10\x1e\x12\x14\n" +
+	"\x10CODE_NO_MESSAGES\x10\x1f\x12\x14\n" +
+	"\x10CODE_NOT_ALLOWED\x10 \x12\x11\n" +
+	"\rCODE_TOO_LONG\x10!\x12\x14\n" +
+	"\x10CODE_SLOW_READER\x10\"\x12\x11\n" +
+	"\rCODE_TOO_MANY\x10#\x12\r\n" +
+	"\tCODE_LATE\x10$*l\n" +
 	"\x04What\x12\r\n" +
 	"\tWHAT_NONE\x10\x00\x12\x11\n" +
 	"\rWHAT_REPLACED\x10\x01\x12\x12\n" +
@@ -1633,7 +1880,7 @@ func file_link_linkpb_link_proto_rawDescGZIP() []byte {
 }
 
 var file_link_linkpb_link_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_link_linkpb_link_proto_goTypes = []any{
 	(Code)(0),          // 0: holter.link.v1.Code
 	(What)(0),          // 1: holter.link.v1.What
@@ -1655,7 +1902,9 @@ var file_link_linkpb_link_proto_goTypes = []any{
 	(*Answer)(nil),     // 17: holter.link.v1.Answer
 	(*Notice)(nil),     // 18: holter.link.v1.Notice
 	(*Round)(nil),      // 19: holter.link.v1.Round
-	(*Redirect)(nil),   // 20: holter.link.v1.Redirect
+	(*Send)(nil),       // 20: holter.link.v1.Send
+	(*Sent)(nil),       // 21: holter.link.v1.Sent
+	(*Redirect)(nil),   // 22: holter.link.v1.Redirect
 }
 var file_link_linkpb_link_proto_depIdxs = []int32{
 	3,  // 0: holter.link.v1.FromEar.frames:type_name -> holter.link.v1.EarFrame
@@ -1664,25 +1913,28 @@ var file_link_linkpb_link_proto_depIdxs = []int32{
 	11, // 3: holter.link.v1.EarFrame.close:type_name -> holter.link.v1.Close
 	12, // 4: holter.link.v1.EarFrame.beats:type_name -> holter.link.v1.Beats
 	13, // 5: holter.link.v1.EarFrame.mark:type_name -> holter.link.v1.Mark
-	6,  // 6: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
-	7,  // 7: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
-	8,  // 8: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
-	9,  // 9: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
-	10, // 10: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
-	15, // 11: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
-	16, // 12: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
-	17, // 13: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
-	18, // 14: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
-	19, // 15: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
-	0,  // 16: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
-	1,  // 17: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
-	2,  // 18: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
-	14, // 19: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	21, // 6: holter.link.v1.EarFrame.sent:type_name -> holter.link.v1.Sent
+	6,  // 7: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
+	7,  // 8: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
+	8,  // 9: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
+	9,  // 10: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
+	10, // 11: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
+	15, // 12: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
+	16, // 13: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
+	17, // 14: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
+	18, // 15: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
+	19, // 16: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
+	20, // 17: holter.link.v1.JudgeFrame.send:type_name -> holter.link.v1.Send
+	0,  // 18: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
+	1,  // 19: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
+	0,  // 20: holter.link.v1.Sent.code:type_name -> holter.link.v1.Code
+	2,  // 21: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
+	14, // 22: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
+	22, // [22:23] is the sub-list for method output_type
+	21, // [21:22] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_link_linkpb_link_proto_init() }
@@ -1696,6 +1948,7 @@ func file_link_linkpb_link_proto_init() {
 		(*EarFrame_Close)(nil),
 		(*EarFrame_Beats)(nil),
 		(*EarFrame_Mark)(nil),
+		(*EarFrame_Sent)(nil),
 	}
 	file_link_linkpb_link_proto_msgTypes[3].OneofWrappers = []any{
 		(*Ask_Open)(nil),
@@ -1709,6 +1962,7 @@ func file_link_linkpb_link_proto_init() {
 		(*JudgeFrame_Answer)(nil),
 		(*JudgeFrame_Notice)(nil),
 		(*JudgeFrame_Round)(nil),
+		(*JudgeFrame_Send)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1716,7 +1970,7 @@ func file_link_linkpb_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_link_linkpb_link_proto_rawDesc), len(file_link_linkpb_link_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
