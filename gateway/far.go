@@ -26,6 +26,8 @@ type Judge interface {
 // outcome, as that of Judge.Open.
 type FarSession interface {
 	ID() string
+	// Ended reports whether the session was replaced or has ended.
+	Ended() bool
 	// Judged reports whether the device was judged offline, and not heard since.
 	Judged() bool
 	Beat(heard time.Duration) bool

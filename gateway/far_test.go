@@ -77,12 +77,13 @@ type farSession struct {
 
 	judge *judge
 	id    string
+	peer  liveness.Peer
 	mu    sync.Mutex // guards open
 	open  bool
 }
 
 func (j *judge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
-	s := &farSession{judge: j, id: strings.Clone(id)}
+	s := &farSession{judge: j, id: strings.Clone(id), peer: peer}
 	s.reopen(heard, h, peer, done)
 	return s
 }
@@ -110,6 +111,13 @@ func (s *farSession) ask(do func() (liveness.Welcome, error), done func(liveness
 }
 
 func (s *farSession) ID() string { return s.id }
+
+func (s *farSession) Ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	peer, ok := s.judge.registry.Peer(s.id)
+	return s.open && (!ok || peer != s.peer)
+}
 
 func (s *farSession) Judged() bool {
 	s.mu.Lock()
@@ -284,4 +292,5 @@ func (silent) Open(string, liveness.Hello, liveness.Peer, time.Duration, func(li
 type mute struct{ gateway.FarSession }
 
 func (mute) ID() string                           { return "" }
+func (mute) Ended() bool                          { return false }
 func (mute) Close(time.Duration, liveness.Reason) {}

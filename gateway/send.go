@@ -12,6 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/liveness"
 )
 
 const (
@@ -65,6 +66,23 @@ type Sent struct {
 // ErrUnacknowledged, ErrTooMany, or the cause why ctx is done. In the last case it reports whether some of the message
 // may still be written; otherwise nothing was, unless the connection ended in the middle.
 func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool) (Sent, error) {
+	peer, _ := g.registry.Peer(id)
+	to, _ := peer.(transport)
+	return g.sendTo(ctx, to, id, payload, raw)
+}
+
+// SendFar is [Gateway.Send] for a device whose session is at a [Judge]: peer is what was passed to
+// Judge.Open.
+func (g *Gateway) SendFar(ctx context.Context, peer liveness.Peer, payload []byte, raw bool) (Sent, error) {
+	to, ok := peer.(*farPeer)
+	if !ok {
+		return Sent{}, ErrNotConnected
+	}
+	return g.sendTo(ctx, to.connection, to.id, payload, raw)
+}
+
+// sendTo sends to a device by a transport, which is nil if it has none.
+func (g *Gateway) sendTo(ctx context.Context, to transport, id string, payload []byte, raw bool) (Sent, error) {
 	if most := min(MaxSend, g.config.MaxOutbound); len(payload) > most {
 		return Sent{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLong, len(payload), most)
 	}
@@ -72,9 +90,7 @@ func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool)
 		return Sent{}, fmt.Errorf("%w: %d; send one when another is written", ErrTooMany, maxWaiting)
 	}
 	defer g.waiting.leave(id, maxWaiting)
-	peer, _ := g.registry.Peer(id)
-	to, ok := peer.(transport)
-	if !ok {
+	if to == nil {
 		return Sent{}, ErrNotConnected
 	}
 	l := &outbound{gateway: g, id: id, payload: payload, raw: raw}
@@ -98,8 +114,8 @@ type outbound struct {
 // encode returns what to write, in dst or in place of it. by is the transport that asks, which
 // holds the conversation with the device; at is the listener that the device came to.
 func (l *outbound) encode(dst []byte, by transport, t *conversation, at *listener) ([]byte, error) {
-	if peer, ok := l.gateway.registry.Peer(l.id); !ok || peer != by {
-		return nil, ErrNotConnected // the device has come back on another connection meanwhile, or ended its session
+	if err := l.check(by, t); err != nil {
+		return nil, err
 	}
 	out := l.payload
 	if !l.raw {
@@ -117,6 +133,27 @@ func (l *outbound) encode(dst []byte, by transport, t *conversation, at *listene
 	}
 	l.sent = Sent{Protocol: t.protocol(at), Bytes: len(out)}
 	return out, nil
+}
+
+// errOpening means that the judge has not answered yet whether the device's session is open.
+var errOpening = errors.New("gateway: the device's session is being opened")
+
+// check returns why the device is not to be sent to by a transport: it has come back on another one
+// meanwhile, or ended its session.
+func (l *outbound) check(by transport, t *conversation) error {
+	if far := t.far(); far != nil {
+		switch {
+		case far.ID() != l.id, far.Ended():
+			return ErrNotConnected
+		case !t.established:
+			return errOpening
+		}
+		return nil
+	}
+	if peer, ok := l.gateway.registry.Peer(l.id); !ok || peer != by {
+		return ErrNotConnected
+	}
+	return nil
 }
 
 // message makes a message of the payload. A codec that panics would end an event loop, and the
@@ -152,11 +189,15 @@ func (l *outbound) deliver(ctx context.Context, to transport) error {
 	var err error
 	var left int
 	var open bool
-	late := run(ctx, to.where(), func() {
+	write := func() {
 		if err = to.send(l); err == nil {
 			left, open = to.unsent()
 		}
-	})
+	}
+	late := run(ctx, to.where(), write)
+	for look := firstLook; late == nil && errors.Is(err, errOpening); look = min(2*look, lastLook) {
+		late = later(ctx, look, to.where(), write)
+	}
 	switch {
 	case late != nil:
 		return fmt.Errorf("%w; nothing was written", late)
@@ -167,17 +208,21 @@ func (l *outbound) deliver(ctx context.Context, to transport) error {
 		if !open {
 			return fmt.Errorf("%w: the connection ended before all was written", ErrNotConnected)
 		}
-		select {
-		case <-time.After(look):
-			late = run(ctx, to.where(), func() { left, open = to.unsent() })
-		case <-ctx.Done():
-			late = context.Cause(ctx)
-		}
-		if late != nil {
+		if late = later(ctx, look, to.where(), func() { left, open = to.unsent() }); late != nil {
 			return fmt.Errorf("%w: the device does not read; some of it may be written later", late)
 		}
 	}
 	return nil
+}
+
+// later is run after a while.
+func later(ctx context.Context, wait time.Duration, l *loop, f func()) error {
+	select {
+	case <-time.After(wait):
+		return run(ctx, l, f)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // explain gives the kernel's errors about datagrams a name.
