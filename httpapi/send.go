@@ -37,7 +37,7 @@ var (
 // newSends returns the counter of messages by result.
 func newSends() *prometheus.CounterVec {
 	sends := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holter_http_sends_total", Help: "Messages to devices, by result."}, []string{"result"})
-	for _, result := range []string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "unacknowledged", "failed"} {
+	for _, result := range []string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "unacknowledged", "uncertain", "failed"} {
 		sends.WithLabelValues(result) // it is shown as 0
 	}
 	return sends
@@ -145,7 +145,8 @@ func (a *API) registerSend(api huma.API) {
 			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send "+
 			"100 messages per second, and 16 may wait for a device (429). A message that was not written in time (504) may be written later if "+
 			"the problem says so. A message to a device that speaks in datagrams is repeated until the device acknowledges it; "+
-			"if it does not in time, the answer is 504. Who sent how much to which device is logged; what was sent is not.",
+			"if it does not in time, the answer is 504. It is 504, too, if the ear that the device is connected to does not tell whether it "+
+			"wrote the message. Who sent how much to which device is logged; what was sent is not.",
 		http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusGatewayTimeout)
 	op.Responses = map[string]*huma.Response{"409": responseOf[absentError](api.OpenAPI(), "The device is not connected where a message could be sent to it")}
 	serve(a, api, op, a.send)
@@ -195,6 +196,8 @@ func (a *API) sendProblem(in *sendInput, err error) (result string, _ error) {
 		return "too_many", huma.ErrorWithHeaders(huma.Error429TooManyRequests(explained(err)), http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, errLate), errors.Is(err, context.Canceled): // in the second case the client is gone
 		return "late", huma.Error504GatewayTimeout(explained(err))
+	case errors.Is(err, ErrUncertain):
+		return "uncertain", huma.Error504GatewayTimeout(explained(err))
 	case errors.Is(err, ErrUnacknowledged):
 		return "unacknowledged", huma.Error504GatewayTimeout(explained(err))
 	}

@@ -134,6 +134,7 @@ func TestSendProblems(t *testing.T) {
 			"not acknowledged", "a", `{"text": "x"}`, fmt.Errorf("%w: it was sent 3 times", httpapi.ErrUnacknowledged), 504,
 			"the device did not acknowledge the message in time: it was sent 3 times", "unacknowledged",
 		},
+		{"uncertain", "a", `{"text": "x"}`, fmt.Errorf("%w: cut", httpapi.ErrUncertain), 504, "it is not known whether the message was written: cut", "uncertain"},
 		{"failed", "a", `{"text": "x"}`, errors.New("secret"), 503, "the message could not be sent; the server's log says why", "failed"},
 		{"cut off", "a", `{"text": "x"}`, fmt.Errorf("%w: cut off", httpapi.ErrNotConnected), 409, `the device is not connected: cut off; its session is open at "line"`, "not_connected"},
 		{"gone", "gone", `{"text": "x"}`, httpapi.ErrNotConnected, 409, `the device is not connected; it was heard last at "line", 1m30s ago; nothing is kept for it`, "not_connected"},
@@ -163,7 +164,7 @@ func TestSendProblems(t *testing.T) {
 			}
 		}
 		if n := strings.Count(log.String(), `msg="message to a device"`); n != counts["unknown_device"]+counts["too_long"]+counts["not_allowed"]+
-			counts["too_many"]+counts["late"]+counts["unacknowledged"]+counts["failed"]+counts["not_connected"] {
+			counts["too_many"]+counts["late"]+counts["unacknowledged"]+counts["uncertain"]+counts["failed"]+counts["not_connected"] {
 			t.Errorf("%d lines of %v in the log:\n%s", n, counts, log.String())
 		}
 		metrics := get(h, "/metrics").Body.String()

@@ -9,8 +9,8 @@ import (
 type Sender interface {
 	// Send writes payload to a device, as a text of the device's protocol or, if raw is set,
 	// unchanged. It returns when the payload is written or ctx is done. Its error wraps
-	// ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrTooMany, ErrUnacknowledged or the cause of ctx,
-	// and its text is shown to the client. It is called concurrently.
+	// ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrTooMany, ErrUnacknowledged, ErrUncertain
+	// or the cause of ctx, and its text is shown to the client. It is called concurrently.
 	Send(ctx context.Context, device string, payload []byte, raw bool) (Sent, error)
 }
 
@@ -34,6 +34,9 @@ var (
 	ErrTooLong = errors.New("httpapi: the message is too long")
 	// ErrUnacknowledged says that the message was sent, and the device did not confirm it in time.
 	ErrUnacknowledged = errors.New("httpapi: the device did not acknowledge the message in time")
+	// ErrUncertain says that the process which the device is connected to has not told whether it
+	// wrote the message.
+	ErrUncertain = errors.New("httpapi: it is not known whether the message was written")
 	// ErrTooMany says that the device has been sent more than it has read.
 	ErrTooMany = errors.New("httpapi: too much waits to be read by the device")
 )

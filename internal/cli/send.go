@@ -33,7 +33,7 @@ type sendCommand struct {
 
 // Help is the text below the usage line.
 func (*sendCommand) Help() string {
-	return `The message is a text of the device's protocol: a line of the line protocol, a command of a tracker, bytes for a serial line. It reaches devices that are connected to the gateway; nothing is kept for others. That it is written does not mean that the device has read it. A device over UDP confirms it.
+	return `The message is a text of the device's protocol: a line of the line protocol, a command of a tracker, bytes for a serial line. It reaches devices that are connected to the server or to one of its ears; nothing is kept for others. That it is written does not mean that the device has read it. A device over UDP confirms it.
 
 Examples:
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -119,8 +120,22 @@ func TestSendIsInterrupted(t *testing.T) {
 // Everything at once: a device, the gateway, the API and the command.
 func TestSendToADevice(t *testing.T) {
 	p := startServe(t)
+	sendToADevice(t, p, p, "gateway")
+}
+
+// A device at an ear is sent to like one at the server's own port.
+func TestSendToADeviceAtAnEar(t *testing.T) {
+	judge := "unix:" + filepath.Join(t.TempDir(), "j")
+	p := startServe(t, "--link", judge)
+	sendToADevice(t, p, startEar(t, "one", judge), "gateway/one")
+}
+
+// sendToADevice sends messages by a server to a device that connects to a program, whose source the
+// server has.
+func sendToADevice(t *testing.T, p, at *program, source string) {
+	t.Helper()
 	t.Setenv("HOLTER_API", p.api)
-	conn, said := p.say("HELLO site-7/pump\n")
+	conn, said := at.say("HELLO site-7/pump\n")
 	if !strings.HasPrefix(said, "OK ") {
 		t.Fatalf("heard %q", said)
 	}
@@ -155,7 +170,7 @@ func TestSendToADevice(t *testing.T) {
 		t.Fatalf("the device heard %q, %v", text, err)
 	}
 	got := typeLine(t.Context(), t, "send", "site-7/pump", "x")
-	if want := `409 Conflict: the device is not connected here; it was heard last at "gateway", `; got.code != exitFailed || !strings.Contains(got.stderr, want) {
+	if want := `409 Conflict: the device is not connected here; it was heard last at "` + source + `", `; got.code != exitFailed || !strings.Contains(got.stderr, want) {
 		t.Errorf("send = %+v, want %q", got, want)
 	}
 	p.until(`"result":"not_connected"`)

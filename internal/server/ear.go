@@ -101,6 +101,7 @@ func (e *ear) newLink() (*link.Ear, error) {
 		Name: e.config.Node, Judges: e.config.Judges, Version: Version(), Logger: e.log,
 		Now:  func() time.Duration { return e.gateway.Elapsed() },
 		Pass: func(done func()) { e.gateway.Pass(done) },
+		Send: e.sendFar,
 		LetGo: func(why string) {
 			e.letGo.Add(1)
 			e.gateway.LetGo(why)

@@ -4,48 +4,72 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/link"
+	"github.com/holter-iot/holter/liveness"
 )
 
-// sender lets the API send to the devices of a gateway.
-type sender struct{ gateway *gateway.Gateway }
+// sender lets the API send to the devices of a gateway and of ears.
+type sender struct {
+	gateway *gateway.Gateway // nil if this process has none
+	ears    *atomic.Pointer[link.Judge]
+}
 
 // Send implements httpapi.Sender.
 func (s sender) Send(ctx context.Context, device string, payload []byte, raw bool) (httpapi.Sent, error) {
-	sent, err := s.gateway.Send(ctx, device, payload, raw)
-	for of, kind := range sendErrors() {
-		if errors.Is(err, of) {
-			return httpapi.Sent{}, sendError(kind, err)
-		}
+	sent, err := s.send(ctx, device, payload, raw)
+	return sent, sendError(err, func(k sendKind) error { return k.api })
+}
+
+func (s sender) send(ctx context.Context, device string, payload []byte, raw bool) (httpapi.Sent, error) {
+	if j := s.ears.Load(); j != nil && j.Connected(device) {
+		sent, err := j.Send(ctx, device, payload, raw)
+		return httpapi.Sent(sent), err
 	}
+	if s.gateway == nil {
+		return httpapi.Sent{}, httpapi.ErrNotConnected
+	}
+	sent, err := s.gateway.Send(ctx, device, payload, raw)
 	return httpapi.Sent(sent), err
 }
 
-// sendErrors maps errors of the gateway to those of the API.
-func sendErrors() map[error]error {
-	return map[error]error{
-		gateway.ErrNotConnected:   httpapi.ErrNotConnected,
-		gateway.ErrNoMessages:     httpapi.ErrNoMessages,
-		gateway.ErrNotAllowed:     httpapi.ErrNotAllowed,
-		gateway.ErrTooLong:        httpapi.ErrTooLong,
-		gateway.ErrSlowReader:     httpapi.ErrTooMany,
-		gateway.ErrTooMany:        httpapi.ErrTooMany,
-		gateway.ErrUnacknowledged: httpapi.ErrUnacknowledged,
+// sendFar writes a message for the judge of an ear.
+func (e *ear) sendFar(ctx context.Context, to liveness.Peer, payload []byte, raw bool) (link.Sent, error) {
+	sent, err := e.gateway.SendFar(ctx, to, payload, raw)
+	return link.Sent(sent), sendError(err, func(k sendKind) error { return k.link })
+}
+
+// sendKind is an error of a message to a device, as each package calls it; nil where it does not
+// occur.
+type sendKind struct{ gateway, link, api error }
+
+func sendKinds() []sendKind {
+	return []sendKind{
+		{gateway.ErrNotConnected, link.ErrNotConnected, httpapi.ErrNotConnected},
+		{gateway.ErrNoMessages, link.ErrNoMessages, httpapi.ErrNoMessages},
+		{gateway.ErrNotAllowed, link.ErrNotAllowed, httpapi.ErrNotAllowed},
+		{gateway.ErrTooLong, link.ErrTooLong, httpapi.ErrTooLong},
+		{gateway.ErrSlowReader, link.ErrSlowReader, httpapi.ErrTooMany},
+		{gateway.ErrTooMany, link.ErrTooMany, httpapi.ErrTooMany},
+		{gateway.ErrUnacknowledged, nil, httpapi.ErrUnacknowledged},
+		{nil, link.ErrUncertain, httpapi.ErrUncertain},
 	}
 }
 
-// sendError turns an error of the gateway into one of the API.
-func sendError(kind, err error) error {
-	return errkind.Errorf(kind, "%s", strings.TrimPrefix(err.Error(), "gateway: "))
-}
-
-// sender returns the API's way to send messages; nil if there is no gateway.
-func (s *server) sender() httpapi.Sender {
-	if s.gateway == nil {
+// sendError turns an error of the gateway or the link into one of the package that to picks.
+func sendError(err error, to func(sendKind) error) error {
+	if err == nil {
 		return nil
 	}
-	return sender{s.gateway}
+	for _, k := range sendKinds() {
+		if errors.Is(err, k.gateway) || errors.Is(err, k.link) {
+			text := strings.TrimPrefix(err.Error(), "gateway: ")
+			return errkind.Errorf(to(k), "%s", strings.TrimPrefix(text, "link: "))
+		}
+	}
+	return err
 }

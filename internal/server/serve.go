@@ -128,7 +128,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Ready:        s.ready,
 		Detail:       s.detail,
 		Checkpoint:   func(ctx context.Context) error { return s.store.Checkpoint(ctx, s.registry) },
-		Sender:       s.sender(),
+		Sender:       sender{s.gateway, &s.link},
 		Delivery:     s.delivery,
 		Playbooks:    s.books,
 		Schedules:    s.cron,

@@ -13,13 +13,16 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/link"
 )
 
 // TestEveryProtocol: package config, which may not ask the gateway, knows the protocols that there are, and what comes in datagrams.
@@ -75,14 +78,23 @@ func TestStartingIsSaidOnce(t *testing.T) {
 }
 
 func TestSendErrors(t *testing.T) {
-	for of, kind := range sendErrors() {
-		err := sendError(kind, fmt.Errorf("%w: on purpose", of))
-		if !errors.Is(err, kind) || !strings.HasSuffix(err.Error(), ": on purpose") || strings.Contains(err.Error(), "gateway: ") {
-			t.Errorf("%v is not %v", err, kind)
+	api := func(k sendKind) error { return k.api }
+	for _, k := range sendKinds() {
+		for _, of := range []error{k.gateway, k.link} {
+			if of == nil {
+				continue
+			}
+			err := sendError(fmt.Errorf("%w: on purpose", of), api)
+			if !errors.Is(err, k.api) || !strings.HasSuffix(err.Error(), ": on purpose") || strings.Contains(err.Error(), "gateway: ") || strings.Contains(err.Error(), "link: ") {
+				t.Errorf("%v is not %v", err, k.api)
+			}
 		}
 	}
-	if got := (&server{}).sender(); got != nil {
-		t.Errorf("without a gateway, the API sends by %v", got)
+	if err := sendError(context.Canceled, api); !errors.Is(err, context.Canceled) || sendError(nil, api) != nil {
+		t.Errorf("another error became %v", err)
+	}
+	if _, err := (sender{ears: new(atomic.Pointer[link.Judge])}).Send(t.Context(), "d", []byte("x"), false); !errors.Is(err, httpapi.ErrNotConnected) {
+		t.Errorf("without a gateway and ears: %v", err)
 	}
 }
 
