@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/internal/commitwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -33,7 +34,7 @@ type Gateway struct {
 	closings     pacedQueue[ending]
 	lateHellos   pacedQueue[ending]
 	probes       pacedQueue[transport] // devices that are to be asked for a sign of life
-	holds        holds
+	holds        *commitwait.Queue[holding]
 	lingering    linger
 	pacer        pacer
 	addresses    keyCounts[netip.Addr] // connections
@@ -69,7 +70,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, began: time.Now(), ended: make(chan struct{})}
 	g.open = cfg.Guard == Guard(Password(""))
 	g.initQueues()
-	g.holds.init(registry)
+	g.holds = commitwait.New(registry.AfterCommit, settleAll)
 	g.pacer.init()
 	g.newcomers.init(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
 	g.planLoops()
@@ -150,7 +151,10 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.closings.run(ctx) })
 	group.Go(func() error { return g.lateHellos.run(ctx) })
 	group.Go(func() error { return g.probes.run(ctx) })
-	group.Go(func() error { return g.holds.run(ctx) })
+	group.Go(func() error {
+		g.holds.Run(ctx)
+		return nil
+	})
 	group.Go(func() error { return g.keepPace(ctx) })
 	group.Go(func() error { return g.keepReviewing(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })

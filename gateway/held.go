@@ -2,27 +2,14 @@ package gateway
 
 import (
 	"bytes"
-	"context"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/liveness"
 )
 
 // Whoever is told that something was done can rely on it, whatever happens to the process: an
 // answer to anything that caused an event is held until that is committed. Input is read meanwhile,
 // and the answers to it stay behind the one that is held. Heartbeats cause no events, as a rule, so
 // their answers are held only behind another one.
-
-const (
-	// patience is how long an answer is held at most. Then the device is told that the server is
-	// busy.
-	patience = 2 * time.Second
-	// maxAsked is how many calls of Registry.AfterCommit may be outstanding.
-	maxAsked = 1024
-)
 
 // answer is what a device is told.
 type answer struct {
@@ -163,7 +150,7 @@ func (t *conversation) hold(x *exchange, begin int) {
 	}
 	t.details.held.add(a)
 	x.out = x.out[:begin]
-	x.gateway.holds.add(holding{x.peer.(holder), a})
+	x.gateway.holds.Add(holding{x.peer.(holder), a})
 	t.bound(x)
 }
 
@@ -217,7 +204,7 @@ type holder interface {
 	located
 
 	// settled ends the wait of an answer, and writes what can be written now. It is called on the
-	// event loop of where; if there is none, by holds, and must not block.
+	// event loop of where; if there is none, by the queue, and must not block.
 	settled(a *answer, committed bool)
 }
 
@@ -228,108 +215,9 @@ type holding struct {
 	answer *answer
 }
 
-// holds lets answers go when what they tell of is committed.
-type holds struct {
-	registry *liveness.Registry
-
-	mu    sync.Mutex // guards fresh
-	fresh []holding
-
-	some  chan struct{} // room for one; never closed; receives when there are fresh ones, or a wait has ended
-	asked atomic.Int64  // how many times the registry was asked and has not answered yet
-}
-
-func (h *holds) init(registry *liveness.Registry) {
-	h.registry, h.some = registry, make(chan struct{}, 1)
-}
-
-// add takes answers that wait. It does not block.
-func (h *holds) add(answers ...holding) {
-	h.mu.Lock()
-	h.fresh = append(h.fresh, answers...)
-	h.mu.Unlock()
-	h.wake()
-}
-
-func (h *holds) wake() {
-	select {
-	case h.some <- struct{}{}:
-	default:
-	}
-}
-
-func (h *holds) take() []holding {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	taken := h.fresh
-	h.fresh = nil
-	return taken
-}
-
-// group is answers that wait for one call of Registry.AfterCommit.
-type group struct {
-	answers []holding
-	since   time.Time
-	asked   bool         // the registry was
-	outcome atomic.Int32 // 0 while it has not answered, then one of those below
-}
-
-const (
-	isCommitted = 1 + iota
-	isLost
-)
-
-// ask has the registry report when all that the answers tell of is committed.
-func (h *holds) ask(g *group) {
-	if g.asked || h.asked.Load() >= maxAsked {
-		return
-	}
-	g.asked = true
-	h.asked.Add(1)
-	h.registry.AfterCommit(func(committed bool) {
-		if committed {
-			g.outcome.Store(isCommitted)
-		} else {
-			g.outcome.Store(isLost)
-		}
-		h.asked.Add(-1)
-		h.wake()
-	})
-}
-
-// run lets answers go until ctx is done.
-func (h *holds) run(ctx context.Context) error {
-	alarm := time.NewTimer(patience)
-	defer alarm.Stop()
-	for groups := []*group(nil); ; {
-		select {
-		case <-h.some:
-		case <-alarm.C:
-		case <-ctx.Done():
-			return nil
-		}
-		now := time.Now()
-		if fresh := h.take(); len(fresh) > 0 {
-			if n := len(groups); n > 0 && !groups[n-1].asked { // as the registry has not answered for so many, these may wait for less long
-				groups[n-1].answers = append(groups[n-1].answers, fresh...)
-			} else {
-				groups = append(groups, &group{answers: fresh, since: now})
-			}
-		}
-		if n := len(groups); n > 0 {
-			h.ask(groups[n-1])
-		}
-		for len(groups) > 0 {
-			g := groups[0]
-			outcome := g.outcome.Load()
-			if outcome == 0 && now.Sub(g.since) < patience {
-				alarm.Reset(g.since.Add(patience).Sub(now))
-				break
-			}
-			onLoops(g.answers, func(a holding) { a.settled(a.answer, outcome == isCommitted) })
-			g.answers, groups = nil, groups[1:]
-		}
-	}
+// settleAll ends the waits of answers, each on the event loop of its holder.
+func settleAll(all []holding, committed bool) {
+	onLoops(all, func(a holding) { a.settled(a.answer, committed) })
 }
 
 var _, _ holder = (*connection)(nil), (*packet)(nil)

@@ -31,7 +31,7 @@ func (r *reader) later(room int, proven bool) {
 			waiting = append(waiting, holding{p, a})
 		}
 	}
-	r.udp.gateway.holds.add(waiting...) // from now on the packet is not ours
+	r.udp.gateway.holds.Add(waiting...) // from now on the packet is not ours
 }
 
 // where implements holder.

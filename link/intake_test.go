@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/holter-iot/holter/internal/commitwait"
 	"github.com/holter-iot/holter/link/linkpb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -102,7 +103,7 @@ func FuzzReceive(f *testing.F) {
 		}
 		_ = m.receive(m.stream, msg.GetFrames(), time.Now()) // an error ends the stream
 		_ = m.queue.take(m.stream)
-		_ = m.judge.holds.take()
+		m.judge.holds = commitwait.New(m.judge.registry.AfterCommit, settleAll) // nobody lets answers go
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/holter-iot/holter/internal/commitwait"
 	"github.com/holter-iot/holter/link/linkpb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -38,7 +39,7 @@ type Judge struct {
 
 	registry *liveness.Registry
 	config   JudgeConfig
-	holds    holds
+	holds    *commitwait.Queue[holding]
 	streams  sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
@@ -50,9 +51,10 @@ type Judge struct {
 
 // NewJudge returns a judge without ears. It starts nothing.
 func NewJudge(registry *liveness.Registry, cfg JudgeConfig) *Judge {
-	j := &Judge{registry: registry, config: cfg.withDefaults(), members: make(map[string]*member), removed: make(map[string]uint64)}
-	j.holds.init(registry)
-	return j
+	return &Judge{
+		registry: registry, config: cfg.withDefaults(), holds: commitwait.New(registry.AfterCommit, settleAll),
+		members: make(map[string]*member), removed: make(map[string]uint64),
+	}
 }
 
 // Register makes the judge's service one of a gRPC server.
@@ -65,7 +67,7 @@ func (j *Judge) Register(to grpc.ServiceRegistrar) { linkpb.RegisterLinkServer(t
 func (j *Judge) Run(ctx context.Context) error {
 	j.begin()
 	var running sync.WaitGroup
-	running.Go(func() { j.holds.run(ctx) })
+	running.Go(func() { j.holds.Run(ctx) })
 	j.keepRounds(ctx)
 	running.Wait()
 	j.end()

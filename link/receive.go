@@ -25,7 +25,7 @@ func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) 
 			return err
 		}
 	}
-	m.judge.holds.add(in.held)
+	m.judge.holds.Add(in.held...)
 	return nil
 }
 
