@@ -239,10 +239,10 @@ func explain(err error) error {
 // run calls f on an event loop, or at once if l is nil, and waits for it. If ctx is done before f
 // begins, or the loop ends, f is not called, and the error is why.
 func run(ctx context.Context, l *loop, f func()) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if l == nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		f()
 		return nil
 	}
