@@ -45,6 +45,10 @@ type EarConfig struct {
 	// connection of a device must be closed now. It is called by the goroutine that makes all calls,
 	// and must not block. Default: nothing.
 	LetGo func(why string)
+	// Drain is called when the judge asks the ear to end in order: close the connections of devices
+	// with [Session.Release], and then [Ear.Leave]. It may be called again, by the goroutine that makes
+	// all calls, and must not block. Default: nothing.
+	Drain func()
 	// Logger is told when judges come and go. Default: none.
 	Logger *slog.Logger
 }
@@ -69,6 +73,9 @@ func (c EarConfig) withDefaults() (EarConfig, error) {
 	}
 	if c.LetGo == nil {
 		c.LetGo = func(string) {}
+	}
+	if c.Drain == nil {
+		c.Drain = func() {}
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, errors.Join(errs...)

@@ -28,12 +28,13 @@ const (
 )
 
 // Ear keeps sessions at a judge. Make one with [NewEar], and keep [Ear.Run] running. All methods may
-// be called concurrently, and only Run blocks.
+// be called concurrently, and only Run and Leave block.
 type Ear struct {
 	config EarConfig
 	beats  marked
 	calls  caller
 	wake   chan struct{} // room for one; never closed; receives when there is something to send
+	left   chan error    // room for one; never closed; receives how the ear has left
 
 	mu          sync.Mutex // guards the fields below
 	table       []*Session // by slot; nil where it is free
@@ -58,6 +59,9 @@ type Ear struct {
 	fleet       string
 	term        uint64
 	joins       uint64
+	draining    bool // the judge is to know
+	leaving     bool // Leave was called
+	departed    bool // and no judge is joined any more
 	over        bool // Run has returned: nobody would answer
 }
 
@@ -74,10 +78,11 @@ type call struct {
 	over    bool // done was called
 }
 
-// item is something to be sent: a question; a mark; or that a session was closed.
+// item is something to be sent: a question; a mark; a frame as it is; or that a session was closed.
 type item struct {
 	call      *call
 	round     uint64
+	frame     *linkpb.EarFrame
 	collected bool // what is to be reported before the mark is in Ear.report
 	session   *Session
 	why       liveness.Reason
@@ -105,6 +110,7 @@ func NewEar(cfg EarConfig) (*Ear, error) {
 	e := &Ear{
 		config:      cfg,
 		wake:        make(chan struct{}, 1),
+		left:        make(chan error, 1),
 		asked:       make(map[uint64]*call),
 		incarnation: newIncarnation(),
 		fleet:       cfg.Fleet,
@@ -140,7 +146,7 @@ func (e *Ear) open(s *Session, done func(liveness.Welcome, error)) {
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.over || len(e.asked) >= maxCalls || len(e.table)-len(e.free) >= maxSlots {
+	if e.over || e.leaving || len(e.asked) >= maxCalls || len(e.table)-len(e.free) >= maxSlots {
 		s.end()
 		s.phase = isGone
 		e.refuse(done, liveness.ErrBusy)
@@ -335,6 +341,7 @@ func (e *Ear) letGoLocked(why string) {
 		e.link.cancel()
 		e.link = nil
 	}
+	e.departLocked(errLetGo)
 	e.calls.add(func() { e.config.LetGo(why) })
 	e.config.Logger.Error("the ear lets go of all connections", "why", why)
 }

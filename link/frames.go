@@ -76,6 +76,8 @@ func (b *batch) itemLocked(i *item) bool {
 	switch {
 	case i.round != 0:
 		return b.markLocked(i)
+	case i.frame != nil:
+		b.add(i.frame)
 	case i.call != nil:
 		b.callLocked(i.call)
 	default:
@@ -173,6 +175,8 @@ func (e *Ear) apply(l *stream, frames []*linkpb.JudgeFrame) error {
 		case *linkpb.JudgeFrame_Round:
 			rounds = append(rounds, body.Round.GetRound())
 			e.confirmLocked()
+		case *linkpb.JudgeFrame_Drain:
+			e.calls.add(e.config.Drain)
 		}
 	}
 	e.mu.Unlock()

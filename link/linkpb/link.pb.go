@@ -200,6 +200,8 @@ type EarFrame struct {
 	//	*EarFrame_Close
 	//	*EarFrame_Beats
 	//	*EarFrame_Mark
+	//	*EarFrame_Draining
+	//	*EarFrame_Leave
 	Body          isEarFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -287,6 +289,24 @@ func (x *EarFrame) GetMark() *Mark {
 	return nil
 }
 
+func (x *EarFrame) GetDraining() *Draining {
+	if x != nil {
+		if x, ok := x.Body.(*EarFrame_Draining); ok {
+			return x.Draining
+		}
+	}
+	return nil
+}
+
+func (x *EarFrame) GetLeave() *Leave {
+	if x != nil {
+		if x, ok := x.Body.(*EarFrame_Leave); ok {
+			return x.Leave
+		}
+	}
+	return nil
+}
+
 type isEarFrame_Body interface {
 	isEarFrame_Body()
 }
@@ -311,6 +331,14 @@ type EarFrame_Mark struct {
 	Mark *Mark `protobuf:"bytes,5,opt,name=mark,proto3,oneof"`
 }
 
+type EarFrame_Draining struct {
+	Draining *Draining `protobuf:"bytes,20,opt,name=draining,proto3,oneof"`
+}
+
+type EarFrame_Leave struct {
+	Leave *Leave `protobuf:"bytes,21,opt,name=leave,proto3,oneof"`
+}
+
 func (*EarFrame_Join) isEarFrame_Body() {}
 
 func (*EarFrame_Ask) isEarFrame_Body() {}
@@ -320,6 +348,10 @@ func (*EarFrame_Close) isEarFrame_Body() {}
 func (*EarFrame_Beats) isEarFrame_Body() {}
 
 func (*EarFrame_Mark) isEarFrame_Body() {}
+
+func (*EarFrame_Draining) isEarFrame_Body() {}
+
+func (*EarFrame_Leave) isEarFrame_Body() {}
 
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -843,7 +875,7 @@ type Close struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slot          uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	Gen           uint32                 `protobuf:"varint,2,opt,name=gen,proto3" json:"gen,omitempty"`
-	Why           uint32                 `protobuf:"varint,3,opt,name=why,proto3" json:"why,omitempty"` // a liveness.Reason
+	Why           uint32                 `protobuf:"varint,3,opt,name=why,proto3" json:"why,omitempty"` // a liveness.Reason, or 20: the ear has closed the connection for its own sake
 	AgeNs         int64                  `protobuf:"varint,4,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1014,6 +1046,81 @@ func (x *Mark) GetRound() uint64 {
 	return 0
 }
 
+// Draining says that the ear is about to close its connections, and to leave.
+type Draining struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Draining) Reset() {
+	*x = Draining{}
+	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Draining) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Draining) ProtoMessage() {}
+
+func (x *Draining) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Draining.ProtoReflect.Descriptor instead.
+func (*Draining) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{12}
+}
+
+// Leave says that the ear has ended all its sessions, and that nothing comes behind it. The judge
+// answers by ending the stream with the status OK, once it has applied all and removed the ear.
+type Leave struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leave) Reset() {
+	*x = Leave{}
+	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leave) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leave) ProtoMessage() {}
+
+func (x *Leave) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leave.ProtoReflect.Descriptor instead.
+func (*Leave) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{13}
+}
+
 // FromJudge is some frames in their order. None: the judge is there.
 type FromJudge struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1024,7 +1131,7 @@ type FromJudge struct {
 
 func (x *FromJudge) Reset() {
 	*x = FromJudge{}
-	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	mi := &file_link_linkpb_link_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1143,7 @@ func (x *FromJudge) String() string {
 func (*FromJudge) ProtoMessage() {}
 
 func (x *FromJudge) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	mi := &file_link_linkpb_link_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1156,7 @@ func (x *FromJudge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJudge.ProtoReflect.Descriptor instead.
 func (*FromJudge) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{12}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FromJudge) GetFrames() []*JudgeFrame {
@@ -1067,6 +1174,7 @@ type JudgeFrame struct {
 	//	*JudgeFrame_Answer
 	//	*JudgeFrame_Notice
 	//	*JudgeFrame_Round
+	//	*JudgeFrame_Drain
 	Body          isJudgeFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1074,7 +1182,7 @@ type JudgeFrame struct {
 
 func (x *JudgeFrame) Reset() {
 	*x = JudgeFrame{}
-	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	mi := &file_link_linkpb_link_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1194,7 @@ func (x *JudgeFrame) String() string {
 func (*JudgeFrame) ProtoMessage() {}
 
 func (x *JudgeFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	mi := &file_link_linkpb_link_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1207,7 @@ func (x *JudgeFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeFrame.ProtoReflect.Descriptor instead.
 func (*JudgeFrame) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{13}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JudgeFrame) GetBody() isJudgeFrame_Body {
@@ -1145,6 +1253,15 @@ func (x *JudgeFrame) GetRound() *Round {
 	return nil
 }
 
+func (x *JudgeFrame) GetDrain() *Drain {
+	if x != nil {
+		if x, ok := x.Body.(*JudgeFrame_Drain); ok {
+			return x.Drain
+		}
+	}
+	return nil
+}
+
 type isJudgeFrame_Body interface {
 	isJudgeFrame_Body()
 }
@@ -1165,6 +1282,10 @@ type JudgeFrame_Round struct {
 	Round *Round `protobuf:"bytes,4,opt,name=round,proto3,oneof"`
 }
 
+type JudgeFrame_Drain struct {
+	Drain *Drain `protobuf:"bytes,20,opt,name=drain,proto3,oneof"`
+}
+
 func (*JudgeFrame_Joined) isJudgeFrame_Body() {}
 
 func (*JudgeFrame_Answer) isJudgeFrame_Body() {}
@@ -1172,6 +1293,8 @@ func (*JudgeFrame_Answer) isJudgeFrame_Body() {}
 func (*JudgeFrame_Notice) isJudgeFrame_Body() {}
 
 func (*JudgeFrame_Round) isJudgeFrame_Body() {}
+
+func (*JudgeFrame_Drain) isJudgeFrame_Body() {}
 
 type Joined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1185,7 +1308,7 @@ type Joined struct {
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_link_linkpb_link_proto_msgTypes[14]
+	mi := &file_link_linkpb_link_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1320,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[14]
+	mi := &file_link_linkpb_link_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1333,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{14}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Joined) GetWire() uint32 {
@@ -1258,7 +1381,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_link_linkpb_link_proto_msgTypes[15]
+	mi := &file_link_linkpb_link_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1270,7 +1393,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[15]
+	mi := &file_link_linkpb_link_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1283,7 +1406,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{15}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Answer) GetSlot() uint32 {
@@ -1360,7 +1483,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_link_linkpb_link_proto_msgTypes[16]
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1495,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[16]
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1508,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{16}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Notice) GetSlot() uint32 {
@@ -1418,7 +1541,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_link_linkpb_link_proto_msgTypes[17]
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1553,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[17]
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1566,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{17}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Round) GetRound() uint64 {
@@ -1451,6 +1574,43 @@ func (x *Round) GetRound() uint64 {
 		return x.Round
 	}
 	return 0
+}
+
+// Drain asks the ear to drain, and to leave.
+type Drain struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drain) Reset() {
+	*x = Drain{}
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drain) ProtoMessage() {}
+
+func (x *Drain) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drain.ProtoReflect.Descriptor instead.
+func (*Drain) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{20}
 }
 
 // Redirect is a detail of the status FAILED_PRECONDITION, with which a standby refuses an ear.
@@ -1463,7 +1623,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1635,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1648,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Redirect) GetJudge() string {
@@ -1504,13 +1664,15 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\n" +
 	"\x16link/linkpb/link.proto\x12\x0eholter.link.v1\";\n" +
 	"\aFromEar\x120\n" +
-	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\xf1\x01\n" +
+	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\xd8\x02\n" +
 	"\bEarFrame\x12*\n" +
 	"\x04join\x18\x01 \x01(\v2\x14.holter.link.v1.JoinH\x00R\x04join\x12'\n" +
 	"\x03ask\x18\x02 \x01(\v2\x13.holter.link.v1.AskH\x00R\x03ask\x12-\n" +
 	"\x05close\x18\x03 \x01(\v2\x15.holter.link.v1.CloseH\x00R\x05close\x12-\n" +
 	"\x05beats\x18\x04 \x01(\v2\x15.holter.link.v1.BeatsH\x00R\x05beats\x12*\n" +
-	"\x04mark\x18\x05 \x01(\v2\x14.holter.link.v1.MarkH\x00R\x04markB\x06\n" +
+	"\x04mark\x18\x05 \x01(\v2\x14.holter.link.v1.MarkH\x00R\x04mark\x126\n" +
+	"\bdraining\x18\x14 \x01(\v2\x18.holter.link.v1.DrainingH\x00R\bdraining\x12-\n" +
+	"\x05leave\x18\x15 \x01(\v2\x15.holter.link.v1.LeaveH\x00R\x05leaveB\x06\n" +
 	"\x04body\"\xb7\x01\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x12\n" +
@@ -1562,15 +1724,19 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04gens\x18\x02 \x03(\rR\x04gens\x12\x17\n" +
 	"\aages_us\x18\x03 \x03(\x04R\x06agesUs\"\x1c\n" +
 	"\x04Mark\x12\x14\n" +
-	"\x05round\x18\x01 \x01(\x04R\x05round\"?\n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\"\n" +
+	"\n" +
+	"\bDraining\"\a\n" +
+	"\x05Leave\"?\n" +
 	"\tFromJudge\x122\n" +
-	"\x06frames\x18\x01 \x03(\v2\x1a.holter.link.v1.JudgeFrameR\x06frames\"\xd9\x01\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1a.holter.link.v1.JudgeFrameR\x06frames\"\x88\x02\n" +
 	"\n" +
 	"JudgeFrame\x120\n" +
 	"\x06joined\x18\x01 \x01(\v2\x16.holter.link.v1.JoinedH\x00R\x06joined\x120\n" +
 	"\x06answer\x18\x02 \x01(\v2\x16.holter.link.v1.AnswerH\x00R\x06answer\x120\n" +
 	"\x06notice\x18\x03 \x01(\v2\x16.holter.link.v1.NoticeH\x00R\x06notice\x12-\n" +
-	"\x05round\x18\x04 \x01(\v2\x15.holter.link.v1.RoundH\x00R\x05roundB\x06\n" +
+	"\x05round\x18\x04 \x01(\v2\x15.holter.link.v1.RoundH\x00R\x05round\x12-\n" +
+	"\x05drain\x18\x14 \x01(\v2\x15.holter.link.v1.DrainH\x00R\x05drainB\x06\n" +
 	"\x04body\"Z\n" +
 	"\x06Joined\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x14\n" +
@@ -1595,7 +1761,8 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12(\n" +
 	"\x04what\x18\x03 \x01(\x0e2\x14.holter.link.v1.WhatR\x04what\"\x1d\n" +
 	"\x05Round\x12\x14\n" +
-	"\x05round\x18\x01 \x01(\x04R\x05round\" \n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\"\a\n" +
+	"\x05Drain\" \n" +
 	"\bRedirect\x12\x14\n" +
 	"\x05judge\x18\x01 \x01(\tR\x05judge*\x91\x01\n" +
 	"\x04Code\x12\r\n" +
@@ -1633,7 +1800,7 @@ func file_link_linkpb_link_proto_rawDescGZIP() []byte {
 }
 
 var file_link_linkpb_link_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_link_linkpb_link_proto_goTypes = []any{
 	(Code)(0),          // 0: holter.link.v1.Code
 	(What)(0),          // 1: holter.link.v1.What
@@ -1649,13 +1816,16 @@ var file_link_linkpb_link_proto_goTypes = []any{
 	(*Close)(nil),      // 11: holter.link.v1.Close
 	(*Beats)(nil),      // 12: holter.link.v1.Beats
 	(*Mark)(nil),       // 13: holter.link.v1.Mark
-	(*FromJudge)(nil),  // 14: holter.link.v1.FromJudge
-	(*JudgeFrame)(nil), // 15: holter.link.v1.JudgeFrame
-	(*Joined)(nil),     // 16: holter.link.v1.Joined
-	(*Answer)(nil),     // 17: holter.link.v1.Answer
-	(*Notice)(nil),     // 18: holter.link.v1.Notice
-	(*Round)(nil),      // 19: holter.link.v1.Round
-	(*Redirect)(nil),   // 20: holter.link.v1.Redirect
+	(*Draining)(nil),   // 14: holter.link.v1.Draining
+	(*Leave)(nil),      // 15: holter.link.v1.Leave
+	(*FromJudge)(nil),  // 16: holter.link.v1.FromJudge
+	(*JudgeFrame)(nil), // 17: holter.link.v1.JudgeFrame
+	(*Joined)(nil),     // 18: holter.link.v1.Joined
+	(*Answer)(nil),     // 19: holter.link.v1.Answer
+	(*Notice)(nil),     // 20: holter.link.v1.Notice
+	(*Round)(nil),      // 21: holter.link.v1.Round
+	(*Drain)(nil),      // 22: holter.link.v1.Drain
+	(*Redirect)(nil),   // 23: holter.link.v1.Redirect
 }
 var file_link_linkpb_link_proto_depIdxs = []int32{
 	3,  // 0: holter.link.v1.FromEar.frames:type_name -> holter.link.v1.EarFrame
@@ -1664,25 +1834,28 @@ var file_link_linkpb_link_proto_depIdxs = []int32{
 	11, // 3: holter.link.v1.EarFrame.close:type_name -> holter.link.v1.Close
 	12, // 4: holter.link.v1.EarFrame.beats:type_name -> holter.link.v1.Beats
 	13, // 5: holter.link.v1.EarFrame.mark:type_name -> holter.link.v1.Mark
-	6,  // 6: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
-	7,  // 7: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
-	8,  // 8: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
-	9,  // 9: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
-	10, // 10: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
-	15, // 11: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
-	16, // 12: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
-	17, // 13: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
-	18, // 14: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
-	19, // 15: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
-	0,  // 16: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
-	1,  // 17: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
-	2,  // 18: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
-	14, // 19: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	14, // 6: holter.link.v1.EarFrame.draining:type_name -> holter.link.v1.Draining
+	15, // 7: holter.link.v1.EarFrame.leave:type_name -> holter.link.v1.Leave
+	6,  // 8: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
+	7,  // 9: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
+	8,  // 10: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
+	9,  // 11: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
+	10, // 12: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
+	17, // 13: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
+	18, // 14: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
+	19, // 15: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
+	20, // 16: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
+	21, // 17: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
+	22, // 18: holter.link.v1.JudgeFrame.drain:type_name -> holter.link.v1.Drain
+	0,  // 19: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
+	1,  // 20: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
+	2,  // 21: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
+	16, // 22: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
+	22, // [22:23] is the sub-list for method output_type
+	21, // [21:22] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_link_linkpb_link_proto_init() }
@@ -1696,6 +1869,8 @@ func file_link_linkpb_link_proto_init() {
 		(*EarFrame_Close)(nil),
 		(*EarFrame_Beats)(nil),
 		(*EarFrame_Mark)(nil),
+		(*EarFrame_Draining)(nil),
+		(*EarFrame_Leave)(nil),
 	}
 	file_link_linkpb_link_proto_msgTypes[3].OneofWrappers = []any{
 		(*Ask_Open)(nil),
@@ -1704,11 +1879,12 @@ func file_link_linkpb_link_proto_init() {
 		(*Ask_Announce)(nil),
 		(*Ask_Bye)(nil),
 	}
-	file_link_linkpb_link_proto_msgTypes[13].OneofWrappers = []any{
+	file_link_linkpb_link_proto_msgTypes[15].OneofWrappers = []any{
 		(*JudgeFrame_Joined)(nil),
 		(*JudgeFrame_Answer)(nil),
 		(*JudgeFrame_Notice)(nil),
 		(*JudgeFrame_Round)(nil),
+		(*JudgeFrame_Drain)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1716,7 +1892,7 @@ func file_link_linkpb_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_link_linkpb_link_proto_rawDesc), len(file_link_linkpb_link_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   19,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
