@@ -100,6 +100,9 @@ func (c *connection) finish(e ending) {
 	if !c.gateway.closing.Load() {
 		c.gateway.counts.closedByGateway.Add(1)
 	}
+	if e.releases {
+		c.release()
+	}
 	c.drop()
 	c.link.hangUp(c.goodbye(c.listener, nil, e.why, e.err))
 }

@@ -36,8 +36,9 @@ type FarSession interface {
 	Sleep(heard, length time.Duration, done func(liveness.Welcome, error))
 	Fail(heard time.Duration, message string, done func(liveness.Welcome, error))
 	Bye(heard time.Duration, done func(liveness.Welcome, error))
-	// Close ends the session, also one that is being opened.
+	// Close ends the session, also one that is being opened, and so does Release.
 	Close(heard time.Duration, why liveness.Reason)
+	Release(heard time.Duration)
 }
 
 // far returns the device's session at the judge; nil if the registry here judges it.

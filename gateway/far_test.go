@@ -164,6 +164,10 @@ func (s *farSession) Close(heard time.Duration, why liveness.Reason) {
 	s.judge.queue <- func() { s.Session.Close(s.judge.at(heard), why) }
 }
 
+func (s *farSession) Release(heard time.Duration) {
+	s.judge.queue <- func() { s.Session.Release(s.judge.at(heard)) }
+}
+
 // A gateway whose devices are judged elsewhere does what others do.
 func TestJudgedElsewhere(t *testing.T) {
 	judgesElsewhere = true
@@ -294,3 +298,4 @@ type mute struct{ gateway.FarSession }
 func (mute) ID() string                           { return "" }
 func (mute) Ended() bool                          { return false }
 func (mute) Close(time.Duration, liveness.Reason) {}
+func (mute) Release(time.Duration)                {}

@@ -58,7 +58,7 @@ type Stats struct {
 	Floods            uint64 // connections that were closed because they had sent too much for a minute
 	Mistakes          uint64 // messages of devices that were wrong, or came to nothing
 	Broken            uint64 // connections closed because they broke the protocol
-	Closed            uint64 // connections closed by the gateway after a verdict, a takeover or a deadline
+	Closed            uint64 // connections closed by the gateway after a verdict, a takeover or a deadline, or to drain
 	Panics            uint64
 	Messages          uint64
 	Sent              uint64            // messages that Send wrote

@@ -42,6 +42,8 @@ type ending struct {
 	spare bool
 	// evicts spares it if its device has said anything meanwhile.
 	evicts bool
+	// releases releases the session of a connection.
+	releases bool
 }
 
 const (
@@ -54,6 +56,7 @@ const (
 	whyIdle     = "idle"
 	whyFlood    = "flood: the device sends more than it may; come back, and send less"
 	whyShutdown = "shutdown"
+	whyMoved    = "moved: this server is about to end; connect again"
 )
 
 // close queues a transport to be closed, with a reason for the device. Each verdict on a connected

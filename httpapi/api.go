@@ -94,8 +94,8 @@ type Config struct {
 	Schedules *cron.Engine
 	// Roster serves the servers of the fleet. Default: none; then the API does not have them.
 	Roster *cluster.Roster
-	// Ears returns the ears, which are listed behind the servers. Default: none.
-	Ears func() []Node
+	// Ears are the ears of this judge. Roster is required with it. Default: none.
+	Ears Ears
 	// Collectors are served at /metrics, besides the API's own metrics.
 	Collectors []prometheus.Collector
 }

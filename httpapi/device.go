@@ -50,8 +50,9 @@ type Policy struct {
 type Listening struct {
 	Now       float64 `json:"now_ms"`
 	Last      float64 `json:"last_ms" doc:"Listening time at the last heartbeat."`
-	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf or a maintenance window suppresses its silence; 0 if neither applies."`
+	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf, a maintenance window suppresses its silence, or released; 0 if none applies."`
 	Excused   bool    `json:"excused" doc:"The reason is a maintenance window."`
+	Released  bool    `json:"released" doc:"Its ear was ending, and closed its connection: it has its reconnect grace to connect elsewhere."`
 	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out if no verdict is to come."`
 	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; only the latest are kept."`
 }
@@ -102,7 +103,7 @@ func listeningOf(v *liveness.View) *Listening {
 	}
 	l := &Listening{
 		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed && v.NotBefore > 0,
-		Deaf: deafOf(v.Deaf),
+		Released: v.Released, Deaf: deafOf(v.Deaf),
 	}
 	if v.Grace > 0 {
 		l.Grace = &Grace{

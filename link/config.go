@@ -50,6 +50,10 @@ type EarConfig struct {
 	// ctx is done, with the errors of [Judge.Send]. It is called on a goroutine for each message, and
 	// may keep the payload. Default: no device can be written to.
 	Send func(ctx context.Context, to liveness.Peer, payload []byte, raw bool) (Sent, error)
+	// Drain is called when the judge asks the ear to end in order: close the connections of devices
+	// with [Session.Release], and then [Ear.Leave]. It may be called again, by the goroutine that makes
+	// all calls, and must not block. Default: nothing.
+	Drain func()
 	// Logger is told when judges come and go. Default: none.
 	Logger *slog.Logger
 }
@@ -77,6 +81,9 @@ func (c EarConfig) withDefaults() (EarConfig, error) {
 	}
 	if c.Send == nil {
 		c.Send = noSend
+	}
+	if c.Drain == nil {
+		c.Drain = func() {}
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, errors.Join(errs...)

@@ -18,4 +18,7 @@
 // waits for it, with all verdicts, for up to 3 s. When a judge dies, the next is told how long ago
 // each device was heard. An ear that hears nothing of a judge for 2.7 s, or for 9 s while a standby
 // answers, lets go of all its connections; the judge gives its devices to the others after 3 s.
+//
+// An ear that ends in order releases its sessions, and leaves: nothing is lost, so nobody is waited
+// for, and each device has its grace to connect elsewhere from when its own session was released.
 package link

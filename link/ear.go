@@ -28,13 +28,14 @@ const (
 )
 
 // Ear keeps sessions at a judge. Make one with [NewEar], and keep [Ear.Run] running. All methods may
-// be called concurrently, and only Run blocks.
+// be called concurrently, and only Run and Leave block.
 type Ear struct {
 	config  EarConfig
 	beats   marked
 	calls   caller
 	writers sync.WaitGroup // of messages to devices
 	wake    chan struct{}  // room for one; never closed; receives when there is something to send
+	left    chan error     // room for one; never closed; receives how the ear has left
 
 	mu          sync.Mutex // guards the fields below
 	table       []*Session // by slot; nil where it is free
@@ -60,6 +61,9 @@ type Ear struct {
 	term        uint64
 	joins       uint64
 	sending     int  // messages to devices that are being written
+	draining    bool // the judge is to know
+	leaving     bool // Leave was called
+	departed    bool // and no judge is joined any more
 	over        bool // Run has returned: nobody would answer
 }
 
@@ -76,13 +80,12 @@ type call struct {
 	over    bool // done was called
 }
 
-// item is something to be sent: a question; a mark; the result of a message to a device; or that a
-// session was closed.
+// item is something to be sent: a question; a mark; a frame as it is; or that a session was closed.
 type item struct {
 	call      *call
 	round     uint64
+	frame     *linkpb.EarFrame
 	collected bool // what is to be reported before the mark is in Ear.report
-	sent      *linkpb.Sent
 	session   *Session
 	why       liveness.Reason
 	heard     time.Duration
@@ -109,6 +112,7 @@ func NewEar(cfg EarConfig) (*Ear, error) {
 	e := &Ear{
 		config:      cfg,
 		wake:        make(chan struct{}, 1),
+		left:        make(chan error, 1),
 		asked:       make(map[uint64]*call),
 		incarnation: newIncarnation(),
 		fleet:       cfg.Fleet,
@@ -144,7 +148,7 @@ func (e *Ear) open(s *Session, done func(liveness.Welcome, error)) {
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.over || len(e.asked) >= maxCalls || len(e.table)-len(e.free) >= maxSlots {
+	if e.over || e.leaving || len(e.asked) >= maxCalls || len(e.table)-len(e.free) >= maxSlots {
 		s.end()
 		s.phase = isGone
 		e.refuse(done, liveness.ErrBusy)
@@ -339,6 +343,7 @@ func (e *Ear) letGoLocked(why string) {
 		e.link.cancel()
 		e.link = nil
 	}
+	e.departLocked(errLetGo)
 	e.calls.add(func() { e.config.LetGo(why) })
 	e.config.Logger.Error("the ear lets go of all connections", "why", why)
 }

@@ -179,7 +179,9 @@ type listener struct {
 	fleet *fleet
 	stop  func()
 
-	stalled bool // it reads nothing
+	drains  bool
+	left    chan struct{} // closed when it has left; nil before
+	stalled bool          // it reads nothing
 	until   time.Time
 
 	mu     sync.Mutex

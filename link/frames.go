@@ -77,10 +77,10 @@ func (b *batch) itemLocked(i *item) bool {
 	switch {
 	case i.round != 0:
 		return b.markLocked(i)
+	case i.frame != nil:
+		b.add(i.frame)
 	case i.call != nil:
 		b.callLocked(i.call)
-	case i.sent != nil:
-		b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Sent{Sent: i.sent}})
 	default:
 		b.beatLocked(i.session)
 		s := i.session
@@ -178,6 +178,8 @@ func (e *Ear) apply(ctx context.Context, l *stream, frames []*linkpb.JudgeFrame)
 		case *linkpb.JudgeFrame_Round:
 			rounds = append(rounds, body.Round.GetRound())
 			e.confirmLocked()
+		case *linkpb.JudgeFrame_Drain:
+			e.calls.add(e.config.Drain)
 		}
 	}
 	e.mu.Unlock()

@@ -45,7 +45,7 @@ type Judge struct {
 	mu      sync.Mutex // guards the fields below
 	running bool
 	members map[string]*member
-	removed map[string]uint64           // by name: the incarnation that was removed for its silence
+	removed map[string]uint64           // by name: the incarnation that was removed, or has left in order
 	awaited map[string]*liveness.Source // ears of the judge before, by name of the source; nil once they are given up
 }
 
@@ -175,6 +175,7 @@ type EarView struct {
 	Version   string
 	Since     time.Time
 	Sessions  int
+	Draining  bool          // it is about to end in order
 	Behind    time.Duration // how far its clock is behind
 	RoundTrip time.Duration // from the begin of its last round to its answer
 }
@@ -185,10 +186,38 @@ func (j *Judge) Views() []EarView {
 	for _, m := range j.all() {
 		views = append(views, EarView{
 			Name: m.name, Address: m.address, Version: m.version, Since: m.since, Sessions: int(m.sessions.Load()),
-			Behind: m.source.View().Behind, RoundTrip: time.Duration(m.trip.Load()),
+			Draining: m.draining.Load(), Behind: m.source.View().Behind, RoundTrip: time.Duration(m.trip.Load()),
 		})
 	}
 	return views
+}
+
+// Drain asks the ear with a name to end in order, see [EarConfig.Drain]. It reports whether there is
+// one, and does not wait.
+func (j *Judge) Drain(name string) bool {
+	m := j.member(name)
+	if m != nil {
+		m.askToDrain()
+	}
+	return m != nil
+}
+
+// Remove removes the ear with a name, as one that is dead: its devices have their grace to connect
+// elsewhere. If it lives, it lets go of all its connections, and may join as another incarnation.
+// Remove reports whether there is such an ear, and does not wait.
+func (j *Judge) Remove(name string) bool {
+	m := j.member(name)
+	if m != nil {
+		m.remove(codes.Aborted, "an operator has removed the ear")
+	}
+	return m != nil
+}
+
+// member returns the ear with a name; nil if there is none.
+func (j *Judge) member(name string) *member {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.members[name]
 }
 
 // Join takes an ear in, for as long as its stream lasts. It is called by gRPC.

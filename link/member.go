@@ -28,11 +28,13 @@ type member struct {
 	sessions    atomic.Int64 // that are open
 	trip        atomic.Int64 // ns
 	silent      atomic.Int64 // ns since the last message
+	drain       atomic.Bool  // the ear is to be asked to drain
+	draining    atomic.Bool  // it says that it does
 
 	leaving  sync.Once
 	gone     chan struct{} // closed by dismiss
-	why      error         // written before gone is closed
-	removed  bool          // for its silence; written before gone is closed
+	why      error         // nil: in order; written before gone is closed
+	removed  bool          // by remove; written before gone is closed
 	released bool          // the judge ends; the same
 	parting  sync.Once
 	left     chan struct{} // closed once the registry knows
@@ -101,6 +103,9 @@ func (m *member) attach(s linkpb.Link_JoinServer) *attached {
 	m.silent.Store(0)
 	m.rounds.stop()
 	m.queue.restart(m.stream)
+	if m.drain.Load() {
+		m.askToDrain()
+	}
 	return m.stream
 }
 
@@ -114,7 +119,13 @@ func newMember(j *Judge, join *linkpb.Join) *member {
 	return m
 }
 
-// dismiss has the ear leave. It does not block.
+// askToDrain asks the ear to drain, by its latest stream and by each that comes after that.
+func (m *member) askToDrain() {
+	m.drain.Store(true)
+	m.queue.add(&linkpb.JudgeFrame{Body: &linkpb.JudgeFrame_Drain{Drain: &linkpb.Drain{}}})
+}
+
+// dismiss has the ear leave: in order, or for a reason. It does not block.
 func (m *member) dismiss(why error) {
 	m.leaving.Do(func() {
 		m.why = why
@@ -122,10 +133,10 @@ func (m *member) dismiss(why error) {
 	})
 }
 
-// remove is dismiss for an ear that is silent.
-func (m *member) remove(why string) {
+// remove is dismiss for an ear that may not come back as what it was.
+func (m *member) remove(code codes.Code, why string) {
 	m.leaving.Do(func() {
-		m.why, m.removed = status.Error(codes.DeadlineExceeded, why), true
+		m.why, m.removed = status.Error(code, why), true
 		close(m.gone)
 	})
 }
@@ -174,7 +185,11 @@ func (m *member) serve(a *attached) error {
 			return a.why
 		}
 	}
-	if !m.released {
+	switch {
+	case m.released:
+	case m.why == nil:
+		log.Info("an ear has left in order")
+	default:
 		log.Warn("an ear has left", "error", m.why, "sessions", m.sessions.Load())
 	}
 	m.leave()
@@ -206,12 +221,16 @@ func (m *member) leave() {
 		m.rounds.end()
 		m.mu.Lock()
 		m.over = true
-		if !m.released {
+		switch {
+		case m.released:
+		case m.why == nil:
+			m.source.Retire()
+		default:
 			m.seats.each(func(st *seat) { st.Abandon() })
 			m.source.Leave(m.heard)
 		}
 		m.mu.Unlock()
-		m.judge.forget(m, m.removed)
+		m.judge.forget(m, m.removed || m.why == nil)
 		close(m.left)
 	})
 }
@@ -274,12 +293,12 @@ func (m *member) tick(now time.Time, ran time.Duration) {
 		if m.detached() {
 			m.dismiss(status.Error(codes.Unavailable, why))
 		} else {
-			m.remove(why)
+			m.remove(codes.DeadlineExceeded, why)
 		}
 		return
 	}
 	if m.rounds.tick(m, now, ran) >= roundLimit {
-		m.remove("the ear has not answered a round for " + roundLimit.String())
+		m.remove(codes.DeadlineExceeded, "the ear has not answered a round for "+roundLimit.String())
 		return
 	}
 	m.queue.ping(now)

@@ -1,10 +1,12 @@
 package link_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,11 +37,18 @@ func (d *device) send(r *rand.Rand, now time.Duration) {
 	case d.dead:
 	case d.session == nil || d.at.stalled:
 		if d.session == nil {
-			d.at = d.ears[r.IntN(len(d.ears))]
+			d.connect(r)
 		}
 		d.backlog = true
 	case !d.session.Beat(now):
 		d.session, d.backlog = nil, true
+		d.connect(r)
+	}
+}
+
+// connect connects the device with some ear that does not drain.
+func (d *device) connect(r *rand.Rand) {
+	for d.at = nil; d.at == nil || d.at.drains; {
 		d.at = d.ears[r.IntN(len(d.ears))]
 	}
 }
@@ -113,14 +122,53 @@ func (s *succession) step(tick int, r *rand.Rand) {
 	}
 }
 
+// drain ends an ear in order, a session at each step, and starts another of its name instead.
+func (l *listener) drain(f *fleet, name string, devices []*device) (instead *listener) {
+	for _, d := range devices {
+		if d.at != l {
+			continue
+		}
+		if d.session != nil {
+			d.session.Release(f.now())
+		}
+		d.at, d.session, d.backlog = nil, nil, false // what was not read is lost
+		return l
+	}
+	if l.left == nil {
+		l.left = make(chan struct{})
+		go func() {
+			defer close(l.left)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			_ = l.Leave(ctx) // it may have no judge
+		}()
+	}
+	select {
+	case <-l.left:
+		l.stop()
+		return f.earOfBoth(name)
+	default:
+		return l
+	}
+}
+
+// earOfBoth returns an ear that looks for its judge at two places.
+func (f *fleet) earOfBoth(name string) *listener {
+	return f.ear(name, func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+}
+
 func playFaults(f *fleet, a *node, r *rand.Rand) {
 	judge := &succession{node: a, kept: a.checkpoint()}
 	defer func() { judge.stop() }()
 	ears := make([]*listener, 3)
 	for i := range ears {
-		ears[i] = f.ear(fmt.Sprint("ear", i), func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
-		defer ears[i].stop()
+		ears[i] = f.earOfBoth(fmt.Sprint("ear", i))
 	}
+	defer func() {
+		for _, e := range ears {
+			e.stop()
+		}
+	}()
 	f.wait(time.Second)
 	devices := make([]*device, 40)
 	for i := range devices {
@@ -150,14 +198,24 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 				e.holdPasses(false) // behind what it has read now
 			}
 		}
+		for i, e := range ears {
+			if e.drains {
+				ears[i] = e.drain(f, fmt.Sprint("ear", i), devices)
+			}
+		}
 		i := r.IntN(len(ears))
 		if tick > 3000 || r.IntN(60) != 0 || time.Now().Before(busy[i]) {
 			continue
 		}
 		span := time.Duration(r.Int64N(int64(5 * time.Second)))
 		busy[i] = time.Now().Add(span + 10*time.Second)
-		switch r.IntN(2) {
+		switch r.IntN(3) {
 		case 0:
+			if !slices.ContainsFunc(ears, func(e *listener) bool { return e.drains }) {
+				ears[i].drains = true
+				ears[i].Draining()
+			}
+		case 1:
 			faults.Go(func() { f.cutFor(fmt.Sprint("ear", i), span) })
 		default:
 			ears[i].holdPasses(true)

@@ -51,6 +51,13 @@ func (in *intake) frame(f *linkpb.EarFrame) error {
 	case *linkpb.EarFrame_Sent:
 		in.member.sends.answer(body.Sent)
 		return nil
+	case *linkpb.EarFrame_Draining:
+		in.member.draining.Store(true)
+		return nil
+	case *linkpb.EarFrame_Leave:
+		in.member.seats.each(func(st *seat) { st.Release(in.past.At(0)) })
+		in.member.dismiss(nil)
+		return nil
 	default:
 		return status.Error(codes.InvalidArgument, "a frame that is not known here")
 	}
@@ -100,15 +107,15 @@ func (in *intake) close(c *linkpb.Close) error {
 	if st == nil {
 		return nil
 	}
-	why := liveness.Closed
-	switch liveness.Reason(min(c.GetWhy(), 255)) {
-	case liveness.Protocol:
-		why = liveness.Protocol
-	case liveness.Will:
-		why = liveness.Will
+	at := in.past.At(time.Duration(c.GetAgeNs()))
+	switch why := liveness.Reason(min(c.GetWhy(), 255)); why {
+	case whyReleased:
+		st.Release(at)
+	case liveness.Protocol, liveness.Will:
+		st.Close(at, why)
 	default:
+		st.Close(at, liveness.Closed)
 	}
-	st.Close(in.past.At(time.Duration(c.GetAgeNs())), why)
 	in.vacate(st)
 	return nil
 }

@@ -50,6 +50,6 @@ func (e *Ear) sentLocked(l *stream, number uint64, sent Sent, err error) {
 		Number: number, Protocol: sent.Protocol, Bytes: uint32(sent.Bytes), Acknowledged: sent.Acknowledged,
 		Code: code, Text: clipped(text),
 	}
-	e.out = append(e.out, item{sent: result})
+	e.out = append(e.out, item{frame: &linkpb.EarFrame{Body: &linkpb.EarFrame_Sent{Sent: result}}})
 	e.wakeWriter()
 }

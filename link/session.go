@@ -149,6 +149,12 @@ func (s *Session) Close(heard time.Duration, why liveness.Reason) {
 	s.ear.closeSession(s, heard, why)
 }
 
+// Release ends the session because the ear closes its connection for its own sake, see
+// [liveness.Session.Release]. It does nothing on a session that was replaced or has ended.
+func (s *Session) Release(heard time.Duration) {
+	s.ear.closeSession(s, heard, whyReleased)
+}
+
 // ID returns the id of the session's device.
 func (s *Session) ID() string { return s.id }
 

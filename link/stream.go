@@ -33,7 +33,7 @@ type stream struct {
 }
 
 // Run keeps a link to the judge, and makes all calls, until ctx is done. Then the judge takes the
-// sessions for lost; who wants to tell it something closes them before. Call it once.
+// sessions for lost, unless the ear has left it in order, see [Ear.Leave]. Call it once.
 func (e *Ear) Run(ctx context.Context) error {
 	var running, calling sync.WaitGroup
 	callsDone, done := context.WithCancel(context.WithoutCancel(ctx))
@@ -87,16 +87,16 @@ func (e *Ear) tick() {
 	}
 }
 
-// attend keeps a link to one of the judges after the other, until ctx is done.
+// attend keeps a link to one of the judges after the other, until the ear has left or ctx is done.
 func (e *Ear) attend(ctx context.Context) {
 	backoff, redirect, said := leastBackoff, "", ""
-	for at := 0; ctx.Err() == nil; {
+	for at := 0; ctx.Err() == nil && !e.hasLeft(nil); {
 		address := redirect
 		if address == "" {
 			address = e.config.Judges[at%len(e.config.Judges)]
 		}
 		joined, err := e.visit(ctx, address)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || e.hasLeft(err) {
 			return
 		}
 		standby, judge := isStandby(err)
@@ -236,7 +236,7 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 		return fmt.Errorf("link: the judge is that of fleet %q, this ear's is %q", j.GetFleet(), e.fleet)
 	case j.GetTerm() < e.term:
 		return fmt.Errorf("link: the judge's term is %d, there was %d", j.GetTerm(), e.term)
-	case e.fenceLocked(now) || e.incarnation != join.GetIncarnation():
+	case e.fenceLocked(now) || e.departed || e.incarnation != join.GetIncarnation():
 		return errors.New("link: the ear has let go of everything meanwhile")
 	}
 	if !e.member {
@@ -245,6 +245,7 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 	e.joins++
 	e.fleet, e.term = j.GetFleet(), j.GetTerm()
 	e.link, e.member, e.heard, e.sent, e.resume, e.again = l, true, now, now, 0, nil
+	e.tellEndLocked()
 	e.wakeWriter()
 	e.config.Logger.Info("joined a judge", "node", j.GetNode(), "term", j.GetTerm(), "sessions", e.sessionsLocked())
 	return nil
@@ -273,7 +274,7 @@ func (e *Ear) lost(l *stream) {
 	}
 	again := e.ended
 	for _, i := range e.out {
-		if i.round == 0 && i.sent == nil {
+		if i.round == 0 && i.frame == nil {
 			again = append(again, i)
 		}
 	}

@@ -15,6 +15,9 @@ const (
 	// maxFrames and maxBeats bound a message, which may have 4 MiB.
 	maxFrames = 512
 	maxBeats  = 1 << 16
+	// whyReleased is why a session was closed that was released. It is none of the reasons of package
+	// liveness.
+	whyReleased liveness.Reason = 20
 )
 
 // refusal is an error that came over the link.

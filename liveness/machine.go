@@ -7,20 +7,27 @@ import "time"
 type condition struct {
 	state State
 	// reason is why the device is offline. Of a device whose connection ended, it is why the device
-	// goes offline unless it comes back.
+	// goes offline unless it comes back, or released.
 	reason Reason
 	// last is when the device was heard last.
 	last time.Duration
-	// until depends on the state. Sleeping: when the sleep ends. Ending: the end of the time to
-	// come back. Offline: when the verdict was due, 0 if it was not. Otherwise: when the device was
+	// until depends on the state. Sleeping: when the sleep ends. Ending or released: the end of the
+	// time to come back. Offline: when the verdict was due, 0 if it was not. Otherwise: when the device was
 	// probed last, or would have been, 0 if it was not.
 	until time.Duration
 	// asked is how often the device was probed since it was heard last.
 	asked uint8
 }
 
+// released is the reason of a device that was connected to a process which has closed the connection
+// for its own sake: it is not judged before it had the time to connect elsewhere. It is in no event
+// and no record.
+const released = Reason(reasons)
+
 // ending reports whether the device's connection ended and the verdict is still to come.
-func (c condition) ending() bool { return c.reason != NoReason && c.state != Offline }
+func (c condition) ending() bool {
+	return c.reason != NoReason && c.reason != released && c.state != Offline
+}
 
 // heard returns the condition after a heartbeat.
 func (c condition) heard(now time.Duration) condition {
@@ -43,6 +50,24 @@ func (c condition) closed(now time.Duration, why Reason, p Policy) condition {
 		c.until, c.asked = max(now, c.last)+p.CloseGrace, 0
 	}
 	return c
+}
+
+// released returns the condition after the device's connection was closed for no reason of its own. It
+// has a grace to connect elsewhere, but for a sleep, which lasts as long as ever.
+func (c condition) released(now, grace time.Duration) condition {
+	if c.state == Online || c.state == Late {
+		c.reason, c.until, c.asked = released, max(now, c.last)+grace, 0
+	}
+	return c
+}
+
+// putOff returns the later of an instant before which the device is not judged, and of the end of its
+// time to connect elsewhere.
+func (c condition) putOff(notBefore time.Duration) time.Duration {
+	if c.reason == released {
+		return max(notBefore, c.until)
+	}
+	return notBefore
 }
 
 // retained returns the condition after a [Retained] signal.

@@ -10,7 +10,7 @@ const s = time.Second
 // everyCondition calls a function for the stored states with each reason.
 func everyCondition(yield func(condition) bool) {
 	for state := range Unknown {
-		for reason := NoReason; reason <= Protocol; reason++ {
+		for reason := NoReason; reason <= released; reason++ {
 			if !yield(condition{state: state, reason: reason, last: 100 * s, until: 105 * s}) {
 				return
 			}
@@ -48,6 +48,33 @@ func TestSlept(t *testing.T) {
 			if got := in.slept(tt.now, tt.length, p); got != want {
 				t.Errorf("%+v, %s: slept(%v, %v) = %+v, want %+v", in, tt.name, tt.now, tt.length, got, want)
 			}
+		}
+	}
+}
+
+func TestReleased(t *testing.T) {
+	p := Policy{Timeout: 30 * s, LateAfter: 20 * s}
+	for in := range everyCondition {
+		want := in
+		if in.state == Online || in.state == Late {
+			want = condition{state: in.state, reason: released, last: 100 * s, until: 150 * s}
+		}
+		got := in.released(110*s, 40*s)
+		if got != want {
+			t.Errorf("%+v: released() = %+v, want %+v", in, got, want)
+		}
+		if in.state != Online {
+			continue
+		}
+		notBefore := got.putOff(0)
+		if got.ending() || notBefore != 150*s || got.putOff(160*s) != 160*s {
+			t.Errorf("%+v is ending, or put off until %v", got, notBefore)
+		}
+		if before := got.passed(150*s-1, p, notBefore); before != got {
+			t.Errorf("%+v within the grace, want %+v", before, got)
+		}
+		if after := got.passed(150*s, p, notBefore); after != got.offline(150*s, Silence) {
+			t.Errorf("%+v after the grace", after)
 		}
 	}
 }

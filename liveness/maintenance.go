@@ -166,8 +166,8 @@ func (d *device) group() string {
 func (d *device) notBeforeLocked(f condition, p Policy) time.Duration {
 	if d.marks&suppressed != 0 {
 		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {
-			return max(x.until+p.Timeout, d.source.notBefore(d.wholeLocked(f.last), max(f.from(), x.until), p))
+			return f.putOff(max(x.until+p.Timeout, d.source.notBefore(d.wholeLocked(f.last), max(f.from(), x.until), p)))
 		}
 	}
-	return d.source.notBefore(d.wholeLocked(f.last), f.from(), p)
+	return f.putOff(d.source.notBefore(d.wholeLocked(f.last), f.from(), p))
 }

@@ -31,7 +31,7 @@ const lostHello = 13 * time.Second
 //
 // A member listens from its first pulse, or the first after it was deaf, and is waited for from
 // then: until its first mark comes, nobody's clock moves. What it read before that pulse returned is
-// not covered. Nor is what it had read when it ceased to listen, see [Source.Leave].
+// not covered. Nor is what it had read when it was lost, see [Source.Leave].
 type pool struct {
 	mu      sync.Mutex // guards members, and is held while their clocks are moved or they are pulsed; taken before a source's
 	members []*Source
@@ -198,6 +198,20 @@ func (s *Source) Leave(at time.Time) {
 	}
 	s.registry.putOff(s)
 	s.deafen(at)
+	s.depart()
+	s.registry.retire(s)
+	s.advancePool()
+}
+
+// Retire declares that the source's owner has ended in order: all that had reached it is applied, and
+// its sessions have ended, see [Session.Release]. Do not pulse it afterwards. From now on its devices
+// are judged by the clock of others, as those of a source that was retired by [Registry.Retire]. No
+// time is lost and no event is emitted. [Registry.AddSource] with its name brings the source back.
+// Retire does nothing on a source that is not added.
+func (s *Source) Retire() {
+	if s.absent.Load() {
+		return
+	}
 	s.depart()
 	s.registry.retire(s)
 	s.advancePool()

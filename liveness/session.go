@@ -222,6 +222,32 @@ func (s *Session) Abandon() {
 	s.device.session = nil
 }
 
+// Release ends the session because the process that holds the connection closes it for its own sake,
+// and the device is to connect elsewhere. The device keeps its state and its silence, has its
+// reconnect grace from now on before it is judged or late, and the peer is told nothing. A device that
+// sleeps has the rest of its sleep, and its timeout. On a session that was replaced or has ended
+// Release does nothing. It takes a lock.
+func (s *Session) Release(now time.Duration) {
+	sh, open := s.lock()
+	if sh == nil {
+		return
+	}
+	defer sh.mu.Unlock()
+	if !open {
+		return
+	}
+	d, source := s.device, s.source
+	s.timer.Store(0)
+	d.session = nil
+	f, known := d.conditionLocked()
+	next := f.released(roundHeard(now), d.policyLocked().grace(source.config.Load()))
+	if !known {
+		d.reason, d.until = next.reason, next.until // the verdict whose timer has expired reads them
+		return
+	}
+	source.registry.setLocked(sh, d, f, next, now)
+}
+
 // UpdatePolicy announces a new policy for the device, as [Hello] does, and returns the one that
 // holds from now on. It counts as a heartbeat. Errors: ErrReplaced, ErrBusy, a bad policy.
 func (s *Session) UpdatePolicy(now time.Duration, announced Policy) (Policy, error) {

@@ -157,7 +157,7 @@ func (d *device) replacedBy(sig signal, f condition, c change) bool {
 	if sig.opens != nil {
 		return d.session != nil && d.session != sig.opens
 	}
-	return c.newEpoch && d.epoch != 0 && (f.state == Online || f.state == Late) && !f.ending() && !c.next.ending()
+	return c.newEpoch && d.epoch != 0 && (f.state == Online || f.state == Late) && f.reason == NoReason && !c.next.ending()
 }
 
 // attachLocked gives the device the session and the source that it has after a signal.

@@ -75,7 +75,7 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	}
 	p := d.policyLocked()
 	whole := d.wholeLocked(f.last)
-	next, ok := f.next(p, d.source.notBefore(whole, f.from(), p))
+	next, ok := f.next(p, f.putOff(d.source.notBefore(whole, f.from(), p)))
 	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
 		next, ok = f.next(p, d.notBeforeLocked(f, p))
 	}
@@ -249,7 +249,7 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	r.setLocked(sh, d, f, next, now)
 	if d.state == Offline {
 		r.lag.add(now - d.until)
-		if due, _ := f.verdict(p, 0); d.until > due && d.marks&suppressed == 0 {
+		if due, _ := f.verdict(p, f.putOff(0)); d.until > due && d.marks&suppressed == 0 {
 			r.lag.putOff.Add(1)
 		}
 	}

@@ -38,8 +38,11 @@ type View struct {
 	// count.
 	Deaf []DeafInterval
 	// NotBefore is the listening time before which the device is not judged, because its source was
-	// deaf, or a maintenance window suppresses its silence; 0 if neither is so.
+	// deaf, a maintenance window suppresses its silence, or its session was released; 0 if none of
+	// these is so.
 	NotBefore time.Duration
+	// Released: its session was released, see [Session.Release], and it was not heard since.
+	Released bool
 	// Suppressed: NotBefore may follow from a maintenance window.
 	Suppressed bool
 	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its
@@ -112,7 +115,10 @@ func (d *device) timesLocked(v *View, f condition, p Policy) {
 	if f.suspect() {
 		v.Asked, v.AskedAt = int(f.asked), s.wallLocked(f.until)
 	}
-	v.Closing = f.reason
+	if f.ending() {
+		v.Closing = f.reason
+	}
+	v.Released = f.reason == released
 	if f.awaited(p) {
 		v.NotBefore = d.notBeforeLocked(f, p)
 		v.Suppressed = d.marks&suppressed != 0

@@ -56,7 +56,7 @@ func (r *trial) newEars(ctx context.Context) error {
 		if e.log, err = os.Create(filepath.Join(r.config.Dir, serverLog+"-"+e.name)); err != nil {
 			return err
 		}
-		e.command = []string{r.config.Program, "ear", "--listen", e.line, "--http", web, "--node", e.name, "--log-format", "json"}
+		e.command = []string{r.config.Program, "ear", "--listen", e.line, "--http", web, "--node", e.name, "--log-format", "json", "--drain-delay", "1s", "--drain-limit", "4s"}
 		for _, s := range r.nodes {
 			l, err := linkTo(ctx, s.ears)
 			if err != nil {

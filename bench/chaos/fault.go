@@ -43,7 +43,7 @@ const (
 	EarKill     FaultKind = "ear kill"      // SIGKILL, and a start after Down
 	EarStop     FaultKind = "ear stop"      // SIGSTOP for 0.2 to 2 s: verdicts wait
 	EarLongStop FaultKind = "ear long stop" // SIGSTOP for 4 to 12 s: it is removed, and lets go of its connections when it wakes
-	EarTerm     FaultKind = "ear term"      // SIGTERM, and a start
+	EarTerm     FaultKind = "ear term"      // SIGTERM, which drains it, and a start
 	EarCut      FaultKind = "ear cut"       // it is cut off from the judges for Length
 )
 

@@ -153,12 +153,18 @@ type outage struct {
 	restart  bool
 	forgets  bool
 	lost     bool          // an ear is
+	drained  bool          // one is, by the end: the clock goes on
 	loss     time.Duration // of listening before it, at most
 	trouble  bool          // the server listened, but could not store verdicts
 }
 
-// outages returns breaks and troubles in order of time.
+// outages returns breaks, troubles and lapses in order of time.
 func (h *History) outages() []outage {
+	return h.outagesWith(func(*Lapse) bool { return true })
+}
+
+// outagesWith is outages with those lapses that count.
+func (h *History) outagesWith(counts func(*Lapse) bool) []outage {
 	var list []outage
 	for _, b := range h.Breaks {
 		o := outage{from: b.Asked, to: b.Over, restart: b.Restart(), forgets: b.Forgets, loss: gapLoss}
@@ -171,7 +177,13 @@ func (h *History) outages() []outage {
 		list = append(list, outage{from: t.From, to: t.To, trouble: t.Kind != Starved, loss: gapLoss})
 	}
 	for _, l := range h.lapses() {
-		list = append(list, l.outage())
+		switch {
+		case !counts(&l):
+		case h.drained(&l):
+			list = append(list, outage{from: l.Asked, to: l.Over, drained: true})
+		default:
+			list = append(list, l.outage())
+		}
 	}
 	slices.SortStableFunc(list, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
 	return list
@@ -180,7 +192,8 @@ func (h *History) outages() []outage {
 // deadline returns the instant by which a device that was not heard after from must be judged: when
 // it was silent for its timeout in listening time, and its grace is over. A restart adds a whole
 // grace, one after which nobody knows what was heard last a timeout and the afterlife, a lost ear the
-// failover and a grace, a stall at most its own length; all together add at most three graces.
+// failover and a grace, an ear that has ended in order a grace from its end, a stall at most its own
+// length; all together add at most three graces.
 func (p *Policy) deadline(outages []outage, from time.Duration) time.Duration {
 	last := p.Timeout + graces*p.Grace
 	need := p.Timeout
@@ -191,7 +204,7 @@ func (p *Policy) deadline(outages []outage, from time.Duration) time.Duration {
 			need = max(need, silence+max(p.Timeout+afterlife, p.Grace))
 		case o.lost:
 			need = max(need, silence+failover+p.Grace)
-		case o.restart:
+		case o.restart, o.drained:
 			need = max(need, silence+p.Grace)
 		default:
 			need = max(need, silence+min(p.Grace, o.to-o.from))
@@ -223,8 +236,14 @@ func (p *Policy) reach(outages []outage, from time.Duration, need func(after *ou
 			if due < o.from {
 				return due
 			}
-			silence += o.from - listening
-			listening = o.from
+			if !o.drained {
+				silence += o.from - listening
+				listening = o.from
+			}
+		}
+		if o.drained {
+			wanted = need(o, silence+max(o.to-listening, 0))
+			continue
 		}
 		if o.trouble {
 			told = max(told, o.to+recovery)

@@ -25,7 +25,8 @@ type Lapse struct {
 	// Asked is just before it began, Over when the ear said that it had a judge again; never while it
 	// lasts.
 	Asked, Over time.Duration
-	// Lost says that the judge removes the ear at once: its process or its connection is gone.
+	// Lost says that the judge removes the ear at once: its process or its connection is gone. One that
+	// ends in order (EarTerm) closes connections, and loses nothing with them.
 	Lost bool
 }
 
@@ -67,6 +68,30 @@ func (l *Lapse) outage() outage {
 		}
 	}
 	return o
+}
+
+// drained reports whether an ear has ended in order: nothing else was wrong meanwhile, so the judge
+// knew all, and has lost nothing.
+func (h *History) drained(l *Lapse) bool {
+	return l.Kind == EarTerm &&
+		!slices.ContainsFunc(h.Breaks, func(b Break) bool { return b.Asked < l.Over && l.Asked < b.Over+rejoins }) &&
+		!slices.ContainsFunc(h.Troubles, func(t Trouble) bool { return t.From < l.Over && l.Asked < t.To+recovery })
+}
+
+// outagesOf returns those that put a verdict on the device off: an ear that ends in order concerns only
+// the devices that were with it.
+func (j *judge) outagesOf() []outage {
+	return j.history.outagesWith(func(l *Lapse) bool { return !j.history.drained(l) || j.visits(l) })
+}
+
+// visits reports whether the device was with the ear at some time of a lapse.
+func (j *judge) visits(l *Lapse) bool {
+	for i := max(j.after(l.Asked-relays)-1, 0); i < len(j.device.Signs) && j.sign(i) <= l.Over; i++ {
+		if j.ear(i) == l.Ear {
+			return true
+		}
+	}
+	return false
 }
 
 // with reports whether the device was at an instant with an ear that was not heard then. It had given

@@ -104,6 +104,25 @@ func TestLapses(t *testing.T) {
 		{"silent, judged later", silent(EarKill, 104, 130), MissedOffline, "it was at"},
 		{"silent, never judged", silent(EarKill, 104, -1), Unjudged, "it never was"},
 		{"silent, judged as if nothing had happened", silent(EarKill, 104, 109.2), "", ""},
+		{"silent at an ear that drains, judged after its grace", silent(EarTerm, 108, 121.9), "", ""},
+		{"silent at an ear that drains, judged as if nothing had happened", silent(EarTerm, 108, 110), "", ""},
+		{"silent at an ear that drains, judged later", silent(EarTerm, 108, 125), MissedOffline, "it was at"},
+		{"silent while another ear drains", until(1, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 102, 108)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 114)
+		}), MissedOffline, "to be offline by"},
+		{"silent while another ear drains, and the judge is killed", until(1, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 102, 108)
+			w.brk(Killed, 103, 104)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 122)
+		}), "", ""},
+		{"closes while another ear drains", until(1, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 98, 108)
+			w.step(d, plan.Close, 100.01)
+			w.says(d.ID, "offline", "closed", 114)
+		}), MissedOffline, "it was at"},
 		{"silent, and an ear stops for a moment", silent(EarStop, 103.5, 111.5), "", ""},
 		{"silent, an ear stops for a moment, and judged late", silent(EarStop, 103.5, 114), MissedOffline, "it was at"},
 		{"closes while another ear is removed a little late", until(0, func(w *world, d *Device) {

@@ -100,13 +100,14 @@ func Score(e *Evidence) Findings {
 	for _, event := range e.Events {
 		byDevice[deviceOf(&event)] = append(byDevice[deviceOf(&event)], event)
 	}
-	outages, lapses := e.History.outages(), e.History.lapses()
+	lapses := e.History.lapses()
 	for i := range e.Devices {
 		d := &e.Devices[i]
 		j := judge{
-			Findings: &f, evidence: e, history: &e.History, policy: e.Rules.of(d.TTL), outages: outages, lapses: lapses,
+			Findings: &f, evidence: e, history: &e.History, policy: e.Rules.of(d.TTL), lapses: lapses,
 			device: d, events: byDevice[d.ID], used: map[int]bool{},
 		}
+		j.outages = j.outagesOf()
 		j.run()
 	}
 	slices.SortStableFunc(f.Violations, func(a, b Violation) int {

@@ -33,7 +33,7 @@ type commandLine struct {
 	Explain explainDeviceCommand `cmd:"" group:"Fleet" help:"Explain why a device is in its state."`
 	Events  eventsCommand        `cmd:"" group:"Fleet" help:"List events, or follow them as they happen."`
 	Send    sendCommand          `cmd:"" group:"Fleet" help:"Send a message to a connected device."`
-	Nodes   nodesCommand         `cmd:"" group:"Fleet" help:"List the servers of the fleet: the judge, those that stand by, and ears."`
+	Nodes   nodesCommand         `cmd:"" group:"Fleet" help:"List the servers of the fleet: the judge, those that stand by, and ears; end ears."`
 	Sources sourcesCommand       `cmd:"" group:"Fleet" help:"List the sources of heartbeats, and retire those that will not come back."`
 	Stats   statsCommand         `cmd:"" group:"Fleet" help:"Show devices by state, events, and the health of the server."`
 

@@ -14,6 +14,9 @@ type earCommand struct {
 	Judge  []string `setting:"judges" env:"HOLTER_JUDGE" placeholder:"ADDRESS" help:"Where a judge listens for ears (its --link), as HOST:PORT or unix:PATH; may be repeated, for all servers that may be the judge."`
 	Listen []string `setting:"listen" env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls before them; may be repeated. Default: line://127.0.0.1:7700."`
 
+	DrainDelay string `setting:"drain.delay" env:"HOLTER_DRAIN_DELAY" placeholder:"DURATION" help:"At its end, time from when /readyz says no until connections are closed: what a load balancer takes to notice. Default: 10s."`
+	DrainLimit string `setting:"drain.limit" env:"HOLTER_DRAIN_LIMIT" placeholder:"DURATION" help:"Time within which they are closed then, a few at a time. Default: 1m."`
+
 	Node    string      `setting:"node" env:"HOLTER_NODE" placeholder:"NAME" help:"Name of this ear among those of its judge. Default: the host's name."`
 	HTTP    string      `setting:"http" name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where /healthz, /readyz and /metrics are served. Default: 127.0.0.1:8081."`
 	Certs   linkFlags   `embed:""`
@@ -39,7 +42,7 @@ Examples:
     # on another machine, of two that may be the judge
     HOLTER_TOKEN=secret holter ear --judge a.example:7710,b.example:7710 --listen 0.0.0.0:7700 --link-cert ear.pem --link-key ear.key --link-ca ca.pem
 
-An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at once.`
+An interrupt (SIGINT or SIGTERM) stops it in order: it sends its devices to others first, a few at a time. A second one stops it at once.`
 }
 
 // Run resolves the configuration and holds connections until the context ends.

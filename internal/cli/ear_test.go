@@ -11,9 +11,12 @@ import (
 )
 
 // startEar runs holter ear on free ports, and waits until it has joined its judge.
-func startEar(t *testing.T, name, judge string) *program {
+func startEar(t *testing.T, name, judge string, args ...string) *program {
 	t.Helper()
-	p, ready := launchProgram(t, "ear", "--node", name, "--judge", judge, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json")
+	args = append([]string{
+		"ear", "--node", name, "--judge", judge, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json", "--drain-delay", "0s",
+	}, args...)
+	p, ready := launchProgram(t, args...)
 	if !<-ready {
 		t.Fatalf("holter ear did not start:\n%s", p.logged())
 	}
@@ -57,6 +60,49 @@ func TestEarIsKilled(t *testing.T) {
 			t.Errorf("the end of an ear: %v\n%s", err, ear.logged())
 		}
 	}
+}
+
+// An operator drains an ear with a command; a second signal ends one that drains at once.
+func TestDrainFromTheCommandLine(t *testing.T) {
+	judge := "unix:" + filepath.Join(t.TempDir(), "j")
+	p := startServe(t, "--link", judge, "--node", "j")
+	one, two := startEar(t, "one", judge), startEar(t, "two", judge, "--drain-delay", "1h")
+	nodes := func(args ...string) (string, error) {
+		out, err := command(t, append([]string{"nodes"}, append(args, "--api", p.api)...)...).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := nodes("drain", "one"); err != nil || !strings.Contains(out, `node one is draining: see "holter nodes list"`) {
+		t.Errorf("nodes drain one: %v\n%s", err, out)
+	}
+	one.until("drained: all connections are closed, and the judge knows")
+	if err := one.cmd.Wait(); err != nil {
+		t.Errorf("the end of an ear that was drained: %v", err)
+	}
+	if _, answer := two.say("HELLO pump ttl=300s\n"); answer != "OK 1 ttl=300" {
+		t.Fatalf("answer = %q", answer)
+	}
+	if err := two.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	two.until("draining: this ear ends in order")
+	testwait.Until(t, "the list says that it drains", func() bool {
+		out, err := nodes("list")
+		return err == nil && strings.Contains(out, "draining") && !strings.Contains(out, "one")
+	})
+	for args, want := range map[string]string{"drain three": `no ear is called "three"; there are: j, two`, "drain j": "is the judge; end its process", "remove j": "is the judge"} {
+		if out, err := nodes(strings.Fields(args)...); err == nil || !strings.Contains(out, want) {
+			t.Errorf("nodes %s: %v\n%s", args, err, out)
+		}
+	}
+	_ = two.stop(syscall.SIGTERM)
+	if code := two.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("after a second signal the exit code is %d, want %d\n%s", code, exitInterrupted, two.logged())
+	}
+	three := startEar(t, "three", judge)
+	if out, err := nodes("remove", "three"); err != nil || !strings.Contains(out, "node three removed") {
+		t.Errorf("nodes remove three: %v\n%s", err, out)
+	}
+	three.until("the ear lets go of all connections")
 }
 
 func TestEarMistakes(t *testing.T) {

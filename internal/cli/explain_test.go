@@ -111,6 +111,12 @@ func TestExplain(t *testing.T) {
 		{name: "excused", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Excused = 138_000, true }, want: []string{
 			"  window          not judged for another 8.5s of listening, because a maintenance window excuses its silence",
 		}},
+		{name: "released", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Released = 138_000, true }, want: []string{
+			"  grace           not judged for another 8.5s of listening, because its ear was ending and closed its connection",
+		}},
+		{name: "released before", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Released = 120_000, true }, want: []string{
+			"  grace           passed: it had the time to connect elsewhere after its ear had closed its connection",
+		}},
 		{name: "excused before", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Excused = 120_000, true }, want: []string{
 			"  window          passed: its timeout after a maintenance window that excused its silence",
 		}},

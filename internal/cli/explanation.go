@@ -201,9 +201,13 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 		return lines
 	}
 	label, left, over := "grace", "because the source was deaf", "passed: the source listened long enough after it was deaf"
-	if l.Excused {
+	switch {
+	case l.Excused:
 		label, left = "window", "because a maintenance window excuses its silence"
 		over = "passed: its timeout after a maintenance window that excused its silence"
+	case l.Released:
+		left = "because its ear was ending and closed its connection"
+		over = "passed: it had the time to connect elsewhere after its ear had closed its connection"
 	}
 	if l.NotBefore > l.Now {
 		over = "not judged for another " + terminal.Span(l.NotBefore-l.Now) + " of listening, " + left

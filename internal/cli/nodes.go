@@ -9,9 +9,11 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// nodesCommand shows the servers of the fleet.
+// nodesCommand shows the servers of the fleet, and ends ears.
 type nodesCommand struct {
-	List nodesListCommand `cmd:"" default:"withargs" help:"List the servers and ears of the fleet."`
+	List   nodesListCommand `cmd:"" default:"withargs" help:"List the servers and ears of the fleet."`
+	Drain  changeCommand    `cmd:"" help:"Have an ear end in order: it sends its devices to others, a few at a time, and its process ends."`
+	Remove changeCommand    `cmd:"" help:"Remove an ear at once, as if it were dead, so that no verdict waits for it. If it lives, it closes all its connections, and may come back."`
 }
 
 type nodesListCommand struct{ plainList }
@@ -41,6 +43,8 @@ func nodeRow(_ *list, raw json.RawMessage) ([]any, error) {
 	switch {
 	case !n.Alive:
 		role = terminal.Cell{Text: "lost", Paint: terminal.Yellow}
+	case n.Draining:
+		role = terminal.Cell{Text: "draining", Paint: terminal.Yellow}
 	case n.Role == string(cluster.Judge):
 		role.Paint = terminal.Green
 	}

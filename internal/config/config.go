@@ -30,6 +30,12 @@ const DefaultHTTPRate = 20_000
 // DefaultForgetUnverified is the default of forget_unverified_after.
 const DefaultForgetUnverified = 7 * 24 * time.Hour
 
+// DefaultDrainDelay and DefaultDrainLimit are the defaults of drain.
+const (
+	DefaultDrainDelay = 10 * time.Second
+	DefaultDrainLimit = time.Minute
+)
+
 // Config is the whole configuration of holter serve, checked by Resolve, of
 // holter monitor, checked by ResolveMonitor, or of holter ear, checked by ResolveEar.
 //
@@ -59,6 +65,7 @@ type Config struct {
 	Report    Report
 	Link      Link         // never for holter monitor; of holter ear without Listen
 	Judges    []string     // HOST:PORT or unix:PATH; at least one for holter ear, else none
+	Drain     Drain        // for holter ear only
 	Store     store.Config // Memory, Node and Outbox are never given
 	Playbooks []playbook.Playbook
 

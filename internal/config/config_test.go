@@ -82,7 +82,7 @@ func TestResolveFull(t *testing.T) {
 		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
 	}
 	// A field that the file above leaves out would make the comparison weaker.
-	if zero := unset(want); !slices.Equal(zero, []string{"Config.Judges", "Config.DevicesFile", "Config.file"}) { // judges are for ears, devices_file goes without a token
+	if zero := unset(want); !slices.Equal(zero, []string{"Config.Judges", "Config.Drain.Delay", "Config.Drain.Limit", "Config.DevicesFile", "Config.file"}) { // judges and drain are for ears, devices_file goes without a token
 		t.Errorf("testdata/full.yaml does not set %v", zero)
 	}
 	const others = "Secret at.src at.line at.column at.path Config.Password Config.TLS Config.Conventions Config.Ignore Config.KeepAlive Config.ConnectTimeout " +
@@ -282,7 +282,7 @@ func TestDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if zero := unset(cfg); !slices.Equal(zero, []string{"Config.Open", "Config.Token", "Config.Judges", "Config.AcceptLoss"}) {
+	if zero := unset(cfg); !slices.Equal(zero, []string{"Config.Open", "Config.Token", "Config.Judges", "Config.Drain.Delay", "Config.Drain.Limit", "Config.AcceptLoss"}) {
 		t.Errorf("the example leaves out %v, want only what would be insecure, or lose something, or is for ears", zero)
 	}
 	sections := map[string]string{
@@ -294,7 +294,7 @@ func TestDocumentation(t *testing.T) {
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",
 		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
-		"link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}",
+		"link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "drain": "drain: {zzz: 1}",
 		"playbooks": "playbooks: [{zzz: 1}]", "steps": "playbooks: [{steps: [{zzz: 1}]}]",
 	}
 	for section, text := range sections {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -17,6 +18,20 @@ import (
 type Link struct {
 	Listen string     // where a judge waits for ears: HOST:PORT or unix:PATH; empty: nowhere
 	TLS    cert.Files // Cert, Key and Clients, or none: both sides show a certificate that Clients sign
+}
+
+// Drain is how an ear ends in order.
+type Drain struct {
+	Delay time.Duration // from when the ear is not ready until it closes connections
+	Limit time.Duration // within which all are closed
+}
+
+// drainFields lists the keys of it.
+func drainFields(d *strictyaml.Reader, to *Drain) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Key: "delay", Set: strictyaml.Value(d, &to.Delay, span{min: time.Millisecond, max: time.Hour, off: true}.parse)},
+		{Key: "limit", Set: strictyaml.Value(d, &to.Limit, span{min: 100 * time.Millisecond, max: 24 * time.Hour}.parse)},
+	}
 }
 
 // unixPrefix stands before the path of a Unix socket.
@@ -75,6 +90,11 @@ func local(address string) bool { return strings.HasPrefix(address, unixPrefix) 
 // of one that is no ear.
 func (r *resolver) checkLink() {
 	l := &r.cfg.Link
+	if d := r.cfg.file; d != nil && !r.ear {
+		if at, found := d.At("drain"); found {
+			r.errs = append(r.errs, at.Mistake(`only an ear drains, see "holter ear"; remove it`))
+		}
+	}
 	if !r.ear && len(r.cfg.Judges) > 0 {
 		r.fail(`only an ear has judges, see "holter ear"; remove them`, "judges")
 	}
@@ -103,7 +123,7 @@ func (r *resolver) checkLink() {
 
 // ofEars are the keys of the file that an ear has, too. Of source and gateway it has some.
 func ofEars() []string {
-	return []string{"listen", "http", "tls", "data", "node", "open", "token", "devices_file", "reuse_port", "log", "source", "gateway", "link", "judges"}
+	return []string{"listen", "http", "tls", "data", "node", "open", "token", "devices_file", "reuse_port", "log", "source", "gateway", "link", "judges", "drain"}
 }
 
 // notOfEars are keys in sections of which an ear has some.

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
@@ -55,6 +56,7 @@ func TestLinkMistakes(t *testing.T) {
 		{"no path", "{}\n", given("link.listen", "unix:"), `--link.listen: "unix:" is not a Unix socket; write unix:PATH`},
 		{"no address", "{}\n", given("link.listen", "7710"), `--link.listen: "7710" is a port without a host; write 127.0.0.1:7710`},
 		{"used twice", "{}\n", given("link.listen", "127.0.0.1:7700"), "--link.listen: 127.0.0.1:7700 is used twice"},
+		{"drain", "drain: {delay: 1s}\n", nil, `fleet.yaml:1:8: drain: only an ear drains, see "holter ear"; remove it`},
 		{"judges", "judges: [127.0.0.1:7710]\n", nil, `fleet.yaml:1:9: judges: only an ear has judges, see "holter ear"`},
 	}
 	for _, tt := range tests {
@@ -78,6 +80,7 @@ func TestResolveEar(t *testing.T) {
 		{"a judge", "{}\n", given("judges", "localhost:7710"), []string{"localhost:7710"}, "127.0.0.1:8081"},
 		{"judges of the file", "judges: [127.0.0.1:1, 'unix:a/b']\nhttp: 127.0.0.1:9\n", nil, []string{"127.0.0.1:1", "unix:a/b"}, "127.0.0.1:9"},
 		{"settings before the file", "judges: [127.0.0.1:1]\n", given("judges", "unix:x", "judges", "unix:y"), []string{"unix:x", "unix:y"}, "127.0.0.1:8081"},
+		{"drain", "drain: {delay: 0, limit: 5m}\n", given("judges", "unix:x", "drain.delay", "1s"), []string{"unix:x"}, "127.0.0.1:8081"},
 		{"over the network", "link: {tls: {cert: c, key: k, ca: a}}\n", given("judges", "judge.example:7710"), []string{"judge.example:7710"}, "127.0.0.1:8081"},
 		{
 			"all that an ear has", "listen: [{address: ':7700', tls: {}}]\ntls: {cert: c, key: k}\ndata: d\nnode: n\ntoken: t\nreuse_port: true\nopen: false\n" +
@@ -94,6 +97,13 @@ func TestResolveEar(t *testing.T) {
 			}
 			if !reflect.DeepEqual(cfg.Judges, tt.judges) || cfg.HTTP != tt.http || cfg.Broker != (config.Broker{}) || len(cfg.Listen) != 1 {
 				t.Errorf("ResolveEar() = %+v, want the judges %q, HTTP at %s, no broker, one listener", cfg, tt.judges, tt.http)
+			}
+			drain := config.Drain{Delay: 10 * time.Second, Limit: time.Minute}
+			if tt.name == "drain" {
+				drain = config.Drain{Delay: time.Second, Limit: 5 * time.Minute}
+			}
+			if cfg.Drain != drain {
+				t.Errorf("it drains by %+v, want %+v", cfg.Drain, drain)
 			}
 		})
 	}
@@ -124,6 +134,8 @@ func TestEarMistakes(t *testing.T) {
 		{"groups", "groups: [{name: a, match: a}]\n", judge, "ear.yaml:1:9: groups: " + has},
 		{"grace", "source: {max_gap: 1s, reconnect_grace: 5s}\n", judge, "ear.yaml:1:40: source.reconnect_grace: " + has},
 		{"pace", "gateway: {max_beat_rate: 5}\n", judge, "ear.yaml:1:26: gateway.max_beat_rate: " + has},
+		{"drain", "drain: {delay: -1s, limit: 0s}\n", judge, "ear.yaml:1:16: drain.delay: "},
+		{"drain without a limit", "drain: {limit: 0s}\n", judge, "ear.yaml:1:16: drain.limit: 0s is out of range; allowed are 100ms to 1d"},
 		{"link", "link: {listen: 'unix:b'}\n", judge, "ear.yaml:1:16: link.listen: " + has},
 	}
 	for _, tt := range tests {

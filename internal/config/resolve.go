@@ -20,7 +20,7 @@ import (
 // Setting is one value from the command line or the environment.
 type Setting struct {
 	// Key is as in the file, with a dot where it nests: listen, http, http_allow_origins, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
-	// log.level, log.format, broker.listen, judges, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
+	// log.level, log.format, broker.listen, judges, drain.delay, drain.limit, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
 	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
 	// mqtt.tls.ca, mqtt.tls.cert, mqtt.tls.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
 	// and mqtt.home_assistant are booleans.
@@ -52,6 +52,9 @@ func ResolveEar(file string, settings []Setting) (Config, error) {
 
 func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 	r.cfg.HTTPRate, r.cfg.ForgetUnverified = DefaultHTTPRate, DefaultForgetUnverified
+	if r.ear {
+		r.cfg.Drain = Drain{Delay: DefaultDrainDelay, Limit: DefaultDrainLimit}
+	}
 	if file != "" {
 		text, err := readFile(file)
 		if err != nil {

@@ -66,6 +66,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "gateway", Fields: gatewayFields(d, c)},
 		{Key: "link", Fields: linkFields(d, &c.Link)},
 		{Key: "judges", Set: list(d, &c.Judges, "write where a judge is", parseJudge)},
+		{Key: "drain", Fields: drainFields(d, &c.Drain)},
 		{Key: "broker", Fields: brokerFields(d, &c.Broker)},
 		{Key: "bridges", Set: bridgeList(d, &c.Bridges)},
 		{Key: "report", Set: reportSection(d, &c.Report)},

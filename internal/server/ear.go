@@ -36,14 +36,15 @@ type ear struct {
 
 	link     *link.Ear
 	http     net.Listener
+	asked    chan struct{} // room for one; never closed; receives when the judge asks the ear to end
 	draining atomic.Bool
 	letGo    atomic.Uint64 // times that all connections were closed for want of a judge
 }
 
-// Ear runs an ear until ctx is done. Then its connections are closed, and the judge is told nothing of
-// the devices but that the ear is gone: they keep their states until their silence counts.
+// Ear runs an ear until ctx is done, or its judge asks it to end. Then its devices are led elsewhere, and
+// the judge is told: that causes no event, unless a device does not come back.
 func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	e := &ear{front: front{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}}
+	e := &ear{asked: make(chan struct{}, 1), front: front{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}}
 	slog.SetDefault(e.log)
 	e.config.Gateway.Loops = eventLoops()
 	if err := e.build(ctx); err != nil {
@@ -106,6 +107,12 @@ func (e *ear) newLink() (*link.Ear, error) {
 			e.letGo.Add(1)
 			e.gateway.LetGo(why)
 		},
+		Drain: func() {
+			select {
+			case e.asked <- struct{}{}:
+			default:
+			}
+		},
 	}
 	r, err := e.linkCertificates()
 	if err != nil {
@@ -124,19 +131,17 @@ func (e *ear) newLink() (*link.Ear, error) {
 	return link.NewEar(cfg)
 }
 
-// run runs the parts until ctx is done or one of them fails. At the end the connections are closed
-// first, then the link.
+// run runs the parts until the ear has drained or one of them fails. At the end the connections are
+// closed first, then the link.
 func (e *ear) run(parent context.Context) error {
-	ctx, stop := context.WithCancel(parent)
-	defer stop()
-	last, end := context.WithCancel(context.WithoutCancel(ctx))
+	last, end := context.WithCancel(context.WithoutCancel(parent))
 	defer end()
 	services, failed := errgroup.WithContext(last)
-	defer context.AfterFunc(failed, stop)()
 	services.Go(func() error { return e.registry.Run(failed) })
 	services.Go(func() error { return orderly(e.link.Run)(failed) })
 	services.Go(func() error { return e.serveHTTP(failed) })
-	defer context.AfterFunc(ctx, func() { e.draining.Store(true) })()
+	ctx, stop := context.WithCancel(failed)
+	defer stop()
 	edges, ctx := errgroup.WithContext(ctx)
 	for _, r := range e.reloaders {
 		edges.Go(func() error { return r.Run(ctx) })
@@ -144,6 +149,11 @@ func (e *ear) run(parent context.Context) error {
 	for _, run := range e.edges {
 		edges.Go(func() error { return run(ctx) })
 	}
+	edges.Go(func() error {
+		defer stop()
+		e.awaitDrain(parent, ctx)
+		return nil
+	})
 	e.announce()
 	err := edges.Wait()
 	end()

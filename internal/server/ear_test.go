@@ -31,23 +31,32 @@ type heard struct {
 	served
 
 	devices string // where these connect
+	ended   chan struct{}
 }
 
-// hear starts an ear with lines for its file, which ends with the test.
+// hear starts an ear with lines for its file, which ends with the test. Unless these say otherwise, it
+// drains at once.
 func hear(t *testing.T, name string, lines ...string) *heard {
 	t.Helper()
-	h := &heard{served: served{t: t, api: "http://" + freeAddress(t)}, devices: freeAddress(t)}
-	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: ['%s']\n%s\n", name, strings.TrimPrefix(h.api, "http://"), h.devices, strings.Join(lines, "\n"))
+	h := &heard{served: served{t: t, api: "http://" + freeAddress(t)}, devices: freeAddress(t), ended: make(chan struct{})}
+	all := strings.Join(lines, "\n")
+	if !strings.Contains(all, "drain:") {
+		all += "\ndrain: {delay: 0s}"
+	}
+	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: ['%s']\n%s\n", name, strings.TrimPrefix(h.api, "http://"), h.devices, all)
 	cfg, err := config.ResolveEar(tempFile(t, text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Ear(ctx, cfg, io.Discard, io.Discard) }()
+	go func() {
+		defer close(h.ended)
+		err = Ear(ctx, cfg, io.Discard, io.Discard)
+	}()
 	h.stop = sync.OnceValue(func() error {
 		cancel()
-		return <-ended
+		<-h.ended
+		return err
 	})
 	t.Cleanup(func() {
 		if err := h.stop(); err != nil {
@@ -129,7 +138,7 @@ func TestEars(t *testing.T) {
 	if err := two.stop(); err != nil {
 		t.Error(err)
 	}
-	other.gets("BYE shutdown")
+	other.gets("BYE moved")
 	testwait.Until(t, "the ear is not on the list", func() bool {
 		_, _, body := judge.ask("GET", "/v1/nodes")
 		return !strings.Contains(body, `"node":"two"`) && strings.Contains(body, `"node":"one","process":"","role":"ear","alive":true`)
@@ -198,6 +207,10 @@ func TestEarMovesToAStandby(t *testing.T) {
 	testwait.Until(t, "a judges", a.judges)
 	b := serveWith(t, "b", url, fmt.Sprintf("link: {listen: '%s'}", sockets[1]))
 	testwait.Until(t, "b stands by", b.standsBy)
+	testwait.Until(t, "b hands on what concerns ears", func() bool {
+		status, _, body := b.ask("POST", "/v1/nodes/one/drain")
+		return status == http.StatusNotFound && strings.Contains(body, "no ear is called") && strings.Contains(body, "there are: a, b")
+	})
 	e := hear(t, "one", fmt.Sprintf("judges: ['%s', '%s']", sockets[1], sockets[0]))
 	testwait.Until(t, "the ear has found the judge", e.ready)
 	d := connect(t, e.devices)

@@ -155,18 +155,33 @@ func (s *server) keepLink(ctx context.Context) error {
 	return serveLink(ctx, s.linkServer, s.ears, j.Run)
 }
 
-// earNodes returns the ears for the list of servers.
-func (s *server) earNodes() (all []httpapi.Node) {
-	j := s.link.Load()
+// earList is the ears, as the API knows them.
+type earList struct{ *server }
+
+// Nodes implements [httpapi.Ears].
+func (l earList) Nodes() (all []httpapi.Node) {
+	j := l.link.Load()
 	if j == nil {
 		return nil
 	}
 	for _, v := range j.Views() {
 		all = append(all, httpapi.Node{
-			Node: v.Name, Role: roleEar, Alive: true, Term: s.database.Fence(), Version: v.Version, Started: v.Since.UTC(), Renewed: time.Now().UTC(),
+			Node: v.Name, Role: roleEar, Alive: true, Draining: v.Draining, Term: l.database.Fence(), Version: v.Version, Started: v.Since.UTC(), Renewed: time.Now().UTC(),
 		})
 	}
 	return all
+}
+
+// Drain implements [httpapi.Ears].
+func (l earList) Drain(name string) bool {
+	j := l.link.Load()
+	return j != nil && j.Drain(name)
+}
+
+// Remove implements [httpapi.Ears].
+func (l earList) Remove(name string) bool {
+	j := l.link.Load()
+	return j != nil && j.Remove(name)
 }
 
 // judgeMetrics reports the ears of a judge.

@@ -141,7 +141,7 @@ func (f *front) gatewayMetrics(m metrics.Sample) {
 	m.Count("tls_handshake_errors_total", "TLS handshakes that failed.", st.HandshakeErrors)
 	m.Count("mistakes_total", "Error lines sent.", st.Mistakes)
 	m.Count("broken_total", "Connections closed because they broke the protocol.", st.Broken)
-	m.Count("closed_total", "Connections closed after a verdict, a takeover or a deadline.", st.Closed)
+	m.Count("closed_total", "Connections closed after a verdict, a takeover or a deadline, or to drain.", st.Closed)
 	m.Count("panics_total", "Connections closed because they made the gateway panic.", st.Panics)
 	m.Count("messages_total", "Messages of devices.", st.Messages)
 	m.Count("throttled_total", "Greetings not looked at because of wrong tokens from the same address, of devices whose token may be guessed.", st.Throttled)

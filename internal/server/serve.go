@@ -116,7 +116,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Version:      Version(),
 		Node:         s.config.Node,
 		Roster:       s.roster,
-		Ears:         s.earNodes,
+		Ears:         earList{s},
 		Logger:       s.log,
 		Rate:         float64(s.config.HTTPRate),
 		TLS:          certificates,

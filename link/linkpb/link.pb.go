@@ -223,6 +223,8 @@ type EarFrame struct {
 	//	*EarFrame_Beats
 	//	*EarFrame_Mark
 	//	*EarFrame_Sent
+	//	*EarFrame_Draining
+	//	*EarFrame_Leave
 	Body          isEarFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -319,6 +321,24 @@ func (x *EarFrame) GetSent() *Sent {
 	return nil
 }
 
+func (x *EarFrame) GetDraining() *Draining {
+	if x != nil {
+		if x, ok := x.Body.(*EarFrame_Draining); ok {
+			return x.Draining
+		}
+	}
+	return nil
+}
+
+func (x *EarFrame) GetLeave() *Leave {
+	if x != nil {
+		if x, ok := x.Body.(*EarFrame_Leave); ok {
+			return x.Leave
+		}
+	}
+	return nil
+}
+
 type isEarFrame_Body interface {
 	isEarFrame_Body()
 }
@@ -347,6 +367,14 @@ type EarFrame_Sent struct {
 	Sent *Sent `protobuf:"bytes,30,opt,name=sent,proto3,oneof"`
 }
 
+type EarFrame_Draining struct {
+	Draining *Draining `protobuf:"bytes,20,opt,name=draining,proto3,oneof"`
+}
+
+type EarFrame_Leave struct {
+	Leave *Leave `protobuf:"bytes,21,opt,name=leave,proto3,oneof"`
+}
+
 func (*EarFrame_Join) isEarFrame_Body() {}
 
 func (*EarFrame_Ask) isEarFrame_Body() {}
@@ -358,6 +386,10 @@ func (*EarFrame_Beats) isEarFrame_Body() {}
 func (*EarFrame_Mark) isEarFrame_Body() {}
 
 func (*EarFrame_Sent) isEarFrame_Body() {}
+
+func (*EarFrame_Draining) isEarFrame_Body() {}
+
+func (*EarFrame_Leave) isEarFrame_Body() {}
 
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -881,7 +913,7 @@ type Close struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slot          uint32                 `protobuf:"varint,1,opt,name=slot,proto3" json:"slot,omitempty"`
 	Gen           uint32                 `protobuf:"varint,2,opt,name=gen,proto3" json:"gen,omitempty"`
-	Why           uint32                 `protobuf:"varint,3,opt,name=why,proto3" json:"why,omitempty"` // a liveness.Reason
+	Why           uint32                 `protobuf:"varint,3,opt,name=why,proto3" json:"why,omitempty"` // a liveness.Reason, or 20: the ear has closed the connection for its own sake
 	AgeNs         int64                  `protobuf:"varint,4,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1052,6 +1084,81 @@ func (x *Mark) GetRound() uint64 {
 	return 0
 }
 
+// Draining says that the ear is about to close its connections, and to leave.
+type Draining struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Draining) Reset() {
+	*x = Draining{}
+	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Draining) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Draining) ProtoMessage() {}
+
+func (x *Draining) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Draining.ProtoReflect.Descriptor instead.
+func (*Draining) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{12}
+}
+
+// Leave says that the ear has ended all its sessions, and that nothing comes behind it. The judge
+// answers by ending the stream with the status OK, once it has applied all and removed the ear.
+type Leave struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leave) Reset() {
+	*x = Leave{}
+	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leave) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leave) ProtoMessage() {}
+
+func (x *Leave) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leave.ProtoReflect.Descriptor instead.
+func (*Leave) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{13}
+}
+
 // FromJudge is some frames in their order. None: the judge is there.
 type FromJudge struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1062,7 +1169,7 @@ type FromJudge struct {
 
 func (x *FromJudge) Reset() {
 	*x = FromJudge{}
-	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	mi := &file_link_linkpb_link_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1181,7 @@ func (x *FromJudge) String() string {
 func (*FromJudge) ProtoMessage() {}
 
 func (x *FromJudge) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	mi := &file_link_linkpb_link_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1194,7 @@ func (x *FromJudge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJudge.ProtoReflect.Descriptor instead.
 func (*FromJudge) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{12}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FromJudge) GetFrames() []*JudgeFrame {
@@ -1106,6 +1213,7 @@ type JudgeFrame struct {
 	//	*JudgeFrame_Notice
 	//	*JudgeFrame_Round
 	//	*JudgeFrame_Send
+	//	*JudgeFrame_Drain
 	Body          isJudgeFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1113,7 +1221,7 @@ type JudgeFrame struct {
 
 func (x *JudgeFrame) Reset() {
 	*x = JudgeFrame{}
-	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	mi := &file_link_linkpb_link_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1233,7 @@ func (x *JudgeFrame) String() string {
 func (*JudgeFrame) ProtoMessage() {}
 
 func (x *JudgeFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	mi := &file_link_linkpb_link_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1246,7 @@ func (x *JudgeFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeFrame.ProtoReflect.Descriptor instead.
 func (*JudgeFrame) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{13}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JudgeFrame) GetBody() isJudgeFrame_Body {
@@ -1193,6 +1301,15 @@ func (x *JudgeFrame) GetSend() *Send {
 	return nil
 }
 
+func (x *JudgeFrame) GetDrain() *Drain {
+	if x != nil {
+		if x, ok := x.Body.(*JudgeFrame_Drain); ok {
+			return x.Drain
+		}
+	}
+	return nil
+}
+
 type isJudgeFrame_Body interface {
 	isJudgeFrame_Body()
 }
@@ -1217,6 +1334,10 @@ type JudgeFrame_Send struct {
 	Send *Send `protobuf:"bytes,30,opt,name=send,proto3,oneof"`
 }
 
+type JudgeFrame_Drain struct {
+	Drain *Drain `protobuf:"bytes,20,opt,name=drain,proto3,oneof"`
+}
+
 func (*JudgeFrame_Joined) isJudgeFrame_Body() {}
 
 func (*JudgeFrame_Answer) isJudgeFrame_Body() {}
@@ -1226,6 +1347,8 @@ func (*JudgeFrame_Notice) isJudgeFrame_Body() {}
 func (*JudgeFrame_Round) isJudgeFrame_Body() {}
 
 func (*JudgeFrame_Send) isJudgeFrame_Body() {}
+
+func (*JudgeFrame_Drain) isJudgeFrame_Body() {}
 
 type Joined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1239,7 +1362,7 @@ type Joined struct {
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_link_linkpb_link_proto_msgTypes[14]
+	mi := &file_link_linkpb_link_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1374,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[14]
+	mi := &file_link_linkpb_link_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1387,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{14}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Joined) GetWire() uint32 {
@@ -1312,7 +1435,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_link_linkpb_link_proto_msgTypes[15]
+	mi := &file_link_linkpb_link_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1447,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[15]
+	mi := &file_link_linkpb_link_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1460,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{15}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Answer) GetSlot() uint32 {
@@ -1414,7 +1537,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_link_linkpb_link_proto_msgTypes[16]
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1426,7 +1549,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[16]
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1439,7 +1562,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{16}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Notice) GetSlot() uint32 {
@@ -1472,7 +1595,7 @@ type Round struct {
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_link_linkpb_link_proto_msgTypes[17]
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1607,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[17]
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1620,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{17}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Round) GetRound() uint64 {
@@ -1522,7 +1645,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1657,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1670,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Send) GetSlot() uint32 {
@@ -1607,7 +1730,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_link_linkpb_link_proto_msgTypes[19]
+	mi := &file_link_linkpb_link_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1742,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[19]
+	mi := &file_link_linkpb_link_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1755,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{19}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Sent) GetNumber() uint64 {
@@ -1677,6 +1800,43 @@ func (x *Sent) GetText() string {
 	return ""
 }
 
+// Drain asks the ear to drain, and to leave.
+type Drain struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drain) Reset() {
+	*x = Drain{}
+	mi := &file_link_linkpb_link_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drain) ProtoMessage() {}
+
+func (x *Drain) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drain.ProtoReflect.Descriptor instead.
+func (*Drain) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{22}
+}
+
 // Redirect is a detail of the status FAILED_PRECONDITION, with which a standby refuses an ear.
 type Redirect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1687,7 +1847,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_link_linkpb_link_proto_msgTypes[20]
+	mi := &file_link_linkpb_link_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1859,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[20]
+	mi := &file_link_linkpb_link_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1872,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{20}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Redirect) GetJudge() string {
@@ -1728,14 +1888,16 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\n" +
 	"\x16link/linkpb/link.proto\x12\x0eholter.link.v1\";\n" +
 	"\aFromEar\x120\n" +
-	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\x9d\x02\n" +
+	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\x84\x03\n" +
 	"\bEarFrame\x12*\n" +
 	"\x04join\x18\x01 \x01(\v2\x14.holter.link.v1.JoinH\x00R\x04join\x12'\n" +
 	"\x03ask\x18\x02 \x01(\v2\x13.holter.link.v1.AskH\x00R\x03ask\x12-\n" +
 	"\x05close\x18\x03 \x01(\v2\x15.holter.link.v1.CloseH\x00R\x05close\x12-\n" +
 	"\x05beats\x18\x04 \x01(\v2\x15.holter.link.v1.BeatsH\x00R\x05beats\x12*\n" +
 	"\x04mark\x18\x05 \x01(\v2\x14.holter.link.v1.MarkH\x00R\x04mark\x12*\n" +
-	"\x04sent\x18\x1e \x01(\v2\x14.holter.link.v1.SentH\x00R\x04sentB\x06\n" +
+	"\x04sent\x18\x1e \x01(\v2\x14.holter.link.v1.SentH\x00R\x04sent\x126\n" +
+	"\bdraining\x18\x14 \x01(\v2\x18.holter.link.v1.DrainingH\x00R\bdraining\x12-\n" +
+	"\x05leave\x18\x15 \x01(\v2\x15.holter.link.v1.LeaveH\x00R\x05leaveB\x06\n" +
 	"\x04body\"\xb7\x01\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x12\n" +
@@ -1787,16 +1949,20 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04gens\x18\x02 \x03(\rR\x04gens\x12\x17\n" +
 	"\aages_us\x18\x03 \x03(\x04R\x06agesUs\"\x1c\n" +
 	"\x04Mark\x12\x14\n" +
-	"\x05round\x18\x01 \x01(\x04R\x05round\"?\n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\"\n" +
+	"\n" +
+	"\bDraining\"\a\n" +
+	"\x05Leave\"?\n" +
 	"\tFromJudge\x122\n" +
-	"\x06frames\x18\x01 \x03(\v2\x1a.holter.link.v1.JudgeFrameR\x06frames\"\x85\x02\n" +
+	"\x06frames\x18\x01 \x03(\v2\x1a.holter.link.v1.JudgeFrameR\x06frames\"\xb4\x02\n" +
 	"\n" +
 	"JudgeFrame\x120\n" +
 	"\x06joined\x18\x01 \x01(\v2\x16.holter.link.v1.JoinedH\x00R\x06joined\x120\n" +
 	"\x06answer\x18\x02 \x01(\v2\x16.holter.link.v1.AnswerH\x00R\x06answer\x120\n" +
 	"\x06notice\x18\x03 \x01(\v2\x16.holter.link.v1.NoticeH\x00R\x06notice\x12-\n" +
 	"\x05round\x18\x04 \x01(\v2\x15.holter.link.v1.RoundH\x00R\x05round\x12*\n" +
-	"\x04send\x18\x1e \x01(\v2\x14.holter.link.v1.SendH\x00R\x04sendB\x06\n" +
+	"\x04send\x18\x1e \x01(\v2\x14.holter.link.v1.SendH\x00R\x04send\x12-\n" +
+	"\x05drain\x18\x14 \x01(\v2\x15.holter.link.v1.DrainH\x00R\x05drainB\x06\n" +
 	"\x04body\"Z\n" +
 	"\x06Joined\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x14\n" +
@@ -1835,7 +2001,8 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x05bytes\x18\x03 \x01(\rR\x05bytes\x12\"\n" +
 	"\facknowledged\x18\x04 \x01(\bR\facknowledged\x12(\n" +
 	"\x04code\x18\x05 \x01(\x0e2\x14.holter.link.v1.CodeR\x04code\x12\x12\n" +
-	"\x04text\x18\x06 \x01(\tR\x04text\" \n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\"\a\n" +
+	"\x05Drain\" \n" +
 	"\bRedirect\x12\x14\n" +
 	"\x05judge\x18\x01 \x01(\tR\x05judge*\xa0\x02\n" +
 	"\x04Code\x12\r\n" +
@@ -1880,7 +2047,7 @@ func file_link_linkpb_link_proto_rawDescGZIP() []byte {
 }
 
 var file_link_linkpb_link_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_link_linkpb_link_proto_goTypes = []any{
 	(Code)(0),          // 0: holter.link.v1.Code
 	(What)(0),          // 1: holter.link.v1.What
@@ -1896,15 +2063,18 @@ var file_link_linkpb_link_proto_goTypes = []any{
 	(*Close)(nil),      // 11: holter.link.v1.Close
 	(*Beats)(nil),      // 12: holter.link.v1.Beats
 	(*Mark)(nil),       // 13: holter.link.v1.Mark
-	(*FromJudge)(nil),  // 14: holter.link.v1.FromJudge
-	(*JudgeFrame)(nil), // 15: holter.link.v1.JudgeFrame
-	(*Joined)(nil),     // 16: holter.link.v1.Joined
-	(*Answer)(nil),     // 17: holter.link.v1.Answer
-	(*Notice)(nil),     // 18: holter.link.v1.Notice
-	(*Round)(nil),      // 19: holter.link.v1.Round
-	(*Send)(nil),       // 20: holter.link.v1.Send
-	(*Sent)(nil),       // 21: holter.link.v1.Sent
-	(*Redirect)(nil),   // 22: holter.link.v1.Redirect
+	(*Draining)(nil),   // 14: holter.link.v1.Draining
+	(*Leave)(nil),      // 15: holter.link.v1.Leave
+	(*FromJudge)(nil),  // 16: holter.link.v1.FromJudge
+	(*JudgeFrame)(nil), // 17: holter.link.v1.JudgeFrame
+	(*Joined)(nil),     // 18: holter.link.v1.Joined
+	(*Answer)(nil),     // 19: holter.link.v1.Answer
+	(*Notice)(nil),     // 20: holter.link.v1.Notice
+	(*Round)(nil),      // 21: holter.link.v1.Round
+	(*Send)(nil),       // 22: holter.link.v1.Send
+	(*Sent)(nil),       // 23: holter.link.v1.Sent
+	(*Drain)(nil),      // 24: holter.link.v1.Drain
+	(*Redirect)(nil),   // 25: holter.link.v1.Redirect
 }
 var file_link_linkpb_link_proto_depIdxs = []int32{
 	3,  // 0: holter.link.v1.FromEar.frames:type_name -> holter.link.v1.EarFrame
@@ -1913,28 +2083,31 @@ var file_link_linkpb_link_proto_depIdxs = []int32{
 	11, // 3: holter.link.v1.EarFrame.close:type_name -> holter.link.v1.Close
 	12, // 4: holter.link.v1.EarFrame.beats:type_name -> holter.link.v1.Beats
 	13, // 5: holter.link.v1.EarFrame.mark:type_name -> holter.link.v1.Mark
-	21, // 6: holter.link.v1.EarFrame.sent:type_name -> holter.link.v1.Sent
-	6,  // 7: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
-	7,  // 8: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
-	8,  // 9: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
-	9,  // 10: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
-	10, // 11: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
-	15, // 12: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
-	16, // 13: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
-	17, // 14: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
-	18, // 15: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
-	19, // 16: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
-	20, // 17: holter.link.v1.JudgeFrame.send:type_name -> holter.link.v1.Send
-	0,  // 18: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
-	1,  // 19: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
-	0,  // 20: holter.link.v1.Sent.code:type_name -> holter.link.v1.Code
-	2,  // 21: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
-	14, // 22: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
-	22, // [22:23] is the sub-list for method output_type
-	21, // [21:22] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	23, // 6: holter.link.v1.EarFrame.sent:type_name -> holter.link.v1.Sent
+	14, // 7: holter.link.v1.EarFrame.draining:type_name -> holter.link.v1.Draining
+	15, // 8: holter.link.v1.EarFrame.leave:type_name -> holter.link.v1.Leave
+	6,  // 9: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
+	7,  // 10: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
+	8,  // 11: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
+	9,  // 12: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
+	10, // 13: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
+	17, // 14: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
+	18, // 15: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
+	19, // 16: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
+	20, // 17: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
+	21, // 18: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
+	22, // 19: holter.link.v1.JudgeFrame.send:type_name -> holter.link.v1.Send
+	24, // 20: holter.link.v1.JudgeFrame.drain:type_name -> holter.link.v1.Drain
+	0,  // 21: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
+	1,  // 22: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
+	0,  // 23: holter.link.v1.Sent.code:type_name -> holter.link.v1.Code
+	2,  // 24: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
+	16, // 25: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
+	25, // [25:26] is the sub-list for method output_type
+	24, // [24:25] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_link_linkpb_link_proto_init() }
@@ -1949,6 +2122,8 @@ func file_link_linkpb_link_proto_init() {
 		(*EarFrame_Beats)(nil),
 		(*EarFrame_Mark)(nil),
 		(*EarFrame_Sent)(nil),
+		(*EarFrame_Draining)(nil),
+		(*EarFrame_Leave)(nil),
 	}
 	file_link_linkpb_link_proto_msgTypes[3].OneofWrappers = []any{
 		(*Ask_Open)(nil),
@@ -1957,12 +2132,13 @@ func file_link_linkpb_link_proto_init() {
 		(*Ask_Announce)(nil),
 		(*Ask_Bye)(nil),
 	}
-	file_link_linkpb_link_proto_msgTypes[13].OneofWrappers = []any{
+	file_link_linkpb_link_proto_msgTypes[15].OneofWrappers = []any{
 		(*JudgeFrame_Joined)(nil),
 		(*JudgeFrame_Answer)(nil),
 		(*JudgeFrame_Notice)(nil),
 		(*JudgeFrame_Round)(nil),
 		(*JudgeFrame_Send)(nil),
+		(*JudgeFrame_Drain)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1970,7 +2146,7 @@ func file_link_linkpb_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_link_linkpb_link_proto_rawDesc), len(file_link_linkpb_link_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
