@@ -210,3 +210,27 @@ func TestHandedOver(t *testing.T) {
 		p.want(t, "judged")
 	})
 }
+
+// A device that went to sleep, or said goodbye, after the last checkpoint has not been heard since.
+func TestToldSinceCheckpoint(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		f.wait(10 * time.Second)
+		kept := a.checkpoint()
+		f.wait(2 * time.Second)
+		asleep, _ := e.open("asleep")
+		leaves, _ := e.open("leaves")
+		f.wait(500 * time.Millisecond)
+		asleep.Sleep(f.now(), 10*time.Minute, nil)
+		f.wait(1500 * time.Millisecond)
+		leaves.Bye(f.now(), nil)
+		f.wait(10 * time.Millisecond) // the ear does not know yet that the judge does
+		a.want("asleep:1 device.online", "asleep:2 device.sleeping", "leaves:1 device.online", "leaves:2 device.offline bye")
+		a.die()
+		f.wait(6 * time.Second)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(time.Minute)
+		a.wantState("asleep", liveness.Sleeping)
+		a.want()
+	})
+}

@@ -116,8 +116,11 @@ func (s *Source) unheard(whole time.Duration) bool {
 // last at an instant: then, or when this process went on if the device's connection has outlived the
 // one before.
 func (d *device) wholeLocked(last time.Duration) time.Duration {
-	if d.marks&outlived != 0 {
+	switch {
+	case d.marks&outlived != 0:
 		return max(last, time.Duration(d.source.outlived.Load()))
+	case d.marks&toldSince != 0:
+		return 0
 	}
 	return last
 }

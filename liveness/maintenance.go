@@ -13,6 +13,7 @@ const (
 	probeable                      // as of the last arming: it has a session open
 	unverified                     // nobody who was heard as this device has shown a proof of that
 	outlived                       // its connection has outlived the process before, see Source.Resume
+	toldSince                      // it was restored asleep or offline, and was heard last after the checkpoint
 )
 
 func marksOf(rec *Record) (m marks) {

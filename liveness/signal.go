@@ -76,6 +76,9 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	}
 	f, known := d.conditionLocked()
 	moved := d.source != s
+	if !moved && d.marks&toldSince != 0 {
+		f.last = min(f.last, sig.At)
+	}
 	if moved && d.source != nil {
 		f, known = f.shifted(s.ahead(d.source, f.last, sig.At)), true
 	}
