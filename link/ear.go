@@ -174,6 +174,8 @@ func (e *Ear) ask(c *call) {
 	case c.ends:
 		s.end()
 		s.phase = isEnding
+	default:
+		s.listened(c.heard)
 	}
 	e.askLocked(c, now)
 }

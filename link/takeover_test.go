@@ -234,3 +234,25 @@ func TestToldSinceCheckpoint(t *testing.T) {
 		a.want()
 	})
 }
+
+// A sign of life that was no heartbeat counts also if only the judge before was told.
+func TestHeardOtherwise(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		again, _ := e.open("again")
+		paced, _ := e.open("paced")
+		f.wait(20 * time.Second)
+		kept := a.checkpoint()
+		f.wait(2 * time.Second)
+		again.Reopen(f.now(), liveness.Hello{}, nil)
+		paced.UpdatePolicy(f.now(), liveness.Policy{}, nil)
+		f.wait(time.Second)
+		a.die()
+		f.wait(5 * time.Second)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(22 * time.Second)
+		a.want("again:1 device.online", "paced:1 device.online")
+		f.wait(3 * time.Second)
+		a.want("again:2 device.offline silence", "paced:2 device.offline silence")
+	})
+}
