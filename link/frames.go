@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -172,6 +173,8 @@ func (e *Ear) apply(l *stream, frames []*linkpb.JudgeFrame) error {
 			e.noticedLocked(body.Notice)
 		case *linkpb.JudgeFrame_Round:
 			rounds = append(rounds, body.Round.GetRound())
+			e.round = reading{time.Duration(body.Round.GetListenedNs()), now}
+			e.kept = cmp.Or(e.kept, e.round.listened)
 			e.confirmLocked()
 		}
 	}

@@ -256,3 +256,45 @@ func TestHeardOtherwise(t *testing.T) {
 		a.want("again:2 device.offline silence", "paced:2 device.offline silence")
 	})
 }
+
+// shifted is a checkpoint of a machine whose wall clock was ahead by as much.
+func (c checkpoint) shifted(ahead time.Duration) checkpoint {
+	c.sources = slices.Clone(c.sources)
+	for i := range c.sources {
+		if s := &c.sources[i]; !s.At.IsZero() {
+			s.At = s.At.Add(ahead)
+		}
+	}
+	return c
+}
+
+// Silence does not depend on what the wall clocks of two judges show.
+func TestClocksDiffer(t *testing.T) {
+	for _, ahead := range []time.Duration{-90 * time.Second, -3 * time.Second, 3 * time.Second, 90 * time.Second} {
+		inFailover(t, func(f *fleet, a *node, e *listener) {
+			f.wait(time.Minute)
+			alive, _ := e.open("alive")
+			_, judged := e.open("dead")
+			f.beat(10*time.Second, alive)
+			f.wait(21 * time.Second)
+			a.want("alive:1 device.online", "dead:1 device.online", "dead:2 device.offline silence")
+			judged.want(t, "judged")
+			kept := a.checkpoint().shifted(ahead)
+			f.beat(time.Second, alive)
+			seen := time.Now()
+			f.wait(time.Second)
+			a.die()
+			f.wait(6 * time.Second)
+			a = a.successor(kept, secondTerm)
+			defer a.stop()
+			f.wait(3 * time.Second)
+			if v := a.wantState("alive", liveness.Online); (v.HeardSilence - time.Since(seen)).Abs() > 300*time.Millisecond {
+				t.Errorf("ahead by %v: silent for %v, want %v", ahead, v.HeardSilence, time.Since(seen))
+			}
+			f.wait(19 * time.Second)
+			a.want()
+			f.wait(2 * time.Second)
+			a.want("alive:2 device.offline silence")
+		})
+	}
+}

@@ -34,24 +34,25 @@ func (s *Source) wasDeaf() bool {
 }
 
 // Continue declares, instead of a first [Source.Pulse], that a source that was awaited and added has
-// been listening for a while, also while no process judged. If that is since it was restored to, its
-// clock goes on as if it had been pulsed all the time: there is no deaf time. It is a cut all the same,
-// but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
-func (s *Source) Continue(now time.Time, listening time.Duration) {
+// been listening also while no process judged: its owner knows all that it heard since the listening
+// time kept, and that listening time is listened now, 0 if it does not know. No wall clocks are compared:
+// that of the process before may have shown another time. If all is known since the clock's reading that was
+// restored, the clock goes on as if it had been pulsed all the time: there is no deaf time. It is a cut
+// all the same, but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
+func (s *Source) Continue(now time.Time, kept, listened time.Duration) {
 	if p := s.pool.Load(); p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wall := now.Round(0)
-	switch missed := wall.Sub(s.past); {
+	switch {
 	case s.latest.Load() != nil:
 		return
-	case !s.awaited.Load() || s.past.IsZero() || missed > listening:
+	case !s.awaited.Load() || s.past.IsZero() || listened <= 0 || listened > maxListened || kept > s.restarted():
 		s.beginLocked(now)
 	default:
-		s.continueLocked(now, s.restarted()+max(missed, 0))
+		s.continueLocked(now, max(listened, s.restarted()))
 	}
 }
 
@@ -64,7 +65,7 @@ func (s *Source) continueLocked(now time.Time, listened time.Duration) {
 	}
 	s.outlived.Store(int64(listened))
 	wall := now.Round(0)
-	s.course.keepUp(listened, wall)
+	s.course.moveTo(listened, wall)
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
 	s.registry.completeGroups()

@@ -9,8 +9,9 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// goOn begins a process that awaits the source, which has been listening for a while.
-func goOn(t *testing.T, k *shelf, origin time.Time, listening time.Duration) *life {
+// goOn begins a process that awaits the source, which knows all since a listening time, and has listened
+// since origin.
+func goOn(t *testing.T, k *shelf, origin time.Time, kept time.Duration) *life {
 	t.Helper()
 	_, read := k.Bounds()
 	l := &life{rig: &rig{T: t, log: k.Log, start: origin, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
@@ -23,7 +24,7 @@ func goOn(t *testing.T, k *shelf, origin time.Time, listening time.Duration) *li
 		t.Error("the source is not awaited")
 	}
 	l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit, Pool: "pool"})
-	l.source.Continue(time.Now(), listening)
+	l.source.Continue(time.Now(), kept, time.Since(origin))
 	return l
 }
 
@@ -54,7 +55,7 @@ func TestResume(t *testing.T) {
 		l.stop()
 		time.Sleep(8 * unit) // the time is 20
 
-		l = goOn(t, k, origin, 100*unit)
+		l = goOn(t, k, origin, 12*unit)
 		defer func() { l.stop() }()
 		l.wantState("alive", liveness.Unknown)
 		for id, heard := range map[string]time.Duration{"late": 0, "gone": 0, "asleep": 0, "alive": 15 * unit} {
@@ -111,7 +112,7 @@ func TestContinueAnew(t *testing.T) {
 		l.stop()
 		time.Sleep(8 * unit)
 
-		l = goOn(t, k, origin, 7*unit)
+		l = goOn(t, k, origin, 6*unit)
 		defer func() { l.stop() }()
 		if _, err := l.resume("d", 1, 0); err != nil {
 			t.Errorf("Resume = %v", err)
@@ -159,7 +160,7 @@ func TestAwait(t *testing.T) {
 				edge.Leave(time.Now())
 				l.pulse()
 			} else {
-				addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, Pool: "pool"}).Continue(time.Now(), 100*unit)
+				addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, Pool: "pool"}).Continue(time.Now(), unit, 10*unit)
 				marked(edge)
 			}
 			if now := l.source.Now(); inUnits(now) != 5 {

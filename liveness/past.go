@@ -36,6 +36,10 @@ func (p *Past) At(age time.Duration) time.Duration {
 	s := p.source
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, _ := s.course.listened(latest.wallAt(p.now).Add(-age))
+	wall := latest.wallAt(p.now).Add(-age)
+	at, ok := s.course.listened(wall)
+	if !ok {
+		at = s.course.before(wall)
+	}
 	return min(at+driftTolerance, p.listened)
 }
