@@ -298,3 +298,23 @@ func TestClocksDiffer(t *testing.T) {
 		})
 	}
 }
+
+// However old the checkpoint is, who has no session any more has his grace.
+func TestOldCheckpoint(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		stays, _ := e.open("stays")
+		gone, _ := e.open("gone")
+		f.beat(5*time.Second, stays, gone)
+		kept := a.checkpoint()
+		f.beat(100*time.Second, stays, gone)
+		gone.Close(f.now(), liveness.Closed)
+		f.wait(time.Second)
+		a.die()
+		f.beat(6*time.Second, stays)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.beat(12*time.Second, stays)
+		a.wantState("gone", liveness.Unknown)
+		a.want("stays:1 device.online", "gone:1 device.online")
+	})
+}

@@ -98,7 +98,11 @@ func (p Policy) grace(cfg *SourceConfig) time.Duration {
 // from.
 func (s *Source) notBefore(whole, from time.Duration, p Policy) time.Duration {
 	grace := p.grace(s.config.Load())
-	at := min(s.gaps.notBefore(whole, p.Timeout, grace), from+p.Timeout+maxGraces*grace)
+	limit := from + p.Timeout + maxGraces*grace
+	if whole < time.Duration(s.outlived.Load()) {
+		limit += time.Duration(s.skipped.Load())
+	}
+	at := min(s.gaps.notBefore(whole, p.Timeout, grace), limit)
 	if cut := time.Duration(s.gaps.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}

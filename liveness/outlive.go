@@ -59,6 +59,7 @@ func (s *Source) Continue(now time.Time, kept, listened time.Duration) {
 // continueLocked goes on at a listening time.
 func (s *Source) continueLocked(now time.Time, listened time.Duration) {
 	blank := time.Duration(s.gaps.blank.Load()) == s.restarted()
+	s.skipped.Store(int64(listened - s.restarted()))
 	s.gaps.addCut(listened)
 	if blank {
 		s.gaps.addBlank(listened)

@@ -65,6 +65,7 @@ type Source struct {
 	gaps     gaps
 	alive    atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
 	outlived atomic.Int64                    // listening time at which this process went on with it, see Continue; 0 if it did not
+	skipped  atomic.Int64                    // listening time that had passed then since the reading that was restored
 	kept     atomic.Pointer[[]atomic.Uint64] // where the clock's reading outlives the process; nil if it does not
 
 	mu        sync.Mutex // guards the fields below; taken after a device shard's
