@@ -2,6 +2,8 @@ package liveness_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +13,7 @@ import (
 
 // goOn begins a process that awaits the source, which knows all since a listening time, and has listened
 // since origin.
-func goOn(t *testing.T, k *shelf, origin time.Time, kept time.Duration) *life {
+func goOn(t *testing.T, k *shelf, origin time.Time, kept time.Duration, prepare ...func(*liveness.Registry)) *life {
 	t.Helper()
 	_, read := k.Bounds()
 	l := &life{rig: &rig{T: t, log: k.Log, start: origin, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
@@ -19,6 +21,9 @@ func goOn(t *testing.T, k *shelf, origin time.Time, kept time.Duration) *life {
 	l.stop = start(t, l.registry)
 	if err := k.restore(l.registry); err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range prepare {
+		f(l.registry)
 	}
 	if !l.registry.Await(l.registry.Sources()[0], "pool") {
 		t.Error("the source is not awaited")
@@ -213,6 +218,51 @@ func TestMoveInPool(t *testing.T) {
 		}{"moves": {"gateway/b", 7}, "returns": {"gateway/a", 9}} { // the clocks stood at 9
 			if v := l.device(id); v.Source != want.source || l.units(v.LastSeen) != want.seen {
 				t.Errorf("%s is at %s, seen at %g, want %v", id, v.Source, l.units(v.LastSeen), want)
+			}
+		}
+	})
+}
+
+// A window that excused silence when the process before ended, or was said to end later, has not ended
+// before the source went on.
+func TestExcusedInAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}}, origin, false)
+		l.pulse()
+		ends := map[string]time.Duration{"d-past": -10 * unit, "d-over": 0, "d-open": 10 * unit}
+		for id := range ends {
+			l.open(id)
+		}
+		cover(t, l.registry, "", liveness.Window{Name: "w", Suppress: 1000 * unit}, "d")
+		l.listen(100 * unit)
+		k.checkpoint(l.registry)
+		l.stop()
+		time.Sleep(20 * unit)
+
+		l = goOn(t, k, origin, 100*unit, func(r *liveness.Registry) {
+			r.Suppress(func(id, _ string, _ time.Duration) (time.Duration, bool) { return ends[id], true })
+		})
+		defer func() { l.stop() }()
+		for id := range ends {
+			if _, err := l.resume(id, 1, 0); err != nil {
+				t.Errorf("Resume(%s) = %v", id, err)
+			}
+		}
+		for _, step := range []struct {
+			listen int
+			want   string
+		}{{1, "d-past"}, {28, "d-past"}, {2, "d-over d-past"}, {8, "d-over d-past"}, {2, "d-open d-over d-past"}} {
+			l.listen(time.Duration(step.listen) * unit)
+			var got []string
+			for id := range ends {
+				if l.device(id).State == liveness.Offline {
+					got = append(got, id)
+				}
+			}
+			slices.Sort(got)
+			if s := strings.Join(got, " "); s != step.want {
+				t.Errorf("at %g: offline are %q, want %q", inUnits(l.now()), s, step.want)
 			}
 		}
 	})
