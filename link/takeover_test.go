@@ -318,3 +318,65 @@ func TestOldCheckpoint(t *testing.T) {
 		a.want("stays:1 device.online", "gone:1 device.online")
 	})
 }
+
+// A hello may have died with an ear or a gateway that is gone, together with the judge or shortly before
+// it: who has only an old connection elsewhere has time to come back.
+func TestHelloLost(t *testing.T) {
+	for _, died := range []string{"", "an ear", "an ear that is back", "the gateway"} {
+		inFailover(t, func(f *fleet, a *node, e *listener) {
+			two := f.ear("two", func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+			defer two.stop()
+			own := addSource(a, died == "the gateway")
+			f.wait(time.Second)
+			e.open("half")
+			for range 24 {
+				f.wait(time.Second)
+				if own != nil {
+					own.Watermark(0, own.Pulse(time.Now()))
+				}
+			}
+			if died == "an ear" || died == "an ear that is back" {
+				f.mu.Lock()
+				f.cut["two"] = true
+				f.mu.Unlock()
+				two.stop()
+			}
+			if died == "an ear" {
+				f.wait(4 * time.Second) // it is removed
+			}
+			kept := a.checkpoint()
+			a.die()
+			f.wait(6 * time.Second)
+			a = a.successor(kept, secondTerm)
+			defer a.stop()
+			if died == "an ear that is back" {
+				again := f.ear("two")
+				f.mu.Lock()
+				f.cut["two"] = false
+				f.mu.Unlock()
+				defer again.stop()
+			}
+			f.wait(2 * time.Second)
+			if died == "" {
+				a.want("half:1 device.online", "half:2 device.offline silence")
+				return
+			}
+			f.wait(9 * time.Second)
+			a.want("half:1 device.online")
+			f.wait(5 * time.Second)
+			a.want("half:2 device.offline silence")
+		})
+	}
+}
+
+// addSource adds a source of the judge's own gateway, if it has one.
+func addSource(n *node, has bool) *liveness.Source {
+	if !has {
+		return nil
+	}
+	s, err := n.registry.AddSource(liveness.SourceConfig{Name: "gateway/tls", Pool: "gateway"})
+	if err != nil {
+		n.fleet.Fatal(err)
+	}
+	return s
+}

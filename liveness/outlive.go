@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -39,30 +40,38 @@ func (s *Source) wasDeaf() bool {
 // that of the process before may have shown another time. If all is known since the clock's reading that was
 // restored, the clock goes on as if it had been pulsed all the time: there is no deaf time. It is a cut
 // all the same, but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
+//
+// If another source of its pool has not lived on, the hello of one of its devices may have died there:
+// then those are spared as after [Source.Leave].
 func (s *Source) Continue(now time.Time, kept, listened time.Duration) {
+	switch {
+	case s.latest.Load() != nil:
+	case !s.awaited.Load():
+		s.Pulse(now)
+	case s.past.IsZero() || listened <= 0 || listened > maxListened || kept > s.restarted():
+		s.Pulse(now)
+		s.registry.putOff(s)
+	default:
+		s.goOn(now, max(listened, s.restarted()), s.registry.lostBeside(s))
+	}
+}
+
+// goOn goes on at a listening time, after other sources were lost, perhaps.
+func (s *Source) goOn(now time.Time, listened time.Duration, lost bool) {
 	if p := s.pool.Load(); p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.latest.Load() != nil:
-		return
-	case !s.awaited.Load() || s.past.IsZero() || listened <= 0 || listened > maxListened || kept > s.restarted():
-		s.beginLocked(now)
-	default:
-		s.continueLocked(now, max(listened, s.restarted()))
-	}
-}
-
-// continueLocked goes on at a listening time.
-func (s *Source) continueLocked(now time.Time, listened time.Duration) {
 	blank := time.Duration(s.gaps.blank.Load()) == s.restarted()
 	s.skipped.Store(int64(listened - s.restarted()))
 	s.gaps.addCut(listened)
 	if blank {
 		s.gaps.addBlank(listened)
+	}
+	if lost {
+		s.gaps.addStall(roundHeard(listened)+heardTick, lostHello, listened)
 	}
 	s.outlived.Store(int64(listened))
 	wall := now.Round(0)
@@ -70,6 +79,26 @@ func (s *Source) continueLocked(now time.Time, listened time.Duration) {
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
 	s.registry.completeGroups()
+}
+
+// lostBeside reports whether one of the sources to which a source's devices move has listened until the
+// process before ended, or shortly before that, and has not lived on.
+func (r *Registry) lostBeside(s *Source) bool {
+	return slices.ContainsFunc(r.Sources(), func(other *Source) bool {
+		return other != s && s.near(other) && !other.awaited.Load() && other.outlived.Load() == 0 && other.lostLately()
+	})
+}
+
+// lostLately reports whether a source that has not lived on may have heard something shortly before the
+// process before ended.
+func (s *Source) lostLately() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.past.IsZero() {
+		return false
+	}
+	n := len(s.deaf)
+	return time.Duration(s.missed.Load()) < s.registry.patience || s.seq%2 == 1 || n > 0 && s.past.Sub(s.deaf[n-1].From) < lostHello
 }
 
 // sameHeard is by how much two stamps of one sign of life may differ that were made by two processes.
