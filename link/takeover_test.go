@@ -380,3 +380,40 @@ func addSource(n *node, has bool) *liveness.Source {
 	}
 	return s
 }
+
+// A session that was opened after a judge's death is later than one from before, though no event told of
+// that one's greater number.
+func TestHalfOpenOfGreaterEpoch(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		two := f.ear("two", func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+		defer two.stop()
+		for range 3 {
+			s, _ := e.open("d")
+			f.wait(time.Second)
+			s.Close(f.now(), liveness.Closed)
+			f.wait(time.Second)
+		}
+		old, replaced := e.open("d")
+		kept := a.checkpoint()
+		a.die()
+		f.mu.Lock()
+		f.cut["one"] = true
+		f.mu.Unlock()
+		f.wait(200 * time.Millisecond)
+		p, o := &far{}, &outcome{}
+		s := two.Open("d", liveness.Hello{}, p, f.now(), o.done)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(time.Second)
+		f.mu.Lock()
+		f.cut["one"] = false
+		f.mu.Unlock()
+		f.wait(2 * time.Second)
+		o.want(t, nil)
+		p.want(t)
+		replaced.want(t, "replaced")
+		if !s.Beat(f.now()) || old.Beat(f.now()) {
+			t.Error("the half-open session has replaced the new one")
+		}
+	})
+}

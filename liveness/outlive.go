@@ -108,7 +108,7 @@ const sameHeard = time.Second
 // registry was told to be gone, and which was heard last in it at an instant; h.Epoch is the session's.
 // It is no sign of life but for that instant: a device that was offline, late or asleep then still is,
 // and no event tells of it. If the source went on, see [Source.Continue], the device's silence counts
-// as if there had been no cut. A session of a greater epoch replaces the device's other one. Errors:
+// as if there had been no cut. It replaces another session that was resumed, of a lesser epoch. Errors:
 // those of [Source.Open]; ErrReplaced if the device has another session since.
 func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time.Duration) error {
 	if session.device != nil && session.device.id != id && session.open() {
@@ -124,7 +124,7 @@ func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time
 	switch {
 	case h.Epoch < d.epoch:
 		return fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
-	case other && h.Epoch == d.epoch:
+	case other && (h.Epoch == d.epoch || !d.session.resumed): // one that was opened meanwhile is the later one, whatever its number
 		return ErrReplaced
 	}
 	here := d.source == s
@@ -132,7 +132,7 @@ func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time
 		s.reattachLocked(sh, d, session, h.Epoch, peer, roundHeard(at))
 		return nil
 	}
-	sig := signal{Signal: Signal{At: at, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer}
+	sig := signal{Signal: Signal{At: at, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer, resumes: true}
 	if err := s.applyLocked(sh, d, sig); err != nil || !here {
 		return err
 	}
@@ -154,7 +154,7 @@ func (s *Source) reattachLocked(sh *deviceShard, d *device, session *Session, ep
 	f, _ := d.conditionLocked()
 	d.epoch = epoch
 	s.outliveLocked(d)
-	s.attachLocked(d, signal{opens: session, peer: peer}, change{})
+	s.attachLocked(d, signal{opens: session, peer: peer, resumes: true}, change{})
 	next := f
 	if f.state == Online {
 		next = f.touched(at)
