@@ -52,12 +52,12 @@ func (s *Source) Continue(now time.Time, kept, listened time.Duration) {
 		s.Pulse(now)
 		s.registry.putOff(s)
 	default:
-		s.goOn(now, max(listened, s.restarted()), s.registry.lostBeside(s))
+		s.goOn(now, kept, max(listened, s.restarted()), s.registry.lostBeside(s))
 	}
 }
 
 // goOn goes on at a listening time, after other sources were lost, perhaps.
-func (s *Source) goOn(now time.Time, listened time.Duration, lost bool) {
+func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	if p := s.pool.Load(); p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -74,6 +74,7 @@ func (s *Source) goOn(now time.Time, listened time.Duration, lost bool) {
 		s.gaps.addStall(roundHeard(listened)+heardTick, lostHello, listened)
 	}
 	s.outlived.Store(int64(listened))
+	s.whole = kept
 	wall := now.Round(0)
 	s.course.moveTo(listened, wall)
 	s.keepCourseLocked()

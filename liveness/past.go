@@ -19,6 +19,9 @@ func (s *Source) Past(now time.Time) Past {
 	if n := len(s.course.turns); n > 0 {
 		p.listened = s.course.turns[n-1].listened
 	}
+	if on := s.outlived.Load(); on > 0 && p.listened <= time.Duration(on) {
+		p.listened = s.whole // gaps of the process before were not gaps of the source
+	}
 	return p
 }
 

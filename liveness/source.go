@@ -77,7 +77,8 @@ type Source struct {
 	listens   bool   // it was added, has been pulsed and is not deaf
 	keptTurn  turn   // the latest of the course that is in kept
 	seq       uint64
-	past      time.Time // of a restored source: until when it listened
+	past      time.Time     // of a restored source: until when it listened
+	whole     time.Duration // listening time since which its owner knows all, see [Source.Continue]
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
 	awaited atomic.Bool  // absent, and its pool waits for it, see [Registry.Await]; the same
