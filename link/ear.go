@@ -52,7 +52,8 @@ type Ear struct {
 	again       []*Session    // to be resumed again, because the judge was busy
 	link        *stream       // nil while there is no judge
 	member      bool          // there was a judge since the ear let go
-	since       time.Duration // when the first of these took the ear in
+	round       reading       // of the latest round of this link; zero if it had none
+	kept        time.Duration // listening time since which the ear has kept all that it heard; 0 if it is not known
 	heard       time.Duration
 	sent        time.Duration
 	standby     time.Duration // when a standby answered last
@@ -78,6 +79,11 @@ type call struct {
 	ends    bool // the session
 	sent    bool
 	over    bool // done was called
+}
+
+// reading is what a judge said that the ear's listening clock showed, and when that came.
+type reading struct {
+	listened, at time.Duration
 }
 
 // item is something to be sent: a question; a mark; a frame as it is; or that a session was closed.
@@ -182,6 +188,8 @@ func (e *Ear) ask(c *call) {
 	case c.ends:
 		s.end()
 		s.phase = isEnding
+	default:
+		s.listened(c.heard)
 	}
 	e.askLocked(c, now)
 }
@@ -339,6 +347,7 @@ func (e *Ear) letGoLocked(why string) {
 	e.ended, e.passed = nil, 0
 	e.beats.take()
 	e.member, e.incarnation = false, newIncarnation()
+	e.round, e.kept = reading{}, 0
 	if e.link != nil {
 		e.link.cancel()
 		e.link = nil

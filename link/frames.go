@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -177,6 +178,8 @@ func (e *Ear) apply(ctx context.Context, l *stream, frames []*linkpb.JudgeFrame)
 			e.deliverLocked(ctx, l, body.Send)
 		case *linkpb.JudgeFrame_Round:
 			rounds = append(rounds, body.Round.GetRound())
+			e.round = reading{time.Duration(body.Round.GetListenedNs()), now}
+			e.kept = cmp.Or(e.kept, e.round.listened)
 			e.confirmLocked()
 		case *linkpb.JudgeFrame_Drain:
 			e.calls.add(e.config.Drain)

@@ -312,7 +312,7 @@ func (j *Judge) tryAdmit(s linkpb.Link_JoinServer, m *member) (is *member, a *at
 	}
 	delete(j.awaited, m.source.Name())
 	delete(j.removed, m.name)
-	m.source.Continue(time.Now(), m.listening)
+	m.source.Continue(time.Now(), m.kept, m.listened)
 	j.members[m.name] = m
 	j.streams.Add(1)
 	return m, m.attach(s), nil

@@ -18,7 +18,8 @@ type member struct {
 	name        string
 	incarnation uint64
 	version     string
-	listening   time.Duration // when it joined: for how long it had kept all that it heard
+	kept        time.Duration // listening time since which it had kept all that it heard, when it joined
+	listened    time.Duration // listening time when it joined, as it knew it; 0 if it did not
 	address     string
 	since       time.Time
 	source      *liveness.Source
@@ -113,7 +114,7 @@ func newMember(j *Judge, join *linkpb.Join) *member {
 	now := time.Now()
 	m := &member{
 		judge: j, name: join.GetName(), incarnation: join.GetIncarnation(), version: join.GetVersion(),
-		listening: time.Duration(join.GetListeningNs()), since: now, heard: now, gone: make(chan struct{}), left: make(chan struct{}),
+		kept: time.Duration(join.GetKeptNs()), listened: time.Duration(join.GetListenedNs()), since: now, heard: now, gone: make(chan struct{}), left: make(chan struct{}),
 	}
 	m.queue.init(m)
 	return m
@@ -338,7 +339,7 @@ func (r *rounds) beginLocked(m *member, now time.Time) {
 	r.number++
 	r.under, r.begun, r.waited = true, now, 0
 	r.listened = m.source.Pulse(now)
-	m.queue.add(&linkpb.JudgeFrame{Body: &linkpb.JudgeFrame_Round{Round: &linkpb.Round{Round: r.number}}})
+	m.queue.add(&linkpb.JudgeFrame{Body: &linkpb.JudgeFrame_Round{Round: &linkpb.Round{Round: r.number, ListenedNs: int64(r.listened)}}})
 }
 
 // tick begins a round if none is under way; otherwise the source is pulsed all the same: it is

@@ -108,6 +108,13 @@ func (s *Session) mark() bool {
 	}
 }
 
+// listened records a sign of life of which the judge is told otherwise: the next one may not have been.
+func (s *Session) listened(heard time.Duration) {
+	for old := s.heard.Load(); old < int64(heard) && !s.heard.CompareAndSwap(old, int64(heard)); {
+		old = s.heard.Load()
+	}
+}
+
 // Reopen says the hello of the device again, on a session that is open.
 func (s *Session) Reopen(heard time.Duration, h liveness.Hello, done func(liveness.Welcome, error)) {
 	open := &linkpb.Open{

@@ -208,8 +208,8 @@ func (e *Ear) join(l *stream) error {
 	now := e.config.Now()
 	e.mu.Lock()
 	join := &linkpb.Join{Wire: wire, Name: e.config.Name, Incarnation: e.incarnation, Version: e.config.Version, Fleet: e.fleet, Term: e.term}
-	if e.member {
-		join.ListeningNs = int64(now - e.since)
+	if e.member && e.round.listened > 0 {
+		join.KeptNs, join.ListenedNs = int64(e.kept), int64(e.round.listened+now-e.round.at)
 	}
 	e.mu.Unlock()
 	first := &linkpb.FromEar{Frames: []*linkpb.EarFrame{{Body: &linkpb.EarFrame_Join{Join: join}}}}
@@ -239,10 +239,8 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 	case e.fenceLocked(now) || e.departed || e.incarnation != join.GetIncarnation():
 		return errors.New("link: the ear has let go of everything meanwhile")
 	}
-	if !e.member {
-		e.since = now
-	}
 	e.joins++
+	e.round = reading{} // another judge may go on from an earlier one
 	e.fleet, e.term = j.GetFleet(), j.GetTerm()
 	e.link, e.member, e.heard, e.sent, e.resume, e.again = l, true, now, now, 0, nil
 	e.tellEndLocked()

@@ -246,3 +246,210 @@ func TestHeardBeforeDeath(t *testing.T) {
 		})
 	}
 }
+
+// A device that went to sleep, or said goodbye, after the last checkpoint has not been heard since.
+func TestToldSinceCheckpoint(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		f.wait(10 * time.Second)
+		kept := a.checkpoint()
+		f.wait(2 * time.Second)
+		asleep, _ := e.open("asleep")
+		leaves, _ := e.open("leaves")
+		f.wait(500 * time.Millisecond)
+		asleep.Sleep(f.now(), 10*time.Minute, nil)
+		f.wait(1500 * time.Millisecond)
+		leaves.Bye(f.now(), nil)
+		f.wait(10 * time.Millisecond) // the ear does not know yet that the judge does
+		a.want("asleep:1 device.online", "asleep:2 device.sleeping", "leaves:1 device.online", "leaves:2 device.offline bye")
+		a.die()
+		f.wait(6 * time.Second)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(time.Minute)
+		a.wantState("asleep", liveness.Sleeping)
+		a.want()
+	})
+}
+
+// A sign of life that was no heartbeat counts also if only the judge before was told.
+func TestHeardOtherwise(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		again, _ := e.open("again")
+		paced, _ := e.open("paced")
+		f.wait(20 * time.Second)
+		kept := a.checkpoint()
+		f.wait(2 * time.Second)
+		again.Reopen(f.now(), liveness.Hello{}, nil)
+		paced.UpdatePolicy(f.now(), liveness.Policy{}, nil)
+		f.wait(time.Second)
+		a.die()
+		f.wait(5 * time.Second)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(22 * time.Second)
+		a.want("again:1 device.online", "paced:1 device.online")
+		f.wait(3 * time.Second)
+		a.want("again:2 device.offline silence", "paced:2 device.offline silence")
+	})
+}
+
+// shifted is a checkpoint of a machine whose wall clock was ahead by as much.
+func (c checkpoint) shifted(ahead time.Duration) checkpoint {
+	c.sources = slices.Clone(c.sources)
+	for i := range c.sources {
+		if s := &c.sources[i]; !s.At.IsZero() {
+			s.At = s.At.Add(ahead)
+		}
+	}
+	return c
+}
+
+// Silence does not depend on what the wall clocks of two judges show.
+func TestClocksDiffer(t *testing.T) {
+	for _, ahead := range []time.Duration{-90 * time.Second, -3 * time.Second, 3 * time.Second, 90 * time.Second} {
+		inFailover(t, func(f *fleet, a *node, e *listener) {
+			f.wait(time.Minute)
+			alive, _ := e.open("alive")
+			_, judged := e.open("dead")
+			f.beat(10*time.Second, alive)
+			f.wait(21 * time.Second)
+			a.want("alive:1 device.online", "dead:1 device.online", "dead:2 device.offline silence")
+			judged.want(t, "judged")
+			kept := a.checkpoint().shifted(ahead)
+			f.beat(time.Second, alive)
+			seen := time.Now()
+			f.wait(time.Second)
+			a.die()
+			f.wait(6 * time.Second)
+			a = a.successor(kept, secondTerm)
+			defer a.stop()
+			f.wait(3 * time.Second)
+			if v := a.wantState("alive", liveness.Online); (v.HeardSilence - time.Since(seen)).Abs() > 300*time.Millisecond {
+				t.Errorf("ahead by %v: silent for %v, want %v", ahead, v.HeardSilence, time.Since(seen))
+			}
+			f.wait(19 * time.Second)
+			a.want()
+			f.wait(2 * time.Second)
+			a.want("alive:2 device.offline silence")
+		})
+	}
+}
+
+// However old the checkpoint is, who has no session any more has his grace.
+func TestOldCheckpoint(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		stays, _ := e.open("stays")
+		gone, _ := e.open("gone")
+		f.beat(5*time.Second, stays, gone)
+		kept := a.checkpoint()
+		f.beat(100*time.Second, stays, gone)
+		gone.Close(f.now(), liveness.Closed)
+		f.wait(time.Second)
+		a.die()
+		f.beat(6*time.Second, stays)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.beat(12*time.Second, stays)
+		a.wantState("gone", liveness.Unknown)
+		a.want("stays:1 device.online", "gone:1 device.online")
+	})
+}
+
+// A hello may have died with an ear or a gateway that is gone, together with the judge or shortly before
+// it: who has only an old connection elsewhere has time to come back.
+func TestHelloLost(t *testing.T) {
+	for _, died := range []string{"", "an ear", "an ear that is back", "the gateway"} {
+		inFailover(t, func(f *fleet, a *node, e *listener) {
+			two := f.ear("two", func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+			defer two.stop()
+			own := addSource(a, died == "the gateway")
+			f.wait(time.Second)
+			e.open("half")
+			for range 24 {
+				f.wait(time.Second)
+				if own != nil {
+					own.Watermark(0, own.Pulse(time.Now()))
+				}
+			}
+			if died == "an ear" || died == "an ear that is back" {
+				f.mu.Lock()
+				f.cut["two"] = true
+				f.mu.Unlock()
+				two.stop()
+			}
+			if died == "an ear" {
+				f.wait(4 * time.Second) // it is removed
+			}
+			kept := a.checkpoint()
+			a.die()
+			f.wait(6 * time.Second)
+			a = a.successor(kept, secondTerm)
+			defer a.stop()
+			if died == "an ear that is back" {
+				again := f.ear("two")
+				f.mu.Lock()
+				f.cut["two"] = false
+				f.mu.Unlock()
+				defer again.stop()
+			}
+			f.wait(2 * time.Second)
+			if died == "" {
+				a.want("half:1 device.online", "half:2 device.offline silence")
+				return
+			}
+			f.wait(9 * time.Second)
+			a.want("half:1 device.online")
+			f.wait(5 * time.Second)
+			a.want("half:2 device.offline silence")
+		})
+	}
+}
+
+// addSource adds a source of the judge's own gateway, if it has one.
+func addSource(n *node, has bool) *liveness.Source {
+	if !has {
+		return nil
+	}
+	s, err := n.registry.AddSource(liveness.SourceConfig{Name: "gateway/tls", Pool: "gateway"})
+	if err != nil {
+		n.fleet.Fatal(err)
+	}
+	return s
+}
+
+// A session that was opened after a judge's death is later than one from before, though no event told of
+// that one's greater number.
+func TestHalfOpenOfGreaterEpoch(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		two := f.ear("two", func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+		defer two.stop()
+		for range 3 {
+			s, _ := e.open("d")
+			f.wait(time.Second)
+			s.Close(f.now(), liveness.Closed)
+			f.wait(time.Second)
+		}
+		old, replaced := e.open("d")
+		kept := a.checkpoint()
+		a.die()
+		f.mu.Lock()
+		f.cut["one"] = true
+		f.mu.Unlock()
+		f.wait(200 * time.Millisecond)
+		p, o := &far{}, &outcome{}
+		s := two.Open("d", liveness.Hello{}, p, f.now(), o.done)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(time.Second)
+		f.mu.Lock()
+		f.cut["one"] = false
+		f.mu.Unlock()
+		f.wait(2 * time.Second)
+		o.want(t, nil)
+		p.want(t)
+		replaced.want(t, "replaced")
+		if !s.Beat(f.now()) || old.Beat(f.now()) {
+			t.Error("the half-open session has replaced the new one")
+		}
+	})
+}

@@ -31,9 +31,7 @@ const (
 func (c *course) turn(listened time.Duration, wall time.Time) {
 	if len(c.turns) > 0 {
 		if back := wall.Sub(c.at(listened)); back < 0 {
-			for i := range c.turns {
-				c.turns[i].wall = c.turns[i].wall.Add(back)
-			}
+			c.move(back)
 		}
 	}
 	if len(c.turns) == turnsKept {
@@ -42,11 +40,33 @@ func (c *course) turn(listened time.Duration, wall time.Time) {
 	c.turns = append(c.turns, turn{listened, wall})
 }
 
+// move is for a wall clock that shows another time than the one before.
+func (c *course) move(by time.Duration) {
+	for i := range c.turns {
+		c.turns[i].wall = c.turns[i].wall.Add(by)
+	}
+}
+
+// moveTo makes a listening time that of an instant, by another wall clock.
+func (c *course) moveTo(listened time.Duration, wall time.Time) {
+	if by := wall.Sub(c.at(listened)); by.Abs() > driftTolerance {
+		c.move(by)
+	}
+}
+
 // keepUp takes a turn if the wall clock has left the course.
 func (c *course) keepUp(listened time.Duration, wall time.Time) {
 	if wall.Sub(c.at(listened)).Abs() > driftTolerance {
 		c.turn(listened, wall)
 	}
+}
+
+// before returns the listening time at an instant before the first turn, if there was no gap.
+func (c *course) before(at time.Time) time.Duration {
+	if len(c.turns) == 0 {
+		return 0
+	}
+	return max(c.turns[0].listened-c.turns[0].wall.Sub(at), 0)
 }
 
 // restore makes a course from what was kept of it.

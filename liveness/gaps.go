@@ -98,7 +98,11 @@ func (p Policy) grace(cfg *SourceConfig) time.Duration {
 // from.
 func (s *Source) notBefore(whole, from time.Duration, p Policy) time.Duration {
 	grace := p.grace(s.config.Load())
-	at := min(s.gaps.notBefore(whole, p.Timeout, grace), from+p.Timeout+maxGraces*grace)
+	limit := from + p.Timeout + maxGraces*grace
+	if whole < time.Duration(s.outlived.Load()) {
+		limit += time.Duration(s.skipped.Load())
+	}
+	at := min(s.gaps.notBefore(whole, p.Timeout, grace), limit)
 	if cut := time.Duration(s.gaps.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}
@@ -116,8 +120,11 @@ func (s *Source) unheard(whole time.Duration) bool {
 // last at an instant: then, or when this process went on if the device's connection has outlived the
 // one before.
 func (d *device) wholeLocked(last time.Duration) time.Duration {
-	if d.marks&outlived != 0 {
+	switch {
+	case d.marks&outlived != 0:
 		return max(last, time.Duration(d.source.outlived.Load()))
+	case d.marks&toldSince != 0:
+		return 0
 	}
 	return last
 }

@@ -13,6 +13,7 @@ const (
 	probeable                      // as of the last arming: it has a session open
 	unverified                     // nobody who was heard as this device has shown a proof of that
 	outlived                       // its connection has outlived the process before, see Source.Resume
+	toldSince                      // it was restored asleep or offline, and was heard last after the checkpoint
 )
 
 func marksOf(rec *Record) (m marks) {
@@ -35,6 +36,15 @@ func (d *device) maintained() bool { return d.marks&(byOperator|byWindow) != 0 }
 type suppression struct {
 	source *Source
 	until  time.Duration // listening time of the source
+	early  bool          // until was told before the source went on, see [Source.Continue], and was not past
+}
+
+// end returns the listening time until which it lasts.
+func (x suppression) end() time.Duration {
+	if x.early {
+		return x.until + time.Duration(x.source.skipped.Load())
+	}
+	return x.until
 }
 
 // Window is a maintenance window that covers a device.
@@ -105,15 +115,15 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 	switch {
 	case left == 0 && d.marks&suppressed == 0:
 		return
-	case left == 0 && (!isSuppressed || was.until+d.rule.Value().Timeout <= now): // it is over
+	case left == 0 && (!isSuppressed || was.end()+d.rule.Value().Timeout <= now): // it is over
 		delete(sh.suppressions, d.id)
 		d.marks &^= suppressed
-	case left == 0 && was.until <= now+suppressionTolerance: // its timeout begins
+	case left == 0 && was.end() <= now+suppressionTolerance: // its timeout begins
 		return
-	case isSuppressed && (end-was.until).Abs() <= suppressionTolerance:
+	case isSuppressed && (end-was.end()).Abs() <= suppressionTolerance:
 		return
 	default:
-		sh.suppressLocked(d, end)
+		sh.suppressLocked(d, end, false)
 	}
 	r.rearmLocked(sh, d)
 }
@@ -126,12 +136,12 @@ func (r *Registry) rearmLocked(sh *deviceShard, d *device) {
 	}
 }
 
-// suppressLocked suppresses a device's silence until a listening time.
-func (sh *deviceShard) suppressLocked(d *device, until time.Duration) {
+// suppressLocked suppresses a device's silence until a listening time; early is that of a suppression.
+func (sh *deviceShard) suppressLocked(d *device, until time.Duration, early bool) {
 	if sh.suppressions == nil {
 		sh.suppressions = make(map[string]suppression)
 	}
-	sh.suppressions[d.id] = suppression{d.source, until}
+	sh.suppressions[d.id] = suppression{d.source, until, early}
 	d.marks |= suppressed
 }
 
@@ -147,7 +157,7 @@ func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (en
 		}
 		timeout := d.rule.Value().Timeout
 		if end, ok := by(d.id, d.group(), timeout); ok && end > -timeout {
-			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan))
+			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan), end >= 0 && d.source.latest.Load() == nil)
 			r.rearmLocked(sh, d)
 		}
 	})
@@ -166,7 +176,8 @@ func (d *device) group() string {
 func (d *device) notBeforeLocked(f condition, p Policy) time.Duration {
 	if d.marks&suppressed != 0 {
 		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {
-			return f.putOff(max(x.until+p.Timeout, d.source.notBefore(d.wholeLocked(f.last), max(f.from(), x.until), p)))
+			until := x.end()
+			return f.putOff(max(until+p.Timeout, d.source.notBefore(d.wholeLocked(f.last), max(f.from(), until), p)))
 		}
 	}
 	return f.putOff(d.source.notBefore(d.wholeLocked(f.last), f.from(), p))

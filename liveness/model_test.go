@@ -259,7 +259,9 @@ func (m *model) restart(clock int) {
 		d := &m.devices[i]
 		d.open, d.old = false, false
 		d.epoch = d.told
-		d.last, d.restored = min(max(d.last, d.kept), m.listened), true
+		if d.last, d.restored = max(d.last, d.kept), true; d.state != "offline" && d.state != "sleeping" {
+			d.last = min(d.last, m.listened)
+		}
 		d.asked, d.askedAt = 0, -1
 		if d.state != "offline" {
 			d.reason = ""
@@ -275,7 +277,7 @@ func (m *model) restart(clock int) {
 // unheard reports whether there was a restart since the device was heard. What was heard just
 // before one was heard before it.
 func (m *model) unheard(d *modelDevice) bool {
-	return d.last < m.cut || d.last == m.cut && d.restored
+	return d.last < m.cut || d.restored
 }
 
 // apply does what an operation does, at an instant and the listening time with which it is stamped.

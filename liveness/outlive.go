@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -34,40 +35,71 @@ func (s *Source) wasDeaf() bool {
 }
 
 // Continue declares, instead of a first [Source.Pulse], that a source that was awaited and added has
-// been listening for a while, also while no process judged. If that is since it was restored to, its
-// clock goes on as if it had been pulsed all the time: there is no deaf time. It is a cut all the same,
-// but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
-func (s *Source) Continue(now time.Time, listening time.Duration) {
+// been listening also while no process judged: its owner knows all that it heard since the listening
+// time kept, and that listening time is listened now, 0 if it does not know. No wall clocks are compared:
+// that of the process before may have shown another time. If all is known since the clock's reading that was
+// restored, the clock goes on as if it had been pulsed all the time: there is no deaf time. It is a cut
+// all the same, but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
+//
+// If another source of its pool has not lived on, the hello of one of its devices may have died there:
+// then those are spared as after [Source.Leave].
+func (s *Source) Continue(now time.Time, kept, listened time.Duration) {
+	switch {
+	case s.latest.Load() != nil:
+	case !s.awaited.Load():
+		s.Pulse(now)
+	case s.past.IsZero() || listened <= 0 || listened > maxListened || kept > s.restarted():
+		s.Pulse(now)
+		s.registry.putOff(s)
+	default:
+		s.goOn(now, kept, max(listened, s.restarted()), s.registry.lostBeside(s))
+	}
+}
+
+// goOn goes on at a listening time, after other sources were lost, perhaps.
+func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	if p := s.pool.Load(); p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	wall := now.Round(0)
-	switch missed := wall.Sub(s.past); {
-	case s.latest.Load() != nil:
-		return
-	case !s.awaited.Load() || s.past.IsZero() || missed > listening:
-		s.beginLocked(now)
-	default:
-		s.continueLocked(now, s.restarted()+max(missed, 0))
-	}
-}
-
-// continueLocked goes on at a listening time.
-func (s *Source) continueLocked(now time.Time, listened time.Duration) {
 	blank := time.Duration(s.gaps.blank.Load()) == s.restarted()
+	s.skipped.Store(int64(listened - s.restarted()))
 	s.gaps.addCut(listened)
 	if blank {
 		s.gaps.addBlank(listened)
 	}
+	if lost {
+		s.gaps.addStall(roundHeard(listened)+heardTick, lostHello, listened)
+	}
 	s.outlived.Store(int64(listened))
+	s.whole = kept
 	wall := now.Round(0)
-	s.course.keepUp(listened, wall)
+	s.course.moveTo(listened, wall)
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
 	s.registry.completeGroups()
+}
+
+// lostBeside reports whether one of the sources to which a source's devices move has listened until the
+// process before ended, or shortly before that, and has not lived on.
+func (r *Registry) lostBeside(s *Source) bool {
+	return slices.ContainsFunc(r.Sources(), func(other *Source) bool {
+		return other != s && s.near(other) && !other.awaited.Load() && other.outlived.Load() == 0 && other.lostLately()
+	})
+}
+
+// lostLately reports whether a source that has not lived on may have heard something shortly before the
+// process before ended.
+func (s *Source) lostLately() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.past.IsZero() {
+		return false
+	}
+	n := len(s.deaf)
+	return time.Duration(s.missed.Load()) < s.registry.patience || s.seq%2 == 1 || n > 0 && s.past.Sub(s.deaf[n-1].From) < lostHello
 }
 
 // sameHeard is by how much two stamps of one sign of life may differ that were made by two processes.
@@ -77,7 +109,7 @@ const sameHeard = time.Second
 // registry was told to be gone, and which was heard last in it at an instant; h.Epoch is the session's.
 // It is no sign of life but for that instant: a device that was offline, late or asleep then still is,
 // and no event tells of it. If the source went on, see [Source.Continue], the device's silence counts
-// as if there had been no cut. A session of a greater epoch replaces the device's other one. Errors:
+// as if there had been no cut. It replaces another session that was resumed, of a lesser epoch. Errors:
 // those of [Source.Open]; ErrReplaced if the device has another session since.
 func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time.Duration) error {
 	if session.device != nil && session.device.id != id && session.open() {
@@ -93,7 +125,7 @@ func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time
 	switch {
 	case h.Epoch < d.epoch:
 		return fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
-	case other && h.Epoch == d.epoch:
+	case other && (h.Epoch == d.epoch || !d.session.resumed): // one that was opened meanwhile is the later one, whatever its number
 		return ErrReplaced
 	}
 	here := d.source == s
@@ -101,7 +133,7 @@ func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time
 		s.reattachLocked(sh, d, session, h.Epoch, peer, roundHeard(at))
 		return nil
 	}
-	sig := signal{Signal: Signal{At: at, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer}
+	sig := signal{Signal: Signal{At: at, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer, resumes: true}
 	if err := s.applyLocked(sh, d, sig); err != nil || !here {
 		return err
 	}
@@ -123,7 +155,7 @@ func (s *Source) reattachLocked(sh *deviceShard, d *device, session *Session, ep
 	f, _ := d.conditionLocked()
 	d.epoch = epoch
 	s.outliveLocked(d)
-	s.attachLocked(d, signal{opens: session, peer: peer}, change{})
+	s.attachLocked(d, signal{opens: session, peer: peer, resumes: true}, change{})
 	next := f
 	if f.state == Online {
 		next = f.touched(at)

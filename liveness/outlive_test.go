@@ -2,6 +2,8 @@ package liveness_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,8 +11,9 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// goOn begins a process that awaits the source, which has been listening for a while.
-func goOn(t *testing.T, k *shelf, origin time.Time, listening time.Duration) *life {
+// goOn begins a process that awaits the source, which knows all since a listening time, and has listened
+// since origin.
+func goOn(t *testing.T, k *shelf, origin time.Time, kept time.Duration, prepare ...func(*liveness.Registry)) *life {
 	t.Helper()
 	_, read := k.Bounds()
 	l := &life{rig: &rig{T: t, log: k.Log, start: origin, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
@@ -19,11 +22,14 @@ func goOn(t *testing.T, k *shelf, origin time.Time, listening time.Duration) *li
 	if err := k.restore(l.registry); err != nil {
 		t.Fatal(err)
 	}
+	for _, f := range prepare {
+		f(l.registry)
+	}
 	if !l.registry.Await(l.registry.Sources()[0], "pool") {
 		t.Error("the source is not awaited")
 	}
 	l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit, Pool: "pool"})
-	l.source.Continue(time.Now(), listening)
+	l.source.Continue(time.Now(), kept, time.Since(origin))
 	return l
 }
 
@@ -54,7 +60,7 @@ func TestResume(t *testing.T) {
 		l.stop()
 		time.Sleep(8 * unit) // the time is 20
 
-		l = goOn(t, k, origin, 100*unit)
+		l = goOn(t, k, origin, 12*unit)
 		defer func() { l.stop() }()
 		l.wantState("alive", liveness.Unknown)
 		for id, heard := range map[string]time.Duration{"late": 0, "gone": 0, "asleep": 0, "alive": 15 * unit} {
@@ -114,7 +120,7 @@ func TestContinueAnew(t *testing.T) {
 		l.stop()
 		time.Sleep(8 * unit)
 
-		l = goOn(t, k, origin, 7*unit)
+		l = goOn(t, k, origin, 6*unit)
 		defer func() { l.stop() }()
 		if _, err := l.resume("d", 1, 0); err != nil {
 			t.Errorf("Resume = %v", err)
@@ -162,7 +168,7 @@ func TestAwait(t *testing.T) {
 				edge.Leave(time.Now())
 				l.pulse()
 			} else {
-				addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, Pool: "pool"}).Continue(time.Now(), 100*unit)
+				addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, Pool: "pool"}).Continue(time.Now(), unit, 10*unit)
 				marked(edge)
 			}
 			if now := l.source.Now(); inUnits(now) != 5 {
@@ -215,6 +221,51 @@ func TestMoveInPool(t *testing.T) {
 		}{"moves": {"gateway/b", 7}, "returns": {"gateway/a", 9}} { // the clocks stood at 9
 			if v := l.device(id); v.Source != want.source || l.units(v.LastSeen) != want.seen {
 				t.Errorf("%s is at %s, seen at %g, want %v", id, v.Source, l.units(v.LastSeen), want)
+			}
+		}
+	})
+}
+
+// A window that excused silence when the process before ended, or was said to end later, has not ended
+// before the source went on.
+func TestExcusedInAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}}, origin, false)
+		l.pulse()
+		ends := map[string]time.Duration{"d-past": -10 * unit, "d-over": 0, "d-open": 10 * unit}
+		for id := range ends {
+			l.open(id)
+		}
+		cover(t, l.registry, "", liveness.Window{Name: "w", Suppress: 1000 * unit}, "d")
+		l.listen(100 * unit)
+		k.checkpoint(l.registry)
+		l.stop()
+		time.Sleep(20 * unit)
+
+		l = goOn(t, k, origin, 100*unit, func(r *liveness.Registry) {
+			r.Suppress(func(id, _ string, _ time.Duration) (time.Duration, bool) { return ends[id], true })
+		})
+		defer func() { l.stop() }()
+		for id := range ends {
+			if _, err := l.resume(id, 1, 0); err != nil {
+				t.Errorf("Resume(%s) = %v", id, err)
+			}
+		}
+		for _, step := range []struct {
+			listen int
+			want   string
+		}{{1, "d-past"}, {28, "d-past"}, {2, "d-over d-past"}, {8, "d-over d-past"}, {2, "d-open d-over d-past"}} {
+			l.listen(time.Duration(step.listen) * unit)
+			var got []string
+			for id := range ends {
+				if l.device(id).State == liveness.Offline {
+					got = append(got, id)
+				}
+			}
+			slices.Sort(got)
+			if s := strings.Join(got, " "); s != step.want {
+				t.Errorf("at %g: offline are %q, want %q", inUnits(l.now()), s, step.want)
 			}
 		}
 	})

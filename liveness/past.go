@@ -19,6 +19,9 @@ func (s *Source) Past(now time.Time) Past {
 	if n := len(s.course.turns); n > 0 {
 		p.listened = s.course.turns[n-1].listened
 	}
+	if on := s.outlived.Load(); on > 0 && p.listened <= time.Duration(on) {
+		p.listened = s.whole // gaps of the process before were not gaps of the source
+	}
 	return p
 }
 
@@ -36,6 +39,10 @@ func (p *Past) At(age time.Duration) time.Duration {
 	s := p.source
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at, _ := s.course.listened(latest.wallAt(p.now).Add(-age))
+	wall := latest.wallAt(p.now).Add(-age)
+	at, ok := s.course.listened(wall)
+	if !ok {
+		at = s.course.before(wall)
+	}
 	return min(at+driftTolerance, p.listened)
 }

@@ -138,6 +138,12 @@ func (s *Source) besides(other *Source) bool {
 	return p != nil && other != nil && p == other.pool.Load()
 }
 
+// near reports whether devices may move between the source and another one: it is in the same pool, or
+// was before the process began.
+func (s *Source) near(other *Source) bool {
+	return s.besides(other) || other.absent.Load() && s.kind() == other.kind()
+}
+
 // instant returns the instant of a listening time; zero if it is not known.
 func (s *Source) instant(listened time.Duration) time.Time {
 	s.mu.Lock()
@@ -238,7 +244,7 @@ func (r *Registry) putOff(leaving *Source) {
 	}
 	now := r.clock.time()
 	for _, s := range r.Sources() {
-		if s != leaving && (s.pool.Load() == p || s.absent.Load() && s.kind() == leaving.kind()) {
+		if s != leaving && leaving.near(s) {
 			s.mu.Lock()
 			s.gaps.addStall(roundHeard(s.Time(now))+heardTick, lostHello, s.Now()) // beyond all heartbeats
 			s.mu.Unlock()

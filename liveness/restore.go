@@ -167,7 +167,14 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if source != nil {
-		d.last = max(min(max(rec.Last, rec.Heard), source.Now()-1), 0) // what was heard after the checkpoint was heard before the source listens again
+		d.last = max(rec.Last, rec.Heard)
+		switch known := max(source.Now()-1, 0); {
+		case d.last <= known:
+		case d.state == Sleeping, d.state == Offline:
+			d.marks |= toldSince
+		default: // what was heard after the checkpoint was heard before the source listens again
+			d.last = known
+		}
 	}
 	if len(rec.Changes) > 0 || rec.Flapping {
 		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}

@@ -40,6 +40,7 @@ type Session struct {
 	peer    Peer
 	epoch   uint64
 	pending atomic.Bool
+	resumed bool // it was opened in another process, see [Source.Resume]
 }
 
 // Hello is what a device says of itself when it opens a session.

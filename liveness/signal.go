@@ -57,6 +57,7 @@ type signal struct {
 	end       bool     // the session ends
 	opens     *Session // it becomes the device's session, with peer as its far end
 	peer      Peer
+	resumes   bool // it opens a session that another process has opened
 }
 
 // applyLocked applies a signal to a device, which is judged by the source's clock afterwards.
@@ -76,6 +77,9 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	}
 	f, known := d.conditionLocked()
 	moved := d.source != s
+	if !moved && d.marks&toldSince != 0 {
+		f.last = min(f.last, sig.At)
+	}
 	if moved && d.source != nil {
 		f, known = f.shifted(s.ahead(d.source, f.last, sig.At)), true
 	}
@@ -179,7 +183,7 @@ func (s *Source) attachLocked(d *device, sig signal, c change) {
 	if session.device != d || session.source != s { // else a heartbeat may be reading them
 		session.device, session.source = d, s
 	}
-	session.epoch, session.peer = d.epoch, sig.peer
+	session.epoch, session.peer, session.resumed = d.epoch, sig.peer, sig.resumes
 	if session != d.session {
 		session.pending.Store(d.marks&statePending != 0)
 	}

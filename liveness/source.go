@@ -65,6 +65,7 @@ type Source struct {
 	gaps     gaps
 	alive    atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
 	outlived atomic.Int64                    // listening time at which this process went on with it, see Continue; 0 if it did not
+	skipped  atomic.Int64                    // listening time that had passed then since the reading that was restored
 	kept     atomic.Pointer[[]atomic.Uint64] // where the clock's reading outlives the process; nil if it does not
 
 	mu        sync.Mutex // guards the fields below; taken after a device shard's
@@ -76,7 +77,8 @@ type Source struct {
 	listens   bool   // it was added, has been pulsed and is not deaf
 	keptTurn  turn   // the latest of the course that is in kept
 	seq       uint64
-	past      time.Time // of a restored source: until when it listened
+	past      time.Time     // of a restored source: until when it listened
+	whole     time.Duration // listening time since which its owner knows all, see [Source.Continue]
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
 	awaited atomic.Bool  // absent, and its pool waits for it, see [Registry.Await]; the same

@@ -49,6 +49,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 	r.storeHeard(d, next.last)
 	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
 	was, since := d.standing(), d.since
+	if next != before {
+		d.marks &^= toldSince
+	}
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked

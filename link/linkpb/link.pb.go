@@ -395,11 +395,12 @@ type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Wire          uint32                 `protobuf:"varint,1,opt,name=wire,proto3" json:"wire,omitempty"`
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Incarnation   uint64                 `protobuf:"fixed64,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`                   // random
-	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`                             // of holter
-	Fleet         string                 `protobuf:"bytes,5,opt,name=fleet,proto3" json:"fleet,omitempty"`                                 // that the ear expects; "" at its first time
-	Term          uint64                 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`                                  // the greatest seen
-	ListeningNs   int64                  `protobuf:"varint,7,opt,name=listening_ns,json=listeningNs,proto3" json:"listening_ns,omitempty"` // for how long the ear has kept all that it heard; 0 without any session
+	Incarnation   uint64                 `protobuf:"fixed64,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`                // random
+	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`                          // of holter
+	Fleet         string                 `protobuf:"bytes,5,opt,name=fleet,proto3" json:"fleet,omitempty"`                              // that the ear expects; "" at its first time
+	Term          uint64                 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`                               // the greatest seen
+	KeptNs        int64                  `protobuf:"varint,7,opt,name=kept_ns,json=keptNs,proto3" json:"kept_ns,omitempty"`             // listening time since which the ear has kept all that it heard
+	ListenedNs    int64                  `protobuf:"varint,8,opt,name=listened_ns,json=listenedNs,proto3" json:"listened_ns,omitempty"` // listening time now, as the ear knows it by its last Round; 0 if it has none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -476,9 +477,16 @@ func (x *Join) GetTerm() uint64 {
 	return 0
 }
 
-func (x *Join) GetListeningNs() int64 {
+func (x *Join) GetKeptNs() int64 {
 	if x != nil {
-		return x.ListeningNs
+		return x.KeptNs
+	}
+	return 0
+}
+
+func (x *Join) GetListenedNs() int64 {
+	if x != nil {
+		return x.ListenedNs
 	}
 	return 0
 }
@@ -1589,6 +1597,7 @@ func (x *Notice) GetWhat() What {
 type Round struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Round         uint64                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
+	ListenedNs    int64                  `protobuf:"varint,2,opt,name=listened_ns,json=listenedNs,proto3" json:"listened_ns,omitempty"` // the listening time of the ear's source
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1626,6 +1635,13 @@ func (*Round) Descriptor() ([]byte, []int) {
 func (x *Round) GetRound() uint64 {
 	if x != nil {
 		return x.Round
+	}
+	return 0
+}
+
+func (x *Round) GetListenedNs() int64 {
+	if x != nil {
+		return x.ListenedNs
 	}
 	return 0
 }
@@ -1898,15 +1914,17 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04sent\x18\x1e \x01(\v2\x14.holter.link.v1.SentH\x00R\x04sent\x126\n" +
 	"\bdraining\x18\x14 \x01(\v2\x18.holter.link.v1.DrainingH\x00R\bdraining\x12-\n" +
 	"\x05leave\x18\x15 \x01(\v2\x15.holter.link.v1.LeaveH\x00R\x05leaveB\x06\n" +
-	"\x04body\"\xb7\x01\n" +
+	"\x04body\"\xce\x01\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x03 \x01(\x06R\vincarnation\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x14\n" +
 	"\x05fleet\x18\x05 \x01(\tR\x05fleet\x12\x12\n" +
-	"\x04term\x18\x06 \x01(\x04R\x04term\x12!\n" +
-	"\flistening_ns\x18\a \x01(\x03R\vlisteningNs\"\xc6\x02\n" +
+	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x17\n" +
+	"\akept_ns\x18\a \x01(\x03R\x06keptNs\x12\x1f\n" +
+	"\vlistened_ns\x18\b \x01(\x03R\n" +
+	"listenedNs\"\xc6\x02\n" +
 	"\x03Ask\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12\x12\n" +
@@ -1985,9 +2003,11 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x06Notice\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12(\n" +
-	"\x04what\x18\x03 \x01(\x0e2\x14.holter.link.v1.WhatR\x04what\"\x1d\n" +
+	"\x04what\x18\x03 \x01(\x0e2\x14.holter.link.v1.WhatR\x04what\">\n" +
 	"\x05Round\x12\x14\n" +
-	"\x05round\x18\x01 \x01(\x04R\x05round\"\x89\x01\n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\x12\x1f\n" +
+	"\vlistened_ns\x18\x02 \x01(\x03R\n" +
+	"listenedNs\"\x89\x01\n" +
 	"\x04Send\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12\x16\n" +
