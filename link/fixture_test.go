@@ -180,6 +180,7 @@ type listener struct {
 	stop  func()
 
 	stalled bool // it reads nothing
+	killed  bool // its process is gone
 	until   time.Time
 
 	mu     sync.Mutex
