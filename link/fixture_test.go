@@ -182,6 +182,7 @@ type listener struct {
 	drains  bool
 	left    chan struct{} // closed when it has left; nil before
 	stalled bool          // it reads nothing
+	killed  bool          // its process is gone
 	until   time.Time
 
 	mu     sync.Mutex

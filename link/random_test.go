@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,15 +27,25 @@ type device struct {
 	ears    []*listener
 	at      *listener
 	session *link.Session
-	backlog bool // it sent something that its ear has not read yet
+	backlog bool         // it sent something that its ear has not read yet
+	asleep  time.Time    // until when it says nothing
+	granted atomic.Int64 // the same, once that is answered; ns since 1970, 0 if it is not
+	said    atomic.Int64 // how often it said something: then it does not sleep after all
 	dead    bool
 	died    time.Time
 }
 
 // send is what the device does at some instant.
 func (d *device) send(r *rand.Rand, now time.Duration) {
+	if !d.dead && !time.Now().Before(d.asleep) {
+		d.said.Add(1)
+		d.granted.Store(0)
+	}
 	switch {
-	case d.dead:
+	case d.dead, time.Now().Before(d.asleep):
+	case d.session != nil && d.at.killed || d.backlog && d.at.killed:
+		d.session, d.backlog = nil, true
+		d.connect(r)
 	case d.session == nil || d.at.stalled:
 		if d.session == nil {
 			d.connect(r)
@@ -53,12 +64,30 @@ func (d *device) connect(r *rand.Rand) {
 	}
 }
 
+// sleep has the device sleep now and then. Once it is granted, it says nothing until shortly before the end.
+func (d *device) sleep(r *rand.Rand, now time.Duration) {
+	if until := d.granted.Swap(0); until != 0 {
+		d.asleep = time.Unix(0, until)
+	}
+	if d.backlog || d.session == nil || d.at.stalled || d.at.killed || time.Now().Before(d.asleep) || r.IntN(200) != 0 {
+		return
+	}
+	length := time.Duration(12+r.IntN(60)) * time.Second
+	until, said := time.Now().Add(length-10*time.Second), d.said.Load()
+	d.session.Sleep(now, length, func(_ liveness.Welcome, err error) {
+		if err == nil && d.said.Load() == said {
+			d.granted.Store(until.UnixNano())
+		}
+	})
+}
+
 // read has the ear read what the device has sent.
 func (d *device) read(now time.Duration) {
-	if !d.backlog || d.at.stalled {
+	if !d.backlog || d.at.stalled || d.at.killed {
 		return
 	}
 	d.backlog = false
+	d.said.Add(1)
 	if d.session != nil && d.session.Beat(now) {
 		return
 	}
@@ -95,26 +124,61 @@ func (f *fleet) cutFor(name string, d time.Duration) {
 	cut(false)
 }
 
+// bear makes an ear anew.
+func (f *fleet) bear(i int) *listener {
+	name := fmt.Sprint("ear", i)
+	f.mu.Lock()
+	f.cut[name] = false
+	f.mu.Unlock()
+	return f.earOfBoth(name)
+}
+
+// earOfBoth returns an ear that knows the judge and a standby.
+func (f *fleet) earOfBoth(name string) *listener {
+	return f.ear(name, func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+}
+
+// kill ends an ear as if its process were killed.
+func (f *fleet) kill(i int, e *listener) {
+	e.killed, e.stalled = true, false
+	name := fmt.Sprint("ear", i)
+	f.mu.Lock()
+	f.cut[name] = true
+	for _, c := range f.conns[name] {
+		_ = c.Close()
+	}
+	f.mu.Unlock()
+	e.stop()
+}
+
 // succession is judges that die, one after the other.
 type succession struct {
 	*node
 
-	term uint64
-	kept checkpoint
-	back time.Time // when the next one takes over; zero while there is one
+	term  uint64
+	kept  checkpoint
+	back  time.Time // when the next one takes over; zero while there is one
+	began time.Time
 }
 
-// step has a checkpoint made every 5 s, and lets the judge die now and then.
+// step has a checkpoint made every 5 s, and lets the judge die now and then. The next one has another wall
+// clock.
 func (s *succession) step(tick int, r *rand.Rand) {
 	now := time.Now()
+	often := 400
+	if now.Sub(s.began) < 5*time.Second { // one that has hardly begun dies sooner
+		often = 100
+	}
 	switch {
 	case !s.back.IsZero() && !now.Before(s.back):
 		s.term++
 		term := s.term
-		s.node = s.successor(s.kept, link.JudgeConfig{Fleet: "f", Term: func() uint64 { return term }})
+		s.began = now
+		ahead := time.Duration(r.Int64N(int64(40*time.Second))) - 20*time.Second
+		s.node = s.successor(s.kept.shifted(ahead), link.JudgeConfig{Fleet: "f", Term: func() uint64 { return term }})
 		s.kept, s.back = s.checkpoint(), time.Time{}
 	case !s.back.IsZero():
-	case tick <= 3000 && r.IntN(400) == 0:
+	case tick <= 3000 && r.IntN(often) == 0:
 		s.die()
 		s.back = now.Add(time.Second + time.Duration(r.Int64N(int64(7*time.Second))))
 	case tick%50 == 25:
@@ -123,7 +187,7 @@ func (s *succession) step(tick int, r *rand.Rand) {
 }
 
 // drain ends an ear in order, a session at each step, and starts another of its name instead.
-func (l *listener) drain(f *fleet, name string, devices []*device) (instead *listener) {
+func (l *listener) drain(f *fleet, i int, devices []*device) (instead *listener) {
 	for _, d := range devices {
 		if d.at != l {
 			continue
@@ -146,15 +210,10 @@ func (l *listener) drain(f *fleet, name string, devices []*device) (instead *lis
 	select {
 	case <-l.left:
 		l.stop()
-		return f.earOfBoth(name)
+		return f.bear(i)
 	default:
 		return l
 	}
-}
-
-// earOfBoth returns an ear that looks for its judge at two places.
-func (f *fleet) earOfBoth(name string) *listener {
-	return f.ear(name, func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
 }
 
 func playFaults(f *fleet, a *node, r *rand.Rand) {
@@ -162,7 +221,7 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 	defer func() { judge.stop() }()
 	ears := make([]*listener, 3)
 	for i := range ears {
-		ears[i] = f.earOfBoth(fmt.Sprint("ear", i))
+		ears[i] = f.bear(i)
 	}
 	defer func() {
 		for _, e := range ears {
@@ -175,12 +234,18 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 		devices[i] = &device{id: fmt.Sprint("d", i), ears: ears}
 	}
 	var faults sync.WaitGroup
-	busy := make([]time.Time, len(ears)) // until when there is a fault
+	busy := make([]time.Time, len(ears))   // until when there is a fault
+	reborn := make([]time.Time, len(ears)) // when an ear that was killed is back
 	const step = 100 * time.Millisecond
 	for tick := range 4000 {
 		time.Sleep(step)
 		now := f.now()
 		judge.step(tick, r)
+		for i, at := range reborn {
+			if !at.IsZero() && !time.Now().Before(at) {
+				ears[i], reborn[i] = f.bear(i), time.Time{}
+			}
+		}
 		for _, e := range ears {
 			e.stalled = e.stalled && time.Now().Before(e.until)
 		}
@@ -191,6 +256,9 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 			if (tick+i*7)%50 == 0 {
 				d.send(r, now)
 			}
+			if i > 30 && tick < 3000 && (tick+i*7)%50 < 45 {
+				d.sleep(r, now)
+			}
 			d.read(now)
 		}
 		for _, e := range ears {
@@ -200,16 +268,19 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 		}
 		for i, e := range ears {
 			if e.drains {
-				ears[i] = e.drain(f, fmt.Sprint("ear", i), devices)
+				ears[i] = e.drain(f, i, devices)
 			}
 		}
 		i := r.IntN(len(ears))
-		if tick > 3000 || r.IntN(60) != 0 || time.Now().Before(busy[i]) {
+		if tick > 3000 || r.IntN(60) != 0 || time.Now().Before(busy[i]) || ears[i].drains {
 			continue
 		}
 		span := time.Duration(r.Int64N(int64(5 * time.Second)))
 		busy[i] = time.Now().Add(span + 10*time.Second)
-		switch r.IntN(3) {
+		switch r.IntN(4) {
+		case 2:
+			f.kill(i, ears[i])
+			reborn[i] = time.Now().Add(span)
 		case 0:
 			if !slices.ContainsFunc(ears, func(e *listener) bool { return e.drains }) {
 				ears[i].drains = true

@@ -74,8 +74,8 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 		s.gaps.addStall(roundHeard(listened)+heardTick, lostHello, listened)
 	}
 	s.outlived.Store(int64(listened))
-	s.whole = kept
 	wall := now.Round(0)
+	s.whole, s.wentOn = kept, wall
 	s.course.moveTo(listened, wall)
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})

@@ -41,7 +41,10 @@ func (p *Past) At(age time.Duration) time.Duration {
 	defer s.mu.Unlock()
 	wall := latest.wallAt(p.now).Add(-age)
 	at, ok := s.course.listened(wall)
-	if !ok {
+	switch on := time.Duration(s.outlived.Load()); {
+	case on > 0 && wall.Before(s.wentOn):
+		at = max(on-s.wentOn.Sub(wall), 0)
+	case !ok:
 		at = s.course.before(wall)
 	}
 	return min(at+driftTolerance, p.listened)

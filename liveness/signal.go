@@ -117,6 +117,14 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	} else {
 		r.setLocked(sh, d, f, c.next, sig.At)
 	}
+	c.reported = c.reported && d.seq == seq
+	r.reportLocked(sh, d, sig, c)
+	return nil
+}
+
+// reportLocked emits what is to be told beside a change of state, or without one.
+func (r *Registry) reportLocked(sh *deviceShard, d *device, sig signal, c change) {
+	seq := d.seq
 	if sig.Kind == Failure {
 		r.emitLocked(sh, d, DeviceFailed, sig.Message, sig.At)
 	}
@@ -126,7 +134,6 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	if c.reported && d.seq == seq {
 		r.emitLocked(sh, d, DeviceChanged, "", sig.At)
 	}
-	return nil
 }
 
 // heardWhileBusyLocked records that a device was heard by a source that was refused with ErrBusy.

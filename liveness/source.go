@@ -79,6 +79,7 @@ type Source struct {
 	seq       uint64
 	past      time.Time     // of a restored source: until when it listened
 	whole     time.Duration // listening time since which its owner knows all, see [Source.Continue]
+	wentOn    time.Time     // what the wall clock showed then
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
 	awaited atomic.Bool  // absent, and its pool waits for it, see [Registry.Await]; the same
