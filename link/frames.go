@@ -51,8 +51,8 @@ func (b *batch) resumeLocked() {
 	e := b.ear
 	for ; e.resume < len(e.table) && len(b.frames) < maxFrames; e.resume++ {
 		if s := e.table[e.resume]; s != nil && s.answered {
-			s.flags.And(^isJudged) // the judge says so again
 			b.openLocked(s, 0)
+			s.flags.And(^isJudged) // the judge says so again
 		}
 	}
 	for ; len(e.again) > 0 && len(b.frames) < maxFrames; e.again = e.again[1:] {
@@ -68,7 +68,9 @@ func (b *batch) openLocked(s *Session, number uint64) {
 		Id: s.id, Epoch: s.epoch.Load(), TimeoutNs: int64(s.announced.timeout), IntervalNs: int64(s.announced.interval),
 		Unverified: s.unverified, Resumed: number == 0,
 	}
-	age := b.age(time.Duration(s.heard.Load()))
+	heard := time.Duration(s.heard.Load())
+	open.Still = open.GetResumed() && (s.Judged() || s.slept != 0 && heard <= s.slept)
+	age := b.age(heard)
 	ask := &linkpb.Ask{Slot: s.slot, Gen: s.gen, Call: number, AgeNs: int64(age), What: &linkpb.Ask_Open{Open: open}}
 	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Ask{Ask: ask}})
 }
@@ -236,6 +238,8 @@ func (e *Ear) answeredLocked(a *linkpb.Answer) {
 		open := c.ask.GetOpen()
 		s.epoch.Store(a.GetEpoch())
 		s.announced, s.unverified = policy{time.Duration(open.GetTimeoutNs()), time.Duration(open.GetIntervalNs())}, open.GetUnverified()
+	case err == nil && c.ask.GetSleep() != nil:
+		s.slept = c.heard
 	case err == nil && c.ask.GetAnnounce() != nil:
 		s.announced = policy{time.Duration(c.ask.GetAnnounce().GetTimeoutNs()), time.Duration(c.ask.GetAnnounce().GetIntervalNs())}
 	}

@@ -49,12 +49,23 @@ type Judge struct {
 	awaited map[string]*liveness.Source // ears of the judge before, by name of the source; nil once they are given up
 }
 
-// NewJudge returns a judge without ears. It starts nothing.
+// NewJudge returns a judge without ears. It starts nothing. It has the clocks of the pool stand still until
+// the ears of the judge before have joined, or [Judge.Run] gives them up: call it once the registry is
+// restored, before any source of the pool is pulsed. A judge that only redirects needs no registry.
 func NewJudge(registry *liveness.Registry, cfg JudgeConfig) *Judge {
-	return &Judge{
+	j := &Judge{
 		registry: registry, config: cfg.withDefaults(), holds: commitwait.New(registry.AfterCommit, settleAll),
-		members: make(map[string]*member), removed: make(map[string]uint64),
+		members: make(map[string]*member), removed: make(map[string]uint64), awaited: make(map[string]*liveness.Source),
 	}
+	if registry == nil {
+		return j
+	}
+	for _, s := range registry.Sources() {
+		if isEar(s.Name()) && registry.Await(s, j.config.Pool) {
+			j.awaited[s.Name()] = s
+		}
+	}
+	return j
 }
 
 // Register makes the judge's service one of a gRPC server.
@@ -62,10 +73,9 @@ func (j *Judge) Register(to grpc.ServiceRegistrar) { linkpb.RegisterLinkServer(t
 
 // Run begins rounds, lets answers go, and removes ears that are silent, until ctx is done. Then it
 // lets all of them go to the next judge, and returns once they have gone. Ears of the judge before have
-// 5 s to join; until then the clocks of the pool stand still. Call it once, before any source of the
-// pool is pulsed.
+// 5 s to join. Call it once.
 func (j *Judge) Run(ctx context.Context) error {
-	j.begin()
+	j.setRunning(true)
 	var running sync.WaitGroup
 	running.Go(func() { j.holds.Run(ctx) })
 	j.keepRounds(ctx)
@@ -75,21 +85,14 @@ func (j *Judge) Run(ctx context.Context) error {
 	return nil
 }
 
-func (j *Judge) begin() {
+func (j *Judge) setRunning(running bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.running, j.awaited = true, make(map[string]*liveness.Source)
-	for _, s := range j.registry.Sources() {
-		if isEar(s.Name()) && j.registry.Await(s, j.config.Pool) {
-			j.awaited[s.Name()] = s
-		}
-	}
+	j.running = running
 }
 
 func (j *Judge) end() {
-	j.mu.Lock()
-	j.running = false
-	j.mu.Unlock()
+	j.setRunning(false)
 	for _, m := range j.all() {
 		m.release(status.Error(codes.Unavailable, "the judge ends"))
 	}

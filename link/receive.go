@@ -198,7 +198,7 @@ func (in *intake) open(a *linkpb.Ask, o *linkpb.Open) {
 	}
 	at := in.past.At(time.Duration(a.GetAgeNs()))
 	if o.GetResumed() {
-		in.resume(st, answer, o.GetId(), h, at)
+		in.resume(st, answer, o, h, at)
 		return
 	}
 	w, err := st.begin(o.GetId(), h, at)
@@ -235,8 +235,8 @@ func (in *intake) seat(a *linkpb.Ask) *seat {
 }
 
 // resume gives a session back that was open before. Only a failure is answered.
-func (in *intake) resume(st *seat, answer *linkpb.Answer, id string, h liveness.Hello, at time.Duration) {
-	err := st.member.source.Resume(&st.Session, id, h, st, at)
+func (in *intake) resume(st *seat, answer *linkpb.Answer, o *linkpb.Open, h liveness.Hello, at time.Duration) {
+	err := st.member.source.Resume(&st.Session, o.GetId(), h, st, at, o.GetStill())
 	if err != nil {
 		st.ended()
 		in.member.seats.set(st.slot, nil)

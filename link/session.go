@@ -29,8 +29,9 @@ type Session struct {
 
 	announced  policy
 	unverified bool
-	answered   bool  // the judge has opened it
-	opening    *call // the question to open it, until that is answered
+	answered   bool          // the judge has opened it
+	slept      time.Duration // when it was put to sleep last; 0 if it was not
+	opening    *call         // the question to open it, until that is answered
 }
 
 // Flags of a session.

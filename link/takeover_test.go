@@ -1,6 +1,7 @@
 package link_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -450,6 +451,35 @@ func TestHalfOpenOfGreaterEpoch(t *testing.T) {
 		replaced.want(t, "replaced")
 		if !s.Beat(f.now()) || old.Beat(f.now()) {
 			t.Error("the half-open session has replaced the new one")
+		}
+	})
+}
+
+// No clock of the pool moves from when the judge is made: its own gateway may begin before it runs.
+func TestAwaitedBeforeRun(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		f.wait(10 * time.Second)
+		kept := a.checkpoint()
+		registry, err := liveness.New(a.gate, liveness.Config{})
+		if err == nil {
+			err = registry.RestoreSource(kept.sources[0])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		link.NewJudge(registry, secondTerm)
+		own := addSource(&node{fleet: f, registry: registry}, true)
+		for range 3 {
+			own.Watermark(0, own.Pulse(time.Now()))
+			f.wait(time.Second)
+		}
+		if now := own.Now(); now != 0 {
+			t.Errorf("the clock has come to %v", now)
+		}
+		ended, end := context.WithCancel(context.Background())
+		end()
+		if err := registry.Run(ended); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -108,10 +108,11 @@ const sameHeard = time.Second
 // Resume gives a session back to a device that has had it since before this process, or that the
 // registry was told to be gone, and which was heard last in it at an instant; h.Epoch is the session's.
 // It is no sign of life but for that instant: a device that was offline, late or asleep then still is,
-// and no event tells of it. If the source went on, see [Source.Continue], the device's silence counts
+// and no event tells of it. With still the owner knows that it has not been heard since it was put to
+// sleep or judged. If the source went on, see [Source.Continue], the device's silence counts
 // as if there had been no cut. It replaces another session that was resumed, of a lesser epoch. Errors:
 // those of [Source.Open]; ErrReplaced if the device has another session since.
-func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time.Duration) error {
+func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time.Duration, still bool) error {
 	if session.device != nil && session.device.id != id && session.open() {
 		return fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
@@ -129,7 +130,7 @@ func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time
 		return ErrReplaced
 	}
 	here := d.source == s
-	if here && !other && (d.state == Online || at <= d.lastLocked()+sameHeard) {
+	if here && !other && (still || d.state == Online || at <= d.lastLocked()+sameHeard) {
 		s.reattachLocked(sh, d, session, h.Epoch, peer, roundHeard(at))
 		return nil
 	}

@@ -37,7 +37,7 @@ func goOn(t *testing.T, k *shelf, origin time.Time, kept time.Duration, prepare 
 func (l *life) resume(id string, epoch uint64, heard time.Duration) (*liveness.Session, error) {
 	s := new(liveness.Session)
 	past := l.source.Past(time.Now())
-	err := l.source.Resume(s, id, liveness.Hello{Epoch: epoch}, nil, past.At(time.Since(l.start.Add(heard))))
+	err := l.source.Resume(s, id, liveness.Hello{Epoch: epoch}, nil, past.At(time.Since(l.start.Add(heard))), false)
 	return s, err
 }
 
@@ -269,4 +269,33 @@ func TestExcusedInAnotherProcess(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whether a sleeping device was heard since is told by its owner, whatever the wall clocks of two machines
+// show of a source that begins anew.
+func TestStillAsleep(t *testing.T) {
+	for _, still := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			k, origin := newShelf(t), time.Now()
+			l := begin(t, k, liveness.Config{}, origin, false)
+			l.source.Pulse(time.Now())
+			l.open("d")
+			l.sessions["d"].Sleep(l.now(), 100*unit)
+			l.listen(5 * unit)
+			k.checkpoint(l.registry)
+			rec := k.sources["edge"]
+			rec.At = rec.At.Add(-20 * unit)
+			k.sources["edge"] = rec
+			l.stop()
+
+			l = goOn(t, k, origin, 6*unit)
+			defer func() { l.stop() }()
+			past := l.source.Past(time.Now())
+			err := l.source.Resume(new(liveness.Session), "d", liveness.Hello{Epoch: 1}, nil, past.At(5*unit), still)
+			l.listen(step)
+			if got := l.device("d").State; err != nil || (got == liveness.Sleeping) != still {
+				t.Errorf("still=%v: Resume = %v, and the device is %v", still, err, got)
+			}
+		})
+	}
 }

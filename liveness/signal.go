@@ -75,14 +75,8 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	if sig.announces {
 		rule = r.resolveLocked(sh, d.id, sig.Announced)
 	}
-	f, known := d.conditionLocked()
 	moved := d.source != s
-	if !moved && d.marks&toldSince != 0 {
-		f.last = min(f.last, sig.At)
-	}
-	if moved && d.source != nil {
-		f, known = f.shifted(s.ahead(d.source, f.last, sig.At)), true
-	}
+	f, known := s.conditionHereLocked(d, sig.At)
 	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
 	c.replaced = d.replacedBy(sig, f, c)
 	away := moved && !s.besides(d.source)
@@ -134,6 +128,18 @@ func (r *Registry) reportLocked(sh *deviceShard, d *device, sig signal, c change
 	if c.reported && d.seq == seq {
 		r.emitLocked(sh, d, DeviceChanged, "", sig.At)
 	}
+}
+
+// conditionHereLocked returns the condition of a device on the clock of a source that hears it now.
+func (s *Source) conditionHereLocked(d *device, now time.Duration) (f condition, known bool) {
+	f, known = d.conditionLocked()
+	switch {
+	case d.source == s && d.marks&toldSince != 0:
+		f.last = min(f.last, now)
+	case d.source != s && d.source != nil:
+		return f.shifted(s.ahead(d.source, f.last, now)), true
+	}
+	return f, known
 }
 
 // heardWhileBusyLocked records that a device was heard by a source that was refused with ErrBusy.

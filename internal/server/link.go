@@ -144,15 +144,15 @@ func serveLink(ctx context.Context, server *grpc.Server, l net.Listener, run fun
 	return group.Wait()
 }
 
-// keepLink takes ears in until ctx is done.
-func (s *server) keepLink(ctx context.Context) error {
+// newJudge returns the judge of ears. No source may have been pulsed yet.
+func (s *server) newJudge() *link.Judge {
 	j := link.NewJudge(s.registry, link.JudgeConfig{
 		Fleet: s.database.ID(), Node: s.config.Node, Version: Version(), Pool: gatewayPool, Logger: s.log,
 		Term: func() uint64 { return uint64(s.database.Fence()) },
 	})
 	j.Register(s.linkServer)
 	s.link.Store(j)
-	return serveLink(ctx, s.linkServer, s.ears, j.Run)
+	return j
 }
 
 // earList is the ears, as the API knows them.

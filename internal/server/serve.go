@@ -172,11 +172,12 @@ func (s *server) run(ctx context.Context) error {
 		s.roster.Run(ctx, s.database, cluster.Judge, s.database.Fence())
 		return nil
 	})
+	if s.ears != nil {
+		j := s.newJudge()
+		edges.Go(func() error { return serveLink(ctx, s.linkServer, s.ears, j.Run) })
+	}
 	for _, run := range s.edges {
 		edges.Go(func() error { return run(ctx) })
-	}
-	if s.ears != nil {
-		edges.Go(func() error { return s.keepLink(ctx) })
 	}
 	s.auth.look(ctx)
 	s.starting.Store(nil)

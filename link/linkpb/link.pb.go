@@ -664,6 +664,7 @@ type Open struct {
 	IntervalNs    int64                  `protobuf:"varint,4,opt,name=interval_ns,json=intervalNs,proto3" json:"interval_ns,omitempty"`
 	Unverified    bool                   `protobuf:"varint,5,opt,name=unverified,proto3" json:"unverified,omitempty"`
 	Resumed       bool                   `protobuf:"varint,6,opt,name=resumed,proto3" json:"resumed,omitempty"` // it was open at the judge before the link was lost
+	Still         bool                   `protobuf:"varint,7,opt,name=still,proto3" json:"still,omitempty"`     // the same, and it was not heard since the judge said that it sleeps or is offline
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -736,6 +737,13 @@ func (x *Open) GetUnverified() bool {
 func (x *Open) GetResumed() bool {
 	if x != nil {
 		return x.Resumed
+	}
+	return false
+}
+
+func (x *Open) GetStill() bool {
+	if x != nil {
+		return x.Still
 	}
 	return false
 }
@@ -1935,7 +1943,7 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04fail\x18\a \x01(\v2\x14.holter.link.v1.FailH\x00R\x04fail\x126\n" +
 	"\bannounce\x18\b \x01(\v2\x18.holter.link.v1.AnnounceH\x00R\bannounce\x12'\n" +
 	"\x03bye\x18\t \x01(\v2\x13.holter.link.v1.ByeH\x00R\x03byeB\x06\n" +
-	"\x04what\"\xa6\x01\n" +
+	"\x04what\"\xbc\x01\n" +
 	"\x04Open\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1d\n" +
@@ -1946,7 +1954,8 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\n" +
 	"unverified\x18\x05 \x01(\bR\n" +
 	"unverified\x12\x18\n" +
-	"\aresumed\x18\x06 \x01(\bR\aresumed\"$\n" +
+	"\aresumed\x18\x06 \x01(\bR\aresumed\x12\x14\n" +
+	"\x05still\x18\a \x01(\bR\x05still\"$\n" +
 	"\x05Sleep\x12\x1b\n" +
 	"\tlength_ns\x18\x01 \x01(\x03R\blengthNs\" \n" +
 	"\x04Fail\x12\x18\n" +
