@@ -95,8 +95,9 @@ type JudgeConfig struct {
 	Fleet string
 	// Node and Version are this process, for people.
 	Node, Version string
-	// Pool is that of the ears' sources, see [liveness.SourceConfig]. Default: "gateway".
-	Pool string
+	// Source is what the sources of ears have in common; Name and Note are the judge's. Default of Pool:
+	// "gateway".
+	Source liveness.SourceConfig
 	// Term returns the judge's term. It must not fall. Default: 0.
 	Term func() uint64
 	// Redirect reports whether this process is the judge, and, if not, where the judge is, "" if that
@@ -109,7 +110,7 @@ type JudgeConfig struct {
 }
 
 func (c JudgeConfig) withDefaults() JudgeConfig {
-	c.Pool = cmp.Or(c.Pool, "gateway")
+	c.Source.Pool = cmp.Or(c.Source.Pool, "gateway")
 	if c.Term == nil {
 		c.Term = func() uint64 { return 0 }
 	}

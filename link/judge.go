@@ -61,7 +61,7 @@ func NewJudge(registry *liveness.Registry, cfg JudgeConfig) *Judge {
 		return j
 	}
 	for _, s := range registry.Sources() {
-		if isEar(s.Name()) && registry.Await(s, j.config.Pool) {
+		if isEar(s.Name()) && registry.Await(s, j.config.Source.Pool) {
 			j.awaited[s.Name()] = s
 		}
 	}
@@ -307,9 +307,9 @@ func (j *Judge) tryAdmit(s linkpb.Link_JoinServer, m *member) (is *member, a *at
 		}
 		return old, a, nil
 	}
-	m.source, err = j.registry.AddSource(liveness.SourceConfig{
-		Name: sourceName(m.name), Pool: j.config.Pool, Note: "an ear in another process; its clock follows its answers to rounds",
-	})
+	cfg := j.config.Source
+	cfg.Name, cfg.Note = sourceName(m.name), "an ear in another process; its clock follows its answers to rounds"
+	m.source, err = j.registry.AddSource(cfg)
 	if err != nil {
 		return nil, nil, status.Error(codes.AlreadyExists, err.Error())
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/link"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // gatewayPool is the pool of all sources that hold device connections, of this process and of ears.
@@ -146,8 +147,10 @@ func serveLink(ctx context.Context, server *grpc.Server, l net.Listener, run fun
 
 // newJudge returns the judge of ears. No source may have been pulsed yet.
 func (s *server) newJudge() *link.Judge {
+	cfg := s.config.Source
+	source := liveness.SourceConfig{Pool: gatewayPool, ReconnectGrace: cfg.ReconnectGrace, ReconnectGraceMax: cfg.ReconnectGraceMax}
 	j := link.NewJudge(s.registry, link.JudgeConfig{
-		Fleet: s.database.ID(), Node: s.config.Node, Version: Version(), Pool: gatewayPool, Logger: s.log,
+		Fleet: s.database.ID(), Node: s.config.Node, Version: Version(), Source: source, Logger: s.log,
 		Term: func() uint64 { return uint64(s.database.Fence()) },
 	})
 	j.Register(s.linkServer)
