@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/go-sql-driver/mysql"
@@ -80,6 +81,8 @@ const (
 	causeReadOnly  = "the server takes no changes (it is a replica, or read-only): point the database URL at the primary"
 	causeServer    = "the server's disk is full: free space there"
 	causeTimeout   = "no answer in time: the server hangs, is overloaded, or cannot be reached"
+	causePooler    = "the pooler before the server refuses what holter asks for; for PgBouncer: ignore_startup_parameters = tcp_keepalives_idle, tcp_keepalives_interval, tcp_keepalives_count"
+	causePrepared  = "a pooler before the server loses prepared statements: add default_query_exec_mode=exec to the database URL, or let it keep them (PgBouncer 1.21 or later: max_prepared_statements)"
 	causeLost      = "the connection to the server was lost: it is made anew"
 	causeCorrupted = "the database file is damaged: restore a backup, or move the file away and begin anew with --accept-loss"
 )
@@ -99,7 +102,7 @@ func causeOf(err error, dir string) string {
 			return cause
 		}
 	case errors.As(err, &pg):
-		if cause := postgresCause(pg.Code); cause != "" {
+		if cause := postgresCause(pg); cause != "" {
 			return cause
 		}
 	case errors.As(err, &my):
@@ -132,8 +135,8 @@ func diskFull(dir string) string {
 	return "disk full: free space on the file system of " + dir + " (needs at least 100 MB to work in); it goes on by itself then"
 }
 
-func postgresCause(code string) string {
-	switch code {
+func postgresCause(err *pgconn.PgError) string {
+	switch err.Code {
 	case "28P01", "28000":
 		return causeAuth
 	case "3D000":
@@ -150,6 +153,12 @@ func postgresCause(code string) string {
 		return causeShutdown
 	case "57014":
 		return causeTimeout
+	case codeProtocol:
+		if strings.Contains(err.Message, "startup parameter") {
+			return causePooler
+		}
+	case codePrepared, codeUnprepared:
+		return causePrepared
 	}
 	return ""
 }

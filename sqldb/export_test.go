@@ -21,6 +21,15 @@ func (db *DB) Scan(ctx context.Context, query string, dest ...any) error {
 	return db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error { return q.QueryRowContext(ctx, query).Scan(dest...) })
 }
 
+// RunAlone runs a statement that no transaction may have.
+func (db *DB) RunAlone(ctx context.Context, query string) error {
+	_, err := db.conns.write.DB.ExecContext(ctx, query)
+	return err
+}
+
+// ReplicationOf returns what the status of a MariaDB server means.
+func ReplicationOf(status map[string]string) Replication { return replicationOf(status) }
+
 // SetLease sets the durations of the lease of a server. Call it before Open.
 func (db *DB) SetLease(length, every, patience time.Duration) {
 	db.leaseTimes = leaseTimes{length, every, patience}

@@ -24,6 +24,7 @@ have_promtool() { have promtool /usr/bin; }
 have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
 have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
 have_haproxy() { have haproxy /usr/sbin /usr/local/sbin; }
+have_pgbouncer() { have pgbouncer /usr/sbin /usr/local/sbin; }
 
 # Packages from npm: an MQTT 5 client, what verifies webhooks, and what checks the description of the API. A machine without node has
 # them not; that is said, and no more.
@@ -60,6 +61,7 @@ have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
 have_mosquitto || packages+=(mosquitto)
 have_mosquitto_clients || packages+=(mosquitto-clients)
 have_haproxy || packages+=(haproxy)
+have_pgbouncer || packages+=(pgbouncer)
 have curl || packages+=(curl)
 have nc || packages+=(netcat-openbsd)
 have xxd || packages+=(xxd)
@@ -90,5 +92,6 @@ have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; fail
 have_mosquitto || { echo "test/setup.sh: mosquitto could not be installed" >&2; failed=1; }
 have_mosquitto_clients || { echo "test/setup.sh: mosquitto-clients could not be installed" >&2; failed=1; }
 have_haproxy || { echo "test/setup.sh: haproxy could not be installed" >&2; failed=1; }
+have_pgbouncer || { echo "test/setup.sh: PgBouncer could not be installed" >&2; failed=1; }
 [ $failed -eq 0 ] || { tail -n 20 "$log" >&2; status=1; }
 exit $status

@@ -14,6 +14,7 @@ import (
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Level is the result of a check.
@@ -42,6 +43,7 @@ type Finding struct {
 type doctor struct {
 	machine  machine
 	storeOf  func(ctx context.Context, cfg config.Config) (aside int, err error) // opens the database and closes it again
+	surveyOf func(ctx context.Context, cfg config.Config) (sqldb.Survey, error)  // asks the server of a database
 	findings []Finding
 
 	mostConnections int // as the configuration says; 0 if it does not
@@ -61,7 +63,7 @@ type Options struct {
 
 // Examine runs the checks and returns their findings.
 func Examine(ctx context.Context, o Options) []Finding {
-	d := &doctor{machine: machine{root: "/"}, storeOf: probeStore, mostConnections: o.Config.Gateway.MaxConnections}
+	d := &doctor{machine: machine{root: "/"}, storeOf: probeStore, surveyOf: survey, mostConnections: o.Config.Gateway.MaxConnections}
 	if o.Mistakes != nil {
 		d.fail("configuration", o.Mistakes.Error(), "Fix it; until then the checks below are for the defaults.")
 	} else if o.ConfigFile != "" {

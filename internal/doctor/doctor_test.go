@@ -211,7 +211,10 @@ func TestDoctorStore(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := &doctor{machine: fakeMachine(t, nil), storeOf: func(context.Context, config.Config) (int, error) { return 0, tt.err }}
+			d := &doctor{
+				machine: fakeMachine(t, nil), storeOf: func(context.Context, config.Config) (int, error) { return 0, tt.err },
+				surveyOf: func(context.Context, config.Config) (sqldb.Survey, error) { return sqldb.Survey{}, tt.err },
+			}
 			if server := d.checkStore(t.Context(), tt.cfg); server != 0 {
 				t.Errorf("server = %d", server)
 			}

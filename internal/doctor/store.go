@@ -32,7 +32,8 @@ func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (pid int) {
 	url := server.DatabaseConfig(cfg).URL
 	path, isFile := server.SQLitePath(url)
 	if !isFile {
-		d.checkDatabase(ctx, cfg)
+		opens := d.checkDatabase(ctx, cfg)
+		d.checkServer(ctx, cfg, opens)
 		return 0
 	}
 	if !d.checkDirectory(filepath.Dir(path)) {
@@ -144,7 +145,8 @@ func (d *doctor) checkLock(name string) (server int) {
 	return server
 }
 
-func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
+// checkDatabase reports whether the database opens.
+func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) bool {
 	const check = "database"
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -169,6 +171,7 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 	if aside > 0 {
 		d.warn("damaged devices", server.AsideText(aside), strings.ToUpper(server.AsideHelp[:1])+server.AsideHelp[1:]+".")
 	}
+	return err == nil
 }
 
 // probeStore opens the database and reads from it. It returns the number of device rows that are set

@@ -29,7 +29,7 @@ func (mariadb) install(dir string, command func(string, ...string) *exec.Cmd) er
 	return nil
 }
 
-func (m mariadb) serve(dir string, port int) (program string, args []string) {
+func (m mariadb) serve(dir string, port int) (program string, args []string, err error) {
 	args = []string{
 		"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "run"),
 		"--socket=" + socket(dir), "--pid-file=" + filepath.Join(dir, "run", "pid"), "--port=" + strconv.Itoa(port),
@@ -38,7 +38,7 @@ func (m mariadb) serve(dir string, port int) (program string, args []string) {
 	if !m.durable {
 		args = append(args, "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync")
 	}
-	return "mariadbd", args
+	return "mariadbd", args, nil
 }
 
 func socket(dir string) string { return filepath.Join(dir, "run", "socket") }

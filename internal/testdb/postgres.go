@@ -34,7 +34,7 @@ func (postgres) install(dir string, command func(string, ...string) *exec.Cmd) e
 	return nil
 }
 
-func (p postgres) serve(dir string, port int) (program string, args []string) {
+func (p postgres) serve(dir string, port int) (program string, args []string, err error) {
 	args = []string{
 		"-D", filepath.Join(dir, "data"), "-k", filepath.Join(dir, "run"), "-p", strconv.Itoa(port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60", "-c", "shared_buffers=128MB", "-c", "max_wal_size=2GB",
@@ -42,7 +42,7 @@ func (p postgres) serve(dir string, port int) (program string, args []string) {
 	if !p.durable {
 		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")
 	}
-	return "postgres", args
+	return "postgres", args, nil
 }
 
 func (postgres) url(port int, database string) string {

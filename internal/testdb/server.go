@@ -34,7 +34,7 @@ type kind interface {
 	// install fills an empty directory, run as the unprivileged user by command.
 	install(dir string, command func(name string, args ...string) *exec.Cmd) error
 	// serve returns the command line of the server.
-	serve(dir string, port int) (program string, args []string)
+	serve(dir string, port int) (program string, args []string, err error)
 	// signal is what ends the server at once, and in order as far as that goes.
 	signal() string
 	// ready makes sure that the server answers and knows the user.
@@ -158,7 +158,10 @@ func (s *Server) startOnce(ctx context.Context) error {
 		}
 		s.port = port
 	}
-	program, args := s.kind.serve(s.dir, s.port)
+	program, args, err := s.kind.serve(s.dir, s.port)
+	if err != nil {
+		return err
+	}
 	path, err := find(program)
 	if err != nil {
 		return err
@@ -360,11 +363,15 @@ func isStopped(pid int) (bool, error) {
 func (s *Server) NewDatabase() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	url, err := s.kind.create(ctx, s.port, fmt.Sprintf("test%d", s.made.Add(1)))
+	url, err := s.newDatabase(ctx)
 	if err != nil {
 		return "", fmt.Errorf("testdb: create a database: %w\n%s", err, s.logEnd())
 	}
 	return url, nil
+}
+
+func (s *Server) newDatabase(ctx context.Context) (string, error) {
+	return s.kind.create(ctx, s.port, fmt.Sprintf("test%d", s.made.Add(1)))
 }
 
 // Database is NewDatabase for tests.

@@ -51,7 +51,7 @@ func sharedServer(tb testing.TB, at **Server, k kind) *Server {
 		tb.Fatal(err)
 	}
 	if *at == nil {
-		need(tb, k)
+		need(tb, k.name(), k.programs()...)
 		s, err := newServer(k)
 		if err != nil {
 			if shared.failed == nil {
@@ -67,7 +67,7 @@ func sharedServer(tb testing.TB, at **Server, k kind) *Server {
 
 func ownServer(tb testing.TB, k kind) *Server {
 	tb.Helper()
-	need(tb, k)
+	need(tb, k.name(), k.programs()...)
 	s, err := newServer(k)
 	if err != nil {
 		tb.Fatal(err)
@@ -82,20 +82,20 @@ func Need(tb testing.TB, name string) {
 	tb.Helper()
 	for _, k := range []kind{postgres{}, mariadb{}} {
 		if k.name() == name {
-			need(tb, k)
+			need(tb, k.name(), k.programs()...)
 		}
 	}
 }
 
 // need skips the test if programs are missing, or fails it if they must not be.
-func need(tb testing.TB, k kind) {
+func need(tb testing.TB, name string, programs ...string) {
 	tb.Helper()
-	for _, program := range k.programs() {
+	for _, program := range programs {
 		if _, err := find(program); err != nil {
 			if os.Getenv("HOLTER_TEST_DATABASES") == "all" {
-				tb.Fatalf("%s: %v; run test/setup.sh as root, or install it (HOLTER_TEST_DATABASES=all asks for it)", k.name(), err)
+				tb.Fatalf("%s: %v; run test/setup.sh as root, or install it (HOLTER_TEST_DATABASES=all asks for it)", name, err)
 			}
-			tb.Skipf("NOT TESTED with %s: %v; run test/setup.sh as root, or install it", k.name(), err)
+			tb.Skipf("NOT TESTED with %s: %v; run test/setup.sh as root, or install it", name, err)
 		}
 	}
 }

@@ -1,0 +1,15 @@
+package doctor
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holter-iot/holter/internal/testdb"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(testdb.Main(m), // gnet's pool of workers never ends
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"))
+}
