@@ -103,8 +103,11 @@ func (j *judge) with(l *Lapse, i int, t time.Duration) bool {
 // outlived reports whether the ear of a device that gave sign i last has lived through a restart of the
 // judge, perhaps, and has gone on to hear it.
 func (j *judge) outlived(i int, b *Break) bool {
+	if len(j.history.Ears) == 0 || !b.Restart() {
+		return false
+	}
 	ear := j.ear(i)
-	return b.Restart() && ear != "" && b.Over-b.Asked <= keepsMost && !slices.ContainsFunc(j.lapses, func(l Lapse) bool {
+	return ear != "" && b.Over-b.Asked <= keepsMost && !slices.ContainsFunc(j.lapses, func(l Lapse) bool {
 		return l.Ear == ear && l.Lost && l.Asked < b.Over+rejoins && l.Over > b.Asked-relays
 	})
 }

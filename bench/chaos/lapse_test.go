@@ -197,3 +197,16 @@ func TestLapses(t *testing.T) {
 		})
 	}
 }
+
+// Without ears, a connection ends with its node, and its device has its grace.
+func TestNoEars(t *testing.T) {
+	w := newWorld()
+	d := w.device("dev-1")
+	w.at(d, 0, 1, 100) // a node
+	w.brk(Killed, 104, 108)
+	w.step(d, plan.Silent, 100)
+	w.says(d.ID, "online", "", 1)
+	w.says(d.ID, "offline", "silence", 110)
+	w.told()
+	expect(t, Score(&w.Evidence), FalseOffline, "listening at most")
+}
