@@ -92,6 +92,17 @@ func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
 	return max(listened, 0)
 }
 
+// keepsLease is for how long a judge certainly keeps its lease without renewing it.
+const keepsLease = 4 * time.Second
+
+// stoodStill reports whether the judge was stopped, between two instants, for so long that it may have
+// lost its lease.
+func (h *History) stoodStill(from, to time.Duration) bool {
+	return slices.ContainsFunc(h.Breaks, func(b Break) bool {
+		return b.Kind == Stopped && b.Began >= from && b.Began < to && b.Ending-b.Began > keepsLease
+	})
+}
+
 // process returns the index of the break that ended with the start of the process of an instant;
 // false if there was none at that instant.
 func (h *History) process(t time.Duration) (int, bool) {

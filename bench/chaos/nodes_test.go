@@ -243,6 +243,14 @@ func TestNodes(t *testing.T) {
 		}, "", 0},
 		{"for a while", func(e *Evidence) { e.Answers = answers("a", 1, 105) }, "", 4},
 		{"for too long", func(e *Evidence) { e.Answers = answers("a", 1, 120) }, TwoJudges, 19},
+		{"while the one that judges was stopped for long", func(e *Evidence) {
+			e.Answers = answers("a", 120, 124)
+			e.History.Breaks = append(e.History.Breaks, Break{Kind: Stopped, Began: seconds(112), Ending: seconds(119)})
+		}, "", 0},
+		{"while the one that judges was stopped for a moment", func(e *Evidence) {
+			e.Answers = answers("a", 120, 124)
+			e.History.Breaks = append(e.History.Breaks, Break{Kind: Stopped, Began: seconds(112), Ending: seconds(114)})
+		}, TwoJudges, 23},
 		{"after it was stopped", func(e *Evidence) {
 			e.Answers, e.Wakes = answers("a", 120, 124), []Turn{{Node: "a", From: seconds(120)}}
 		}, "", 3},

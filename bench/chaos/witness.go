@@ -109,7 +109,8 @@ func (w *witnesses) look(ctx context.Context, s *server) {
 
 // checkAnswers finds nodes that answered heartbeats for too long after another one had taken over:
 // heartbeats that were sent when it judged already. A node that was stopped has that long after it
-// woke.
+// woke. After the one that judges was stopped for as long as it keeps the lease, another may judge before
+// anybody has seen that.
 func checkAnswers(e *Evidence, f *Findings) {
 	for i, turn := range e.Turns {
 		end := e.Until
@@ -118,7 +119,7 @@ func checkAnswers(e *Evidence, f *Findings) {
 		}
 		longest := map[string]time.Duration{}
 		for _, a := range e.Answers {
-			if a.Node == turn.Node || a.Sent < turn.From || a.Sent >= end {
+			if a.Node == turn.Node || a.Sent < turn.From || a.Sent >= end || e.History.stoodStill(turn.From, a.Sent) {
 				continue
 			}
 			from := turn.From
