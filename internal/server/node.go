@@ -384,7 +384,7 @@ func (s *server) watchLease(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err == nil:
+		case err == nil, s.database.Lapsed() == 0: // it was renewed meanwhile, so nobody has taken over
 			answered = time.Now()
 		case errors.Is(err, cluster.ErrAnotherJudge), time.Since(answered) > askFor:
 			return fmt.Errorf("%w: %w", errCutOff, err)
