@@ -153,6 +153,20 @@ func (r *Registry) moved(rec *Record) *Source {
 	return by
 }
 
+// decided returns the listening time at which the device's state followed from its silence: heartbeats
+// that changed it are later. A checkpoint that was made while that was under way may say of the device
+// that it was heard a little later than it was, see [device.lastLocked].
+func (rec *Record) decided(p Policy) time.Duration {
+	switch rec.State {
+	case Offline:
+		return rec.Until
+	case Late:
+		return rec.Last + p.LateAfter
+	case NeverSeen, Online, Sleeping, Unknown, Suspect, Pending:
+	}
+	return 0
+}
+
 // reviveLocked gives a new device the state of a record.
 func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
@@ -166,6 +180,9 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	}
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
+	if rec.Heard < rec.decided(d.rule.Value().Policy) {
+		rec.Heard = 0
+	}
 	if source != nil {
 		d.last = max(rec.Last, rec.Heard)
 		switch known := max(source.Now()-1, 0); {

@@ -555,3 +555,50 @@ func TestBusyHelloCounts(t *testing.T) {
 		})
 	}
 }
+
+// A checkpoint that was made while a device was being judged may say that it was heard a little later than
+// it was. That is no heartbeat since.
+func TestRestoreJudgedAtCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog(t, 0)
+		r := newRegistry(t, log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}})
+		defer start(t, r)()
+		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: 100 * unit, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		for i, tt := range []struct {
+			state liveness.State
+			until time.Duration
+			heard time.Duration
+			want  liveness.State
+			seen  time.Duration
+		}{
+			{liveness.Offline, 40 * unit, 11 * unit, liveness.Offline, 10 * unit},
+			{liveness.Offline, 40 * unit, 41 * unit, liveness.Online, 41 * unit},
+			{liveness.Offline, 0, 11 * unit, liveness.Online, 11 * unit}, // after a goodbye
+			{liveness.Late, 0, 11 * unit, liveness.Late, 10 * unit},
+			{liveness.Late, 0, 21 * unit, liveness.Online, 21 * unit},
+		} {
+			rec := liveness.Record{
+				Num: uint32(i) + 1, ID: strconv.Itoa(i), State: tt.state, Until: tt.until, Source: "edge", Seq: 1,
+				Last: 10 * unit, Heard: tt.heard, HeardBy: "edge",
+			}
+			if tt.state == liveness.Offline {
+				rec.Reason = liveness.Silence
+			}
+			if err := r.Restore(rec); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			events, err := log.Read(nil, 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			woken := len(events) > 0 && events[len(events)-1].Subject == rec.ID && events[len(events)-1].Type == liveness.DeviceOnline
+			v, err := r.Device(rec.ID)
+			if err != nil || woken != (tt.want == liveness.Online) || v.Last != tt.seen {
+				t.Errorf("%v, heard at %g: online %v, last at %g, %v", tt.state, inUnits(tt.heard), woken, inUnits(v.Last), err)
+			}
+		}
+	})
+}
