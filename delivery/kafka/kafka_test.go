@@ -218,21 +218,32 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// A topic that takes each message but not all of them in one batch gets them one by one.
+// A topic that takes each message but not all of them in one batch gets them one by one, also when
+// other deliveries wait that could share a batch.
 func TestBatchTooLarge(t *testing.T) {
+	const deliveries, each = 8, 100
 	c := newCluster(t)
 	if err := c.CreateTopic("small", 1, map[string]string{"max.message.bytes": "2000"}); err != nil {
 		t.Fatal(err)
 	}
 	s := open(t, target(c, "small"), "")
-	var batch []sink.Message
-	for i := range 100 {
-		m := message(fmt.Sprintf("dev-%d", i), 1)
-		batch = append(batch, m)
+	var delivering sync.WaitGroup
+	for d := range deliveries {
+		delivering.Go(func() {
+			batch := make([]sink.Message, each)
+			for i := range batch {
+				batch[i] = message(fmt.Sprintf("dev-%d-%d", d, i), 1)
+			}
+			for i, r := range deliver(t, s, plenty, batch...) {
+				if r.Err != nil {
+					t.Errorf("%s: %+v", batch[i].ID, r)
+				}
+			}
+		})
 	}
-	must(t, s, batch...)
-	if got := idsOf(t, c, "small"); len(got) != len(batch) {
-		t.Errorf("%d records, want %d", len(got), len(batch))
+	delivering.Wait()
+	if got := idsOf(t, c, "small"); len(got) != deliveries*each {
+		t.Errorf("%d records, want %d", len(got), deliveries*each)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,7 +25,9 @@ type producer struct {
 
 	client *kgo.Client // guarded by turn; nil before the first delivery
 
-	mu sync.Mutex // guards sent; never held while producing
+	mu sync.Mutex // guards what follows; never held while producing
+	// alone sends each record in a batch of its own; nil before a batch was too large.
+	alone *kgo.Client
 	// sent has the record of each message, by the message's id, until a delivery learns that it was
 	// written, or it fails. A record may still be written after its delivery ran out of time. When the
 	// message is delivered again, that delivery waits for the same record instead of making a second
@@ -54,11 +57,26 @@ func (p *producer) Deliver(ctx context.Context, messages []sink.Message) []sink.
 	for i, r := range records {
 		err := p.wait(ctx, messages[i].ID, r)
 		if tooLarge(err) { // perhaps only the batch that it was in was
-			err = p.wait(ctx, messages[i].ID, p.produce(ctx, client, &messages[i]))
+			err = p.deliverAlone(ctx, &messages[i])
 		}
 		results[i] = failure(ctx, err, p.topic)
 	}
 	return results
+}
+
+// deliverAlone delivers a message in a batch of its own, so that it alone can be too large.
+func (p *producer) deliverAlone(ctx context.Context, m *sink.Message) error {
+	p.mu.Lock()
+	if p.alone == nil {
+		var err error
+		if p.alone, err = kgo.NewClient(append(slices.Clip(p.options), kgo.MaxBufferedRecords(1))...); err != nil {
+			p.mu.Unlock()
+			return err
+		}
+	}
+	client := p.alone
+	p.mu.Unlock()
+	return p.wait(ctx, m.ID, p.produce(ctx, client, m))
 }
 
 // reach returns the client after a broker has answered. So its error says why no broker does, which
@@ -172,6 +190,9 @@ func (p *producer) forget(id string) {
 func (p *producer) Close() error {
 	if p.client != nil { // no delivery is in progress, and ping does not set it
 		p.client.Close()
+	}
+	if p.alone != nil { // the same
+		p.alone.Close()
 	}
 	p.pinging.Wait()
 	return nil
