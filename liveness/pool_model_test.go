@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -256,8 +257,12 @@ func (w *world) send(d *sender, now time.Time) {
 	d.part = w.random.IntN(len(d.ear.parts))
 	d.session, d.replaced = new(liveness.Session), false
 	session, source, at := d.session, d.ear.source, d.ear.source.Time(now)
-	w.put(d, now, func(*sign) {
-		if _, err := source.Open(session, d.id, liveness.Hello{}, farEnd{d, session}, at); err != nil {
+	w.put(d, now, func(s *sign) {
+		switch _, err := source.Open(session, d.id, liveness.Hello{}, farEnd{d, session}, at); {
+		case errors.Is(err, liveness.ErrReplaced): // it is older than the one that the device has
+			s.lost = true
+			farEnd{d, session}.Replaced()
+		case err != nil:
 			w.Errorf("Open = %v", err)
 		}
 	})

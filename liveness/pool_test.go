@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,33 @@ func TestPoolOfOne(t *testing.T) {
 		}
 		if alone.Now() != 0 || other.Now() != 0 {
 			r.Errorf("others' clocks are %v and %v", alone.Now(), other.Now())
+		}
+	})
+}
+
+// A hello that comes late does not replace the session that the device has opened since at another
+// member: its heartbeats still count.
+func TestLateHello(t *testing.T) {
+	inPool(t, liveness.Config{Policy: liveness.Policy{Timeout: 4 * unit}}, func(p *pooled) {
+		listenWith(unit, p.a, p.b)
+		read := p.a.Time(time.Now()) // the hello, at 1
+		listenWith(unit, p.a, p.b)
+		var there, late, again liveness.Session
+		if _, err := p.b.Open(&there, "dev", liveness.Hello{}, nil, p.b.Time(time.Now())); err != nil {
+			p.Fatal(err)
+		}
+		listenWith(unit, p.a, p.b)
+		if _, err := p.a.Open(&late, "dev", liveness.Hello{}, nil, read); !errors.Is(err, liveness.ErrReplaced) {
+			p.Errorf("Open = %v, want ErrReplaced", err)
+		}
+		if late.Close(read, liveness.Closed) || !there.Beat(p.b.Time(time.Now())) {
+			p.Error("the late session is open, or the other is not")
+		}
+		if _, err := p.a.Open(&again, "dev", liveness.Hello{}, nil, p.a.Time(time.Now())); err != nil {
+			p.Errorf("a hello that is not late: %v", err)
+		}
+		if there.Beat(p.b.Time(time.Now())) {
+			p.Error("both sessions are open")
 		}
 	})
 }

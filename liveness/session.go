@@ -39,6 +39,7 @@ type Session struct {
 	device  *device
 	peer    Peer
 	epoch   uint64
+	opened  time.Duration // the listening time at which it was opened; 0 if it was so in another process
 	pending atomic.Bool
 	resumed bool // it was opened in another process, see [Source.Resume]
 }
@@ -76,7 +77,8 @@ type Welcome struct {
 // Open opens a session of the device with an id, at an instant of the source's listening time, and
 // counts as a heartbeat. It replaces another session that the device has. peer may be nil. id may
 // be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, ErrQuota, a bad announced policy, a
-// session that is open for another device; then nothing has changed. ErrBusy; then the device
+// session that is open for another device, ErrReplaced if the device opened another one later, at
+// another source of the pool; then nothing has changed. ErrBusy; then the device
 // counts as heard, no more.
 func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.Duration) (Welcome, error) {
 	if session.device != nil && session.device.id != id && session.open() {
@@ -91,12 +93,30 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	if h.Epoch != 0 && h.Epoch < d.epoch {
 		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
 	}
+	if h.Epoch <= d.epoch && s.overtakenLocked(d, session, now) {
+		return Welcome{}, ErrReplaced
+	}
 	sig := signal{Signal: Signal{At: now, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer}
-	err = s.applyLocked(sh, d, sig)
-	if err != nil {
+	if err = s.applyLocked(sh, d, sig); err != nil {
 		return Welcome{}, err
 	}
+	session.opened = now
 	return d.welcomeLocked(), nil
+}
+
+// overtakenLocked reports whether a hello that the source read at a listening time comes late: the
+// device has opened the session that it has after that, at another source of the pool. Of what was
+// read after the latest pulse, or while the source was deaf, the instant is not known.
+func (s *Source) overtakenLocked(d *device, session *Session, now time.Duration) bool {
+	other := d.session
+	if other == nil || other == session || !s.besides(other.source) {
+		return false
+	}
+	if p := s.latest.Load(); p == nil || now >= p.listened {
+		return false
+	}
+	at := s.instant(now)
+	return !at.IsZero() && other.source.instant(other.opened-1).After(at)
 }
 
 // findOrAdd returns the device with an id, which it makes if it is new, and locks its shard unless
