@@ -103,6 +103,10 @@ type JudgeConfig struct {
 	// Redirect reports whether this process is the judge, and, if not, where the judge is, "" if that
 	// is not known. It is called often, and must not block. Default: it is.
 	Redirect func() (judge string, isJudge bool)
+	// Starting reports, while Redirect reports that this process is not the judge, whether it is the next
+	// one for certain, and only has to read its state. Then ears go on to hold their connections. It is
+	// called often, and must not block. Default: it is not.
+	Starting func() bool
 	// Quota bounds how many devices become known by way of ears. Default: none.
 	Quota *liveness.Quota
 	// Logger is told when ears come and go. Default: none.
@@ -116,6 +120,9 @@ func (c JudgeConfig) withDefaults() JudgeConfig {
 	}
 	if c.Redirect == nil {
 		c.Redirect = func() (string, bool) { return "", true }
+	}
+	if c.Starting == nil {
+		c.Starting = func() bool { return false }
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c

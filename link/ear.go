@@ -19,6 +19,8 @@ const (
 	deafLimit = 2700 * time.Millisecond
 	// standbyLimit is the same if a standby answers meanwhile: another judge is about to be chosen.
 	standbyLimit = 9 * time.Second
+	// startingEvery is how often a node that is the next judge is asked whether it has started.
+	startingEvery = 200 * time.Millisecond
 	// linkPatience is how long nothing is heard on a link until another is tried.
 	linkPatience = 1500 * time.Millisecond
 	// pingEvery is how long nothing is sent at most.
@@ -57,6 +59,7 @@ type Ear struct {
 	heard       time.Duration
 	sent        time.Duration
 	standby     time.Duration // when a standby answered last
+	starting    time.Duration // when a node was asked last that answered that it is the next judge
 	incarnation uint64
 	fleet       string
 	term        uint64
@@ -324,10 +327,10 @@ func (e *Ear) fenceLocked(now time.Duration) bool {
 	if e.standby > e.heard {
 		limit = standbyLimit
 	}
-	if now-e.heard < limit {
+	if now-e.heard < limit || now-e.starting < deafLimit && e.starting > 0 {
 		return false
 	}
-	e.letGoLocked("nothing was heard of a judge for " + limit.String())
+	e.letGoLocked("nothing was heard of a judge for " + (now - e.heard).Truncate(time.Millisecond).String())
 	return true
 }
 

@@ -439,6 +439,51 @@ func TestRedirect(t *testing.T) {
 	})
 }
 
+// The next judge needs long to read its state. As long as it says so, its ears hold on; once nobody
+// does, they let go.
+func TestStarting(t *testing.T) {
+	inFleet(t, func(f *fleet, a *node) {
+		no := func() (string, bool) { return "", false }
+		c := f.node("c", link.JudgeConfig{Redirect: no}) // a standby that does not help
+		b := f.node("b", link.JudgeConfig{Redirect: no, Starting: func() bool { return true }})
+		e := f.ear("one", func(c *link.EarConfig) { c.Judges = []string{"a", "gone", "b", "c"} })
+		defer e.stop()
+		s, p := e.open("d")
+		f.beat(10*time.Second, s)
+		a.want("d:1 device.online")
+		kept := a.checkpoint()
+		a.die()
+		f.beat(40*time.Second, s)
+		if e.Ready() || e.lettings() != 0 {
+			t.Errorf("without a judge: ready %v, let go %d times", e.Ready(), e.lettings())
+		}
+		b.stop()
+		c.stop()
+		a = a.successor(kept, secondTerm)
+		f.beat(40*time.Second, s)
+		a.want()
+		if !e.Ready() || s.Epoch() != 1 {
+			t.Errorf("ready %v, epoch %d", e.Ready(), s.Epoch())
+		}
+		a.die()
+		b = f.node("b", link.JudgeConfig{Redirect: no, Starting: func() bool { return true }})
+		f.beat(10*time.Second, s)
+		p.want(t)
+		b.stop()
+		f.mu.Lock()
+		delete(f.nodes, "b")
+		f.mu.Unlock()
+		f.wait(2 * time.Second)
+		if e.lettings() != 0 {
+			t.Error("the ear lets go too early")
+		}
+		f.wait(time.Second)
+		if e.lettings() != 1 || s.Beat(f.now()) {
+			t.Errorf("the ear has let go %d times", e.lettings())
+		}
+	})
+}
+
 // A judge dies; a standby takes over 6 s later. Nothing happens to devices.
 func TestFailover(t *testing.T) {
 	inFleet(t, func(f *fleet, a *node) {

@@ -142,11 +142,15 @@ func (j *Judge) standby() error {
 	if is {
 		return nil
 	}
+	starting := j.config.Starting()
 	text := "this is a standby"
-	if judge != "" {
-		text = "this is a standby; the judge is at " + judge
+	switch {
+	case starting:
+		text = "this is the next judge, and it reads its state"
+	case judge != "":
+		text += "; the judge is at " + judge
 	}
-	st, err := status.New(codes.FailedPrecondition, text).WithDetails(&linkpb.Redirect{Judge: judge})
+	st, err := status.New(codes.FailedPrecondition, text).WithDetails(&linkpb.Redirect{Judge: judge, Starting: starting})
 	if err != nil {
 		return fmt.Errorf("link: %w", err)
 	}

@@ -95,12 +95,13 @@ func (e *Ear) attend(ctx context.Context) {
 		if address == "" {
 			address = e.config.Judges[at%len(e.config.Judges)]
 		}
+		asked := e.config.Now()
 		joined, err := e.visit(ctx, address)
 		if ctx.Err() != nil || e.hasLeft(err) {
 			return
 		}
-		standby, judge := isStandby(err)
-		e.note(standby, status.Code(err) == codes.Aborted)
+		standby := redirectOf(err)
+		e.note(standby, asked, status.Code(err) == codes.Aborted)
 		if joined {
 			backoff = leastBackoff
 		}
@@ -108,14 +109,17 @@ func (e *Ear) attend(ctx context.Context) {
 			at++
 		}
 		followed := redirect != ""
-		if redirect = ""; standby && judge != address && !followed {
-			redirect = judge
+		switch redirect = ""; {
+		case standby.GetStarting():
+			redirect, backoff = address, startingEvery
+		case !followed && standby.GetJudge() != address:
+			redirect = standby.GetJudge()
 		}
 		if why := err.Error(); why != said {
 			said = why
 			e.config.Logger.Warn("no judge", "address", address, "joined", joined, "error", err)
 		}
-		if redirect != "" {
+		if redirect != "" && !standby.GetStarting() {
 			continue
 		}
 		wait := time.NewTimer(backoff/2 + rand.N(backoff/2))
@@ -128,22 +132,23 @@ func (e *Ear) attend(ctx context.Context) {
 	}
 }
 
-// isStandby reports whether an error is a standby's, and where that says the judge is.
-func isStandby(err error) (standby bool, judge string) {
+// redirectOf returns the answer of a node that is not the judge; nil if an error is none.
+func redirectOf(err error) *linkpb.Redirect {
 	st, ok := status.FromError(err)
 	if !ok || st.Code() != codes.FailedPrecondition {
-		return false, ""
+		return nil
 	}
 	for _, d := range st.Details() {
 		if r, ok := d.(*linkpb.Redirect); ok {
-			return true, r.GetJudge()
+			return r
 		}
 	}
-	return false, ""
+	return nil
 }
 
-// note notes what a node has answered: that it is a standby, or that it has removed the ear.
-func (e *Ear) note(standby, removed bool) {
+// note notes what a node has answered that was asked at an instant: that it is a standby, or that it has
+// removed the ear.
+func (e *Ear) note(standby *linkpb.Redirect, asked time.Duration, removed bool) {
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,7 +158,9 @@ func (e *Ear) note(standby, removed bool) {
 		e.letGoLocked("the judge has removed the ear")
 	case removed:
 		e.incarnation = newIncarnation()
-	case standby:
+	case standby.GetStarting():
+		e.starting = asked
+	case standby != nil:
 		e.standby = now
 	}
 }

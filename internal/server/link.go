@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -200,9 +201,37 @@ func judgeMetrics(m metrics.Sample, ears []link.EarView) {
 	m.Add("behind_seconds", "How far the clock of the slowest ear is behind; verdicts wait so long.", behind.Seconds())
 }
 
-// redirectEars tells ears that this server is a standby, until ctx is done.
-func (n *node) redirectEars(ctx context.Context, server *grpc.Server, l net.Listener) error {
-	link.NewJudge(nil, link.JudgeConfig{Logger: n.log, Redirect: func() (string, bool) { return "", false }}).Register(server)
+// holdEars calls begin, and tells ears meanwhile that this server is to be the judge, so that they go on to
+// hold their connections.
+func (s *server) holdEars(ctx context.Context, begin func(context.Context) error) error {
+	if s.ears == nil {
+		return begin(ctx)
+	}
+	server, err := s.newLinkServer()
+	if err != nil {
+		return err
+	}
+	l, err := duplicate(ctx, s.ears.(filer))
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	holding, end := context.WithCancel(ctx)
+	group.Go(func() error {
+		return redirectEars(holding, s.log, server, l, func() bool { return s.database.Fence() > 0 && s.database.Lapsed() == 0 })
+	})
+	group.Go(func() error {
+		defer end()
+		return begin(ctx)
+	})
+	return group.Wait()
+}
+
+// redirectEars tells ears that this server is not the judge, until ctx is done; starting is that of
+// [link.JudgeConfig].
+func redirectEars(ctx context.Context, log *slog.Logger, server *grpc.Server, l net.Listener, starting func() bool) error {
+	no := func() (string, bool) { return "", false }
+	link.NewJudge(nil, link.JudgeConfig{Logger: log, Redirect: no, Starting: starting}).Register(server)
 	return serveLink(ctx, server, l, func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil

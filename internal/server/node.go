@@ -200,13 +200,13 @@ func (n *node) judge(ctx context.Context) error {
 	if err := n.free(ctx); err != nil {
 		return err
 	}
-	l, err := n.duplicate(ctx, n.api)
+	l, err := duplicate(ctx, n.api)
 	if err != nil {
 		return err
 	}
 	s.http = l
 	if n.ears != nil {
-		if s.ears, err = n.duplicate(ctx, n.ears); err != nil {
+		if s.ears, err = duplicate(ctx, n.ears); err != nil {
 			return errors.Join(err, l.Close())
 		}
 		defer func() { _ = s.ears.Close() }()
@@ -222,7 +222,7 @@ func (n *node) judge(ctx context.Context) error {
 
 // duplicate returns a listener for one role, at whose end the address stays bound. It fails when ctx is
 // done.
-func (*node) duplicate(ctx context.Context, of filer) (net.Listener, error) {
+func duplicate(ctx context.Context, of filer) (net.Listener, error) {
 	f, err := of.File()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -265,7 +265,7 @@ func (n *node) free(ctx context.Context) error {
 func (n *node) standBy(parent context.Context) error {
 	ctx, end := context.WithCancel(parent)
 	defer end()
-	l, err := n.duplicate(ctx, n.api)
+	l, err := duplicate(ctx, n.api)
 	if err != nil {
 		return err
 	}
@@ -306,14 +306,14 @@ func (n *node) standByEars(ctx context.Context, all *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
-	l, err := n.duplicate(ctx, n.ears)
+	l, err := duplicate(ctx, n.ears)
 	if err != nil {
 		return err
 	}
 	for _, r := range f.reloaders {
 		all.Go(func() error { return r.Run(ctx) })
 	}
-	all.Go(func() error { return n.redirectEars(ctx, server, l) })
+	all.Go(func() error { return redirectEars(ctx, n.log, server, l, nil) })
 	return nil
 }
 

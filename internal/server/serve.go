@@ -150,7 +150,7 @@ func (s *server) run(ctx context.Context) error {
 		edges.Go(func() error { return r.Run(ctx) })
 	}
 	s.log.Info("holter is starting", "http", s.http.Addr().String(), "database", s.store.Place())
-	if err := s.begin(ctx); err != nil {
+	if err := s.holdEars(ctx, s.begin); err != nil {
 		if ctx.Err() != nil {
 			err = nil // the end was asked for, or the API reports its own error
 		}

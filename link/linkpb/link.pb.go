@@ -1864,7 +1864,8 @@ func (*Drain) Descriptor() ([]byte, []int) {
 // Redirect is a detail of the status FAILED_PRECONDITION, with which a standby refuses an ear.
 type Redirect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Judge         string                 `protobuf:"bytes,1,opt,name=judge,proto3" json:"judge,omitempty"` // where the judge is; "" if that is not known
+	Judge         string                 `protobuf:"bytes,1,opt,name=judge,proto3" json:"judge,omitempty"`        // where the judge is; "" if that is not known
+	Starting      bool                   `protobuf:"varint,2,opt,name=starting,proto3" json:"starting,omitempty"` // this node is the next judge, and reads its state
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1904,6 +1905,13 @@ func (x *Redirect) GetJudge() string {
 		return x.Judge
 	}
 	return ""
+}
+
+func (x *Redirect) GetStarting() bool {
+	if x != nil {
+		return x.Starting
+	}
+	return false
 }
 
 var File_link_linkpb_link_proto protoreflect.FileDescriptor
@@ -2031,9 +2039,10 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\facknowledged\x18\x04 \x01(\bR\facknowledged\x12(\n" +
 	"\x04code\x18\x05 \x01(\x0e2\x14.holter.link.v1.CodeR\x04code\x12\x12\n" +
 	"\x04text\x18\x06 \x01(\tR\x04text\"\a\n" +
-	"\x05Drain\" \n" +
+	"\x05Drain\"<\n" +
 	"\bRedirect\x12\x14\n" +
-	"\x05judge\x18\x01 \x01(\tR\x05judge*\xa0\x02\n" +
+	"\x05judge\x18\x01 \x01(\tR\x05judge\x12\x1a\n" +
+	"\bstarting\x18\x02 \x01(\bR\bstarting*\xa0\x02\n" +
 	"\x04Code\x12\r\n" +
 	"\tCODE_NONE\x10\x00\x12\x0e\n" +
 	"\n" +
