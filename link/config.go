@@ -27,7 +27,7 @@ type EarConfig struct {
 	Judges []string
 	// Credentials secure the links. Default: none, which is for Unix sockets.
 	Credentials credentials.TransportCredentials
-	// Dial opens connections. Default: that of gRPC.
+	// Dial opens connections. Default: directly.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Fleet is the fleet that the judge must have. Default "": that of the first that is joined.
 	Fleet string
@@ -76,6 +76,9 @@ func (c EarConfig) withDefaults() (EarConfig, error) {
 	if c.Pass == nil {
 		c.Pass = func(done func()) { done() }
 	}
+	if c.Dial == nil {
+		c.Dial = dial
+	}
 	if c.LetGo == nil {
 		c.LetGo = func(string) {}
 	}
@@ -87,6 +90,13 @@ func (c EarConfig) withDefaults() (EarConfig, error) {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c, errors.Join(errs...)
+}
+
+func dial(ctx context.Context, address string) (net.Conn, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // JudgeConfig configures a [Judge]. The zero JudgeConfig is a good one.

@@ -16,8 +16,9 @@
 //
 // A link that breaks costs no session: the ear keeps them, joins again, and resumes them; the judge
 // waits for it, with all verdicts, for up to 3 s. When a judge dies, the next is told how long ago
-// each device was heard. An ear that hears nothing of a judge for 2.7 s, or for 9 s while a standby
-// answers, lets go of all its connections; the judge gives its devices to the others after 3 s.
+// each device was heard. An ear that hears nothing of a judge for 2.7 s, or for 9 s if a standby answers
+// or the process of a node is gone, lets go of all its connections, but not while the next judge reads
+// its state; the judge gives its devices to the others after 3 s.
 //
 // An ear that ends in order releases its sessions, and leaves: nothing is lost, so nobody is waited
 // for, and each device has its grace to connect elsewhere from when its own session was released.

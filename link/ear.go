@@ -17,7 +17,8 @@ const (
 	// deafLimit is how long nothing is heard of the judge until the ear lets go: the judge has removed
 	// it a little later.
 	deafLimit = 2700 * time.Millisecond
-	// standbyLimit is the same if a standby answers meanwhile: another judge is about to be chosen.
+	// standbyLimit is the same if a standby answers meanwhile, or nobody is there any more at the address
+	// of a node: another judge is about to be chosen, or to be started.
 	standbyLimit = 9 * time.Second
 	// startingEvery is how often a node that is the next judge is asked whether it has started.
 	startingEvery = 200 * time.Millisecond
@@ -58,7 +59,7 @@ type Ear struct {
 	kept        time.Duration // listening time since which the ear has kept all that it heard; 0 if it is not known
 	heard       time.Duration
 	sent        time.Duration
-	standby     time.Duration // when a standby answered last
+	standby     time.Duration // when a standby answered last, or nobody was at a node's address
 	starting    time.Duration // when a node was asked last that answered that it is the next judge
 	incarnation uint64
 	fleet       string

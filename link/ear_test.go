@@ -247,7 +247,7 @@ func TestFenceAfterStop(t *testing.T) {
 		"flush": func(e *Ear, l *stream) { e.take(l) },
 		"mark":  func(e *Ear, l *stream) { e.mark(l, 1) },
 		"timer": func(e *Ear, _ *stream) { e.tick() },
-		"node":  func(e *Ear, _ *stream) { e.note(&linkpb.Redirect{}, 0, false) },
+		"node":  func(e *Ear, _ *stream) { e.note(0, &linkpb.Redirect{}, false, false) },
 	} {
 		now := time.Hour
 		e, l := newJoined(t, &now)

@@ -439,6 +439,34 @@ func TestRedirect(t *testing.T) {
 	})
 }
 
+// A judge whose process is gone is started again, perhaps: its ears hold on for longer than if nothing
+// could be reached.
+func TestVacant(t *testing.T) {
+	inFleet(t, func(f *fleet, a *node) {
+		e := f.ear("one")
+		defer e.stop()
+		s, p := e.open("d")
+		f.beat(10*time.Second, s)
+		a.want("d:1 device.online")
+		kept := a.checkpoint()
+		a.die()
+		f.beat(8*time.Second, s)
+		a = a.successor(kept, secondTerm)
+		f.beat(40*time.Second, s)
+		a.want()
+		p.want(t)
+		a.die()
+		f.wait(8 * time.Second)
+		if e.lettings() != 0 {
+			t.Error("the ear lets go too early")
+		}
+		f.wait(2 * time.Second)
+		if e.lettings() != 1 || s.Beat(f.now()) {
+			t.Errorf("the ear has let go %d times", e.lettings())
+		}
+	})
+}
+
 // The next judge needs long to read its state. As long as it says so, its ears hold on; once nobody
 // does, they let go.
 func TestStarting(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,8 +148,11 @@ func (f *fleet) dial(name string) func(context.Context, string) (net.Conn, error
 		f.mu.Lock()
 		n, cut := f.nodes[address], f.cut[name]
 		f.mu.Unlock()
-		if n == nil || cut {
+		switch {
+		case cut:
 			return nil, errors.New("no route")
+		case n == nil:
+			return nil, syscall.ECONNREFUSED
 		}
 		conn, err := n.listener.DialContext(ctx)
 		if err == nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -96,12 +98,12 @@ func (e *Ear) attend(ctx context.Context) {
 			address = e.config.Judges[at%len(e.config.Judges)]
 		}
 		asked := e.config.Now()
-		joined, err := e.visit(ctx, address)
+		joined, vacant, err := e.visit(ctx, address)
 		if ctx.Err() != nil || e.hasLeft(err) {
 			return
 		}
 		standby := redirectOf(err)
-		e.note(standby, asked, status.Code(err) == codes.Aborted)
+		e.note(asked, standby, vacant, status.Code(err) == codes.Aborted)
 		if joined {
 			backoff = leastBackoff
 		}
@@ -146,9 +148,9 @@ func redirectOf(err error) *linkpb.Redirect {
 	return nil
 }
 
-// note notes what a node has answered that was asked at an instant: that it is a standby, or that it has
-// removed the ear.
-func (e *Ear) note(standby *linkpb.Redirect, asked time.Duration, removed bool) {
+// note notes what is known of a node that was asked at an instant: that it is a standby, that its process
+// is not there, or that it has removed the ear.
+func (e *Ear) note(asked time.Duration, standby *linkpb.Redirect, vacant, removed bool) {
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,17 +162,18 @@ func (e *Ear) note(standby *linkpb.Redirect, asked time.Duration, removed bool) 
 		e.incarnation = newIncarnation()
 	case standby.GetStarting():
 		e.starting = asked
-	case standby != nil:
+	case standby != nil, vacant:
 		e.standby = now
 	}
 }
 
-// visit joins the judge at an address, and keeps the link. It returns why that ended, and whether
-// the judge had taken the ear in.
-func (e *Ear) visit(ctx context.Context, address string) (joined bool, err error) {
-	conn, err := e.dial(address)
+// visit joins the judge at an address, and keeps the link. It returns why that ended, whether
+// the judge had taken the ear in, and whether no process was there.
+func (e *Ear) visit(ctx context.Context, address string) (joined, vacant bool, err error) {
+	var refused atomic.Bool
+	conn, err := e.dial(address, &refused)
 	if err != nil {
-		return false, fmt.Errorf("link: dial: %w", err)
+		return false, false, fmt.Errorf("link: dial: %w", err)
 	}
 	defer conn.Close() //nolint:errcheck // that ends it, whatever it says
 	ctx, cancel := context.WithCancel(ctx)
@@ -179,11 +182,11 @@ func (e *Ear) visit(ctx context.Context, address string) (joined bool, err error
 	defer late.Stop()
 	c, err := linkpb.NewLinkClient(conn).Join(ctx)
 	if err != nil {
-		return false, err
+		return false, refused.Load(), err
 	}
 	l := &stream{Link_JoinClient: c, cancel: cancel}
 	if err := e.join(l); err != nil {
-		return false, err
+		return false, refused.Load(), err
 	}
 	late.Stop()
 	defer e.lost(l)
@@ -192,22 +195,18 @@ func (e *Ear) visit(ctx context.Context, address string) (joined bool, err error
 	err = e.read(ctx, l)
 	cancel()
 	writing.Wait()
-	return true, err
+	return true, false, err
 }
 
-func (e *Ear) dial(address string) (*grpc.ClientConn, error) {
-	options := []grpc.DialOption{grpc.WithTransportCredentials(e.config.Credentials), grpc.WithDisableServiceConfig()}
-	target := address
-	if !strings.HasPrefix(address, "unix:") {
-		target = "passthrough:///" + address
+// dial makes a connection that is opened when it is used. It sets refused if nobody listens there.
+func (e *Ear) dial(address string, refused *atomic.Bool) (*grpc.ClientConn, error) {
+	open := func(ctx context.Context, _ string) (net.Conn, error) {
+		c, err := e.config.Dial(ctx, address)
+		refused.Store(errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)) // or there is no such Unix socket
+		return c, err
 	}
-	if dial := e.config.Dial; dial != nil {
-		target = "passthrough:///" + address
-		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dial(ctx, address)
-		}))
-	}
-	return grpc.NewClient(target, options...)
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(e.config.Credentials),
+		grpc.WithDisableServiceConfig(), grpc.WithContextDialer(open))
 }
 
 // join asks a judge to take the ear in.
