@@ -3,6 +3,7 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -70,24 +71,52 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad loads a fleet into a registry.
+// BenchmarkLoad loads a fleet into a registry: as after a start, and as a standby that has followed.
 func BenchmarkLoad(b *testing.B) {
-	for _, n := range []int{1e6} {
-		b.Run(fmt.Sprintf("n=%.0e", float64(n)), func(b *testing.B) {
-			cfg := config{URL: "sqlite:" + b.TempDir() + "/holter.db"}
+	for _, db := range durable() {
+		for _, n := range []int{500_000, 1_000_000} {
+			cfg := config{URL: db.URL(b)}
 			s := newStore(b, cfg)
 			reopen(b, s)
 			fill(b, s, n)
-			for b.Loop() {
-				r := registry(b, s)
-				loaded, err := s.Load(b.Context(), r)
-				if err != nil || loaded.Devices != n {
-					b.Fatal(loaded, err)
-				}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
 			}
-			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/load")
-		})
+			for _, followed := range []bool{false, true} {
+				b.Run(fmt.Sprintf("db=%s/n=%d/followed=%v", db.Name, n, followed), func(b *testing.B) { benchmarkLoad(b, cfg, n, followed) })
+			}
+		}
 	}
+}
+
+func benchmarkLoad(b *testing.B, cfg config, n int, followed bool) {
+	b.Helper()
+	beside, err := cfg.shared(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = beside.Close() }()
+	cfg.Follower = new(store.Follower)
+	s := newStore(b, cfg)
+	if err := s.Open(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		if followed {
+			if err := cfg.Follower.Follow(b.Context(), beside); err != nil {
+				b.Fatal(err)
+			}
+		}
+		r := registry(b, s)
+		runtime.GC()
+		b.StartTimer()
+		loaded, err := s.Load(b.Context(), r)
+		if err != nil || loaded.Devices != n || loaded.Followed != followed {
+			b.Fatal(loaded, err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/load")
 }
 
 // BenchmarkCheckpoint writes checkpoints of a fleet in which every device was heard since the one before, at some instant of the last 30 s.

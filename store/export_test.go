@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 
 	"github.com/uptrace/bun"
 
@@ -18,6 +19,13 @@ func (s *Store) Exec(ctx context.Context, query string, args ...any) error {
 		_, err := tx.Tx.Tx.ExecContext(ctx, query, args...)
 		return err
 	})
+}
+
+// Heads returns the offset of each device's latest event.
+func (s *Store) Heads() []uint64 {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return slices.Clone(s.heads)
 }
 
 // Scan scans the first row of a query.

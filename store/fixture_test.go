@@ -28,6 +28,7 @@ type config struct {
 	MaxAge     time.Duration
 	Cache      int
 	Outbox     store.Outbox
+	Follower   *store.Follower
 }
 
 func (c config) database() sqldb.Config {
@@ -54,7 +55,7 @@ func (c config) store() (*store.Store, error) {
 		return nil, err
 	}
 	return store.New(db, store.Config{
-		Memory: c.Memory, Checkpoint: c.Checkpoint, Keep: c.Keep, MaxAge: c.MaxAge, Cache: c.Cache, Outbox: c.Outbox,
+		Memory: c.Memory, Checkpoint: c.Checkpoint, Keep: c.Keep, MaxAge: c.MaxAge, Cache: c.Cache, Outbox: c.Outbox, Follower: c.Follower,
 	})
 }
 

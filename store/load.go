@@ -26,6 +26,10 @@ type Loaded struct {
 	// SetAside has an error for each row of a device that could not be read. Such rows were moved to
 	// the table set_aside, and their devices count as never seen until they are heard.
 	SetAside []error
+	// Followed reports whether Config.Follower knew the rows of devices, and Astray why what it knew could
+	// not be used; nil if it could, or it knew nothing.
+	Followed bool
+	Astray   error
 	// Recalled reports whether the process before was killed and its memory has all that it heard.
 	Recalled bool
 	// Forgotten is why the memory of a process that was killed could not be used; nil if it was, or
@@ -89,7 +93,12 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 		return loaded, err
 	}
 	loaded.Corrupt = slices.Concat(corrupt, damaged, groups, gone)
-	heads, n, aside, err := s.restoreDevices(ctx, r, heard)
+	rows, err := s.config.Follower.take(ctx, s.db)
+	loaded.Followed, loaded.Astray = rows != nil && err == nil, err
+	if err != nil {
+		rows = nil
+	}
+	heads, n, aside, err := s.restoreDevices(ctx, r, heard, rows)
 	if err != nil {
 		return loaded, err
 	}

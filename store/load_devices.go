@@ -20,7 +20,7 @@ import (
 // restoreDevices gives the registry all devices, several ranges of numbers at a time. It returns the
 // offset of each one's latest event by number, how many there are, and the rows that cannot be read.
 func (s *Store) restoreDevices(
-	ctx context.Context, r *liveness.Registry, heard *heartbeats,
+	ctx context.Context, r *liveness.Registry, heard *heartbeats, rows []deviceRow,
 ) (heads []uint64, n int, aside []*asideRow, err error) {
 	var top int64
 	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
@@ -40,7 +40,7 @@ func (s *Store) restoreDevices(
 	g, ctx := errgroup.WithContext(ctx)
 	for range min(runtime.GOMAXPROCS(0), 4) {
 		g.Go(func() error {
-			l := loader{store: s, registry: r, heard: heard, heads: heads, names: names, policies: make(map[string]liveness.Policy)}
+			l := loader{store: s, registry: r, heard: heard, rows: rows, heads: heads, names: names, policies: make(map[string]liveness.Policy)}
 			for {
 				from := next.Add(loadSpan) - loadSpan
 				if from > top {
@@ -66,25 +66,22 @@ type loader struct {
 	store    *Store
 	registry *liveness.Registry
 	heard    *heartbeats
-	heads    []uint64 // each loader writes other elements
+	rows     []deviceRow // by number, what is known of them; nil if that has to be read
+	heads    []uint64    // each loader writes other elements
 	names    map[int64]string
 	policies map[string]liveness.Policy // a fleet has few
 }
 
-const loadRange = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota,
-	s.announced, s.own, s.changes, d.id FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num >= ? AND d.num < ?`
-
 // load restores the devices of a range of numbers. It returns how many there are, and the rows that
 // cannot be read.
 func (l *loader) load(ctx context.Context, from, to int64) (n int, aside []*asideRow, err error) {
-	var ints [stateInts]int64
-	var announced, own, id string
-	var changes []byte
-	dest := make([]any, 0, stateInts+4)
-	for i := range ints {
-		dest = append(dest, &ints[i])
+	if l.rows != nil {
+		if n, err = l.restoreKnown(from, to); err == nil || errors.Is(err, liveness.ErrFull) {
+			return n, nil, err
+		}
 	}
-	dest = append(dest, &announced, &own, &changes, &id)
+	var row deviceRow
+	dest := row.dest()
 	err = l.store.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		aside = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
@@ -93,39 +90,61 @@ func (l *loader) load(ctx context.Context, from, to int64) (n int, aside []*asid
 				aside = append(aside, row)
 				return err
 			}
-			if l.heads[ints[0]] != 0 { // restored before the connection was lost
+			if l.heads[row.ints[0]] != 0 { // restored before the connection was lost
 				return nil
 			}
-			rec, err := l.record(&ints, announced, own, changes)
-			if err == nil {
-				rec.ID = id
-				err = l.registry.Restore(rec)
-			}
-			if errors.Is(err, liveness.ErrFull) {
-				return fmt.Errorf("%w: the database has more devices than this program may hold; raise max_devices", err)
-			}
-			if err != nil {
+			err := l.restore(&row)
+			if err != nil && !errors.Is(err, liveness.ErrFull) {
 				row, err := newAside(rows, err)
 				aside = append(aside, row)
 				return err
 			}
-			l.heads[rec.Num] = uint64(ints[10])
-			n++
-			return nil
-		}, loadRange, from, to)
+			n += sqldb.Bool(err == nil)
+			return err
+		}, rowColumnsOfDevices+"d.num >= ? AND d.num < ?", from, to)
 	})
 	return n, aside, err
 }
 
+// restoreKnown restores the devices of a range of numbers from what is known of them, up to the first
+// that cannot be restored.
+func (l *loader) restoreKnown(from, to int64) (n int, err error) {
+	for num := from; num < min(to, int64(len(l.rows))) && err == nil; num++ {
+		if row := &l.rows[num]; row.id != "" {
+			err = l.restore(row)
+			n += sqldb.Bool(err == nil)
+		}
+	}
+	return n, err
+}
+
+// restore restores the device of a row. Errors: what is wrong with the row; liveness.ErrFull.
+func (l *loader) restore(row *deviceRow) error {
+	rec, err := l.record(row)
+	if err != nil {
+		return err
+	}
+	err = l.registry.Restore(rec)
+	switch {
+	case errors.Is(err, liveness.ErrFull):
+		return fmt.Errorf("%w: the database has more devices than this program may hold; raise max_devices", err)
+	case err != nil:
+		return err
+	}
+	l.heads[rec.Num] = uint64(row.ints[10])
+	return nil
+}
+
 // record makes a record of a row.
-func (l *loader) record(ints *[stateInts]int64, announced, own string, changes []byte) (rec liveness.Record, err error) {
+func (l *loader) record(row *deviceRow) (rec liveness.Record, err error) {
+	ints := &row.ints
 	state, ok := l.store.decoder.states[ints[1]]
 	reason, is := l.store.decoder.reasons[ints[2]]
 	if !ok || !is {
 		return rec, fmt.Errorf("state %d, reason %d", ints[1], ints[2])
 	}
 	rec = liveness.Record{
-		Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
+		ID: row.id, Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: sqldb.Time(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
 		Unverified: ints[9]&deviceUnverified != 0, Quota: l.names[ints[11]],
@@ -141,14 +160,14 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 	if rec.Source != "" {
 		rec.Heard, rec.HeardBy = l.heard.last(rec.Num)
 	}
-	if rec.Announced, err = l.policy(announced); err != nil {
+	if rec.Announced, err = l.policy(row.announced); err != nil {
 		return rec, err
 	}
-	if rec.Own, err = l.policy(own); err != nil {
+	if rec.Own, err = l.policy(row.own); err != nil {
 		return rec, err
 	}
-	if len(changes) > 0 {
-		rec.Changes, err = unpackChanges(changes)
+	if len(row.changes) > 0 {
+		rec.Changes, err = unpackChanges(row.changes)
 	}
 	return rec, err
 }

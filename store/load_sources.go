@@ -34,10 +34,12 @@ func (s *Store) restoreSources(
 	ctx context.Context, r *liveness.Registry, recalled *liveness.Recollection, blank bool,
 ) (known map[string]bool, damaged []error, err error) {
 	var records []liveness.SourceRecord
-	err = s.eachRow(ctx, 8, func() { records, damaged = nil, nil }, func(values []any) {
+	var bad map[string]bool // the names in damaged rows
+	err = s.eachRow(ctx, 8, func() { records, damaged, bad = nil, nil, make(map[string]bool) }, func(values []any) {
 		rec, err := sourceOf(values)
 		if err != nil {
 			damaged = append(damaged, err)
+			bad[rec.Name] = true
 		}
 		if rec.Name != "" {
 			records = append(records, rec)
@@ -48,8 +50,10 @@ func (s *Store) restoreSources(
 	}
 	known = make(map[string]bool)
 	for _, rec := range records {
-		if err := s.lastSeq(ctx, rec.Name, &rec.Seq, liveness.SourceDeaf, liveness.SourceHeard); err != nil {
-			return nil, nil, err
+		if bad[rec.Name] {
+			if err := s.lastSeq(ctx, rec.Name, &rec.Seq, liveness.SourceDeaf, liveness.SourceHeard); err != nil {
+				return nil, nil, err
+			}
 		}
 		if rec.Blank = blank; recalled != nil {
 			recalled.Source(&rec)
@@ -103,7 +107,8 @@ func (s *Store) restoreForgotten(ctx context.Context, r *liveness.Registry) (dam
 	return damaged, err
 }
 
-// lastSeq sets seq to the number of the latest event of a source or a group, if its row has none.
+// lastSeq sets seq to the number of the latest event of a source or a group, if its row has none. Its cost
+// is that of all events.
 func (s *Store) lastSeq(ctx context.Context, name string, seq *uint64, types ...liveness.Type) error {
 	if *seq > 0 {
 		return nil

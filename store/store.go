@@ -37,6 +37,9 @@ type Config struct {
 	Node string
 	// Outbox writes what follows from events. Default: none.
 	Outbox Outbox
+	// Follower has read, in this process, what Load needs of the same database. Load empties it.
+	// Default: none.
+	Follower *Follower
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/store"
 )
 
 const (
@@ -49,16 +51,17 @@ var errUnknown = errors.New("the database cannot be reached")
 
 // node is a server among those that share a database: a judge or a standby, in turns.
 type node struct {
-	config  config.Config
-	log     *slog.Logger
-	stdout  io.Writer
-	api     *net.TCPListener // of the API; each role serves on a duplicate
-	ears    filer            // where ears connect; the same; nil if there are none
-	roster  *cluster.Roster
-	peers   *http.Client          // reaches the APIs of the others
-	why     atomic.Pointer[error] // this server stands by
-	stoodBy bool                  // it has done so before; used by run only
-	away    time.Time             // when the database could last not be reached while this server stood by; used by run only
+	config   config.Config
+	log      *slog.Logger
+	stdout   io.Writer
+	api      *net.TCPListener // of the API; each role serves on a duplicate
+	ears     filer            // where ears connect; the same; nil if there are none
+	roster   *cluster.Roster
+	peers    *http.Client          // reaches the APIs of the others
+	follower store.Follower        // what this server has read of the devices while it stood by
+	why      atomic.Pointer[error] // this server stands by
+	stoodBy  bool                  // it has done so before; used by run only
+	away     time.Time             // when the database could last not be reached while this server stood by; used by run only
 }
 
 // Serve runs the whole of Holter until ctx is done. While another server has the database, it stands
@@ -196,7 +199,7 @@ func reason(err error) string {
 
 // judge runs all parts until ctx is done or another server has the database.
 func (n *node) judge(ctx context.Context) error {
-	s := &server{front: n.front(), roster: n.roster, peers: n.peers}
+	s := &server{front: n.front(), roster: n.roster, peers: n.peers, follower: &n.follower}
 	if err := n.free(ctx); err != nil {
 		return err
 	}
@@ -317,8 +320,8 @@ func (n *node) standByEars(ctx context.Context, all *errgroup.Group) error {
 	return nil
 }
 
-// enroll keeps the row of a standby, until ctx is done. It removes the row if parent is, too: this
-// server ends.
+// enroll keeps the row of a standby, and follows what the judge writes, until ctx is done. It removes the
+// row if parent is, too: this server ends.
 func (n *node) enroll(ctx, parent context.Context) {
 	for ctx.Err() == nil {
 		db, err := sqldb.OpenShared(ctx, DatabaseConfig(n.config))
@@ -326,11 +329,29 @@ func (n *node) enroll(ctx, parent context.Context) {
 			pause(ctx, lookEvery)
 			continue
 		}
+		var following sync.WaitGroup
+		following.Go(func() { n.follow(ctx, db) })
 		n.roster.Run(ctx, db, cluster.Standby, 0)
+		following.Wait()
 		if parent.Err() != nil {
 			leave(ctx, n.roster, db)
 		}
 		_ = db.Close() // nothing depends on it
+	}
+}
+
+// follow reads what the judge writes, until ctx is done. What fails is tried again, at the latest when this
+// server takes over.
+func (n *node) follow(ctx context.Context, db *sqldb.DB) {
+	for said := false; ctx.Err() == nil; pause(ctx, lookEvery) {
+		begin := time.Now()
+		switch err := n.follower.Follow(ctx, db); {
+		case err != nil:
+			n.log.Debug("the devices could not be read; that is tried again", "error", err)
+		case !said:
+			n.log.Info("this server has read the devices, and goes on to read what changes", "devices", n.follower.Devices(), "took", time.Since(begin))
+			said = true
+		}
 	}
 }
 

@@ -23,6 +23,24 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testdb.Main(m).Run()) }
 
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
 // served is a server that runs in this process.
 type served struct {
 	t    *testing.T
@@ -107,7 +125,8 @@ func TestStandby(t *testing.T) {
 			url := kind.URL(t)
 			a := serve(t, "a", url)
 			testwait.Until(t, "a judges", a.judges)
-			b := serve(t, "b", url)
+			var log lockedBuffer
+			b := serveAt(t, "b", url, "127.0.0.1:0", &log)
 			testwait.Until(t, "b stands by, and a is known to it", func() bool {
 				status, _, _ := b.ask("GET", "/v1/stats")
 				return b.standsBy() && status == 200
@@ -119,10 +138,14 @@ func TestStandby(t *testing.T) {
 				_, _, body := b.ask("GET", "/v1/nodes")
 				return strings.Contains(body, `"node":"a"`) && strings.Contains(body, `"node":"b"`)
 			})
+			testwait.Until(t, "b has read the devices", func() bool { return strings.Contains(log.String(), "this server has read the devices") })
 			if err := a.stop(); err != nil {
 				t.Errorf("a: %v", err)
 			}
 			testwait.Until(t, "b judges", b.judges)
+			if text := log.String(); !strings.Contains(text, `"devices":1,"followed":true`) {
+				t.Errorf("b has not used what it had read:\n%s", text)
+			}
 			if status, _, body := b.ask("GET", "/v1/devices/d"); status != 200 || !strings.Contains(body, `"state":"unknown","seq":1`) {
 				t.Errorf("the device after the takeover: %d %s", status, body)
 			}

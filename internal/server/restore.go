@@ -68,11 +68,14 @@ func (s *server) restore(ctx context.Context) error {
 	if loaded.NoMemory != nil {
 		s.log.Warn("the memory of this process does not outlive it: if it is killed, heartbeats since the last checkpoint are not known", "error", loaded.NoMemory)
 	}
+	if loaded.Astray != nil {
+		s.log.Warn("what this server read while it stood by could not be used; all was read again", "error", loaded.Astray)
+	}
 	for _, bad := range loaded.Corrupt {
 		s.log.Error("part of a checkpoint is damaged", "error", bad)
 	}
 	s.logAside(loaded.SetAside)
-	what := []any{"devices", loaded.Devices, "took", time.Since(began)}
+	what := []any{"devices", loaded.Devices, "followed", loaded.Followed, "took", time.Since(began)}
 	if !loaded.Checkpoint.IsZero() {
 		what = append(what, "checkpoint", loaded.Checkpoint)
 	}

@@ -44,6 +44,7 @@ type server struct {
 
 	database   *sqldb.DB
 	store      *store.Store
+	follower   *store.Follower // of this process, while it stood by; nil if it cannot
 	jobs       *jobs.Store
 	broker     *broker.Broker       // nil if there is none
 	bridges    []*mqttbridge.Bridge // may be none
@@ -222,7 +223,7 @@ func (s *server) buildStore() (err error) {
 	}
 	cfg := s.config.Store
 	s.jobs = jobs.New(s.database)
-	cfg.Outbox, cfg.Node = s.jobs, s.config.Node
+	cfg.Outbox, cfg.Node, cfg.Follower = s.jobs, s.config.Node, s.follower
 	s.store, err = store.New(s.database, cfg)
 	return err
 }

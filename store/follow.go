@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/sqldb"
+)
+
+// Follower keeps in memory what a standby will have to know of the devices, 250 bytes for each. Give it to the store of the judge that the standby becomes, see [Config.Follower]:
+// [Store.Load] then reads only what has changed since. What it knows is compared with the database by a
+// sum over all rows before it is used. The zero Follower knows nothing. Its methods may be called
+// concurrently.
+type Follower struct {
+	mu    sync.Mutex
+	rows  []deviceRow       // by device number; without an id where there is none
+	texts map[string]string // the policies, each of them once
+	ids   map[string]int    // by id, the number of its row
+	at    uint64            // offset of the event up to which rows are known
+}
+
+// deviceRow is a row that a registry's device is restored from.
+type deviceRow struct {
+	ints               [stateInts]int64
+	announced, own, id string
+	changes            []byte
+}
+
+const rowColumnsOfDevices = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota,
+	s.announced, s.own, s.changes, d.id FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE `
+
+// dest returns where a row of rowColumnsOfDevices is scanned to.
+func (r *deviceRow) dest() []any {
+	dest := make([]any, 0, stateInts+4)
+	for i := range r.ints {
+		dest = append(dest, &r.ints[i])
+	}
+	return append(dest, &r.announced, &r.own, &r.changes, &r.id)
+}
+
+// Follow reads what has changed since it was called last, or all if that is less work. Its cost is that of
+// the events since. After an error it may be called again. Errors: those of the database.
+func (f *Follower) Follow(ctx context.Context, db *sqldb.DB) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.followLocked(ctx, db)
+}
+
+// Devices returns how many devices are known.
+func (f *Follower) Devices() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.ids)
+}
+
+const following = "follow"
+
+func (f *Follower) followLocked(ctx context.Context, db *sqldb.DB) error {
+	return db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+		meta, err := readMeta(ctx, q)
+		if err != nil {
+			return err
+		}
+		since := meta.LastOffset - min(f.at, meta.LastOffset)
+		if f.rows == nil || meta.LastOffset < f.at || since > uint64(len(f.rows)/4+10_000) {
+			err = f.readAllLocked(ctx, q)
+		} else if since > 0 {
+			err = f.readSinceLocked(ctx, q, meta.LastOffset)
+		}
+		if err == nil {
+			f.at = meta.LastOffset
+		}
+		return err
+	})
+}
+
+// readAllLocked reads all rows.
+func (f *Follower) readAllLocked(ctx context.Context, q *bun.DB) error {
+	f.resetLocked()
+	var top int64
+	err := q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
+	for from := int64(0); err == nil && from <= top; from += loadSpan {
+		err = f.scanLocked(ctx, q, "d.num >= ? AND d.num < ?", from, from+loadSpan)
+	}
+	if err != nil {
+		f.rows = nil
+	}
+	return err
+}
+
+func (f *Follower) resetLocked() {
+	f.rows, f.texts, f.ids, f.at = make([]deviceRow, 0), make(map[string]string), make(map[string]int), 0
+}
+
+// readSinceLocked reads the rows of the devices that have an event after f.at, up to an offset.
+func (f *Follower) readSinceLocked(ctx context.Context, q *bun.DB, last uint64) error {
+	var ids []string
+	err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, "SELECT DISTINCT subject FROM events WHERE pos > ? AND pos <= ?", f.at, last)
+	for _, id := range ids { // it may be gone, or have another number
+		f.dropLocked(id)
+	}
+	for part := range slices.Chunk(ids, 1000) {
+		if err == nil {
+			err = f.scanLocked(ctx, q, "d.id IN (?)", bun.List(part))
+		}
+	}
+	return err
+}
+
+// dropLocked forgets the row with an id, if there is one.
+func (f *Follower) dropLocked(id string) {
+	if num, ok := f.ids[id]; ok {
+		delete(f.ids, id)
+		if f.rows[num].id == id {
+			f.rows[num] = deviceRow{}
+		}
+	}
+}
+
+// scanLocked keeps rows. One that cannot be read is not: that is for Load.
+func (f *Follower) scanLocked(ctx context.Context, q *bun.DB, where string, args ...any) error {
+	return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+		var row deviceRow
+		if rows.Scan(row.dest()...) != nil || row.ints[0] < 0 || row.ints[0] > maxNumber || row.id == "" {
+			return nil //nolint:nilerr // see above
+		}
+		num := int(row.ints[0])
+		if num >= len(f.rows) {
+			f.rows = append(f.rows, make([]deviceRow, num+1-len(f.rows))...)
+		}
+		row.announced, row.own = f.textLocked(row.announced), f.textLocked(row.own)
+		f.rows[num], f.ids[row.id] = row, num
+		return nil
+	}, rowColumnsOfDevices+where, args...)
+}
+
+// textLocked returns a text that is kept once.
+func (f *Follower) textLocked(s string) string {
+	if same, ok := f.texts[s]; ok {
+		return same
+	}
+	if len(f.texts) < maxPolicies {
+		f.texts[s] = s
+	}
+	return s
+}
+
+// sumFactor keeps the terms of a sum of rows small.
+const sumFactor = 65_521
+
+// errAstray is returned for what a follower knows and the database has not.
+var errAstray = errors.New("store: what was read while standing by is not what the database has")
+
+// take reads the rest, and returns all rows by number; nil if the follower knows none. It is empty then.
+// Errors: errAstray, those of the database.
+func (f *Follower) take(ctx context.Context, db *sqldb.DB) ([]deviceRow, error) {
+	if f == nil {
+		return nil, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rows == nil {
+		return nil, nil
+	}
+	err := f.followLocked(ctx, db)
+	rows := f.rows
+	f.rows, f.texts, f.ids, f.at = nil, nil, nil, 0
+	if err != nil {
+		return nil, err
+	}
+	var count, sum int64
+	for i := range rows {
+		if rows[i].id != "" {
+			count++
+			sum += rows[i].ints[10] % sumFactor * (rows[i].ints[0] % sumFactor)
+		}
+	}
+	return rows, db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+		var there, total int64
+		err := q.QueryRowContext(ctx, "SELECT COUNT(*), COALESCE(SUM(head % ? * (num % ?)), 0) FROM device_states", sumFactor, sumFactor).Scan(&there, &total)
+		if err == nil && (there != count || total != sum) {
+			return errAstray
+		}
+		return err
+	})
+}
