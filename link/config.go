@@ -25,8 +25,8 @@ type EarConfig struct {
 	Name string
 	// Judges are the nodes that may be the judge, "host:port" or "unix:path". They are tried in turn.
 	Judges []string
-	// Credentials secure the links. Default: none, which is for Unix sockets.
-	Credentials credentials.TransportCredentials
+	// Credentials returns what secures the next link. Default: nothing does, which is for Unix sockets.
+	Credentials func() credentials.TransportCredentials
 	// Dial opens connections. Default: directly.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Fleet is the fleet that the judge must have. Default "": that of the first that is joined.
@@ -67,7 +67,7 @@ func (c EarConfig) withDefaults() (EarConfig, error) {
 		errs = append(errs, errors.New("link: Judges is empty"))
 	}
 	if c.Credentials == nil {
-		c.Credentials = insecure.NewCredentials()
+		c.Credentials = insecure.NewCredentials
 	}
 	if c.Now == nil {
 		start := time.Now()

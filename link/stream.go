@@ -205,7 +205,7 @@ func (e *Ear) dial(address string, refused *atomic.Bool) (*grpc.ClientConn, erro
 		refused.Store(errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)) // or there is no such Unix socket
 		return c, err
 	}
-	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(e.config.Credentials),
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(e.config.Credentials()),
 		grpc.WithDisableServiceConfig(), grpc.WithContextDialer(open))
 }
 

@@ -71,7 +71,7 @@ func TestResolveFull(t *testing.T) {
 		},
 		Link: config.Link{
 			Listen: "0.0.0.0:7710",
-			TLS:    cert.Files{Cert: "/etc/holter/link.pem", Key: "/etc/holter/link.key", Clients: "/etc/holter/link-ca.pem"},
+			TLS:    cert.Files{Cert: "/etc/holter/link.pem", Key: "/etc/holter/link.key", Clients: "/etc/holter/link-ca.pem", Revoked: "/etc/holter/link-crl.pem"},
 		},
 		Bridges:   fullBridges(),
 		Report:    config.Report{To: "plant", Prefix: "fleet", HomeAssistant: true, DiscoveryPrefix: "ha"},
@@ -177,7 +177,7 @@ func unset(cfg config.Config) []string {
 	others := []string{
 		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "TLS.Ciphers", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Judge", "Gateway.Pool", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Broker.TLS.Clients", "Broker.TLS.Optional", "Broker.TLS.Revoked", "Broker.TLS.MinVersion", "Broker.TLS.Ciphers", "Link.TLS.Optional", "Link.TLS.Revoked", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every",
+		"Broker.TLS.Clients", "Broker.TLS.Optional", "Broker.TLS.Revoked", "Broker.TLS.MinVersion", "Broker.TLS.Ciphers", "Link.TLS.Optional", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Store.Follower", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))

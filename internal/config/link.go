@@ -44,7 +44,9 @@ func UnixPath(address string) (path string, ok bool) { return strings.CutPrefix(
 func linkFields(d *strictyaml.Reader, l *Link) []strictyaml.Field {
 	return []strictyaml.Field{
 		{Key: "listen", Set: strictyaml.Value(d, &l.Listen, parseLinkAddress)},
-		{Key: "tls", Fields: append(certificate(d, &l.TLS), strictyaml.Field{Key: "ca", Set: strictyaml.Value(d, &l.TLS.Clients, parseFile)})},
+		{Key: "tls", Fields: append(certificate(d, &l.TLS),
+			strictyaml.Field{Key: "ca", Set: strictyaml.Value(d, &l.TLS.Clients, parseFile)},
+			strictyaml.Field{Key: "crl", Set: strictyaml.Value(d, &l.TLS.Revoked, parseFile)})},
 	}
 }
 
@@ -102,6 +104,9 @@ func (r *resolver) checkLink() {
 	if secured != (l.TLS.Key != "") || secured != (l.TLS.Clients != "") {
 		r.fail("both sides of a link show certificates: give --link-cert, --link-key and --link-ca, or none of them", "link.tls", "link")
 		return
+	}
+	if !secured && l.TLS.Revoked != "" {
+		r.fail("there are no certificates that could be revoked: add --link-cert, --link-key and --link-ca, or remove it", "link.tls.crl")
 	}
 	addresses, key := []string{l.Listen}, "link.listen"
 	if r.ear {

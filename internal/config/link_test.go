@@ -51,6 +51,7 @@ func TestLinkMistakes(t *testing.T) {
 	}{
 		{"network without TLS", "link: {listen: 0.0.0.0:7710}\n", nil, "fleet.yaml:1:16: link.listen: 0.0.0.0:7710 is reached over the network, where others could read what devices say, and say it for them: add --link-cert FILE, --link-key FILE and --link-ca FILE"},
 		{"half a certificate", "link: {listen: ':7710', tls: {cert: c, key: k}}\n", nil, "fleet.yaml:1:30: link.tls: both sides of a link show certificates: give --link-cert, --link-key and --link-ca"},
+		{"list for no certificates", "link: {listen: '127.0.0.1:7710', tls: {crl: c}}\n", nil, "fleet.yaml:1:45: link.tls.crl: there are no certificates that could be revoked"},
 		{"certificate for nobody", "{}\n", given("link.tls.cert", "c", "link.tls.key", "k", "link.tls.ca", "a"), "--link.tls.ca: nothing listens for ears: add --link HOST:PORT"},
 		{"TLS over a Unix socket", "link: {listen: 'unix:a', tls: {cert: c, key: k, ca: a}}\n", nil, "fleet.yaml:1:16: link.listen: unix:a is a Unix socket, over which there is no TLS"},
 		{"no path", "{}\n", given("link.listen", "unix:"), `--link.listen: "unix:" is not a Unix socket; write unix:PATH`},

@@ -119,14 +119,12 @@ func (e *ear) newLink() (*link.Ear, error) {
 		return nil, err
 	}
 	if r != nil {
-		own, err := r.GetConfigForClient(nil)
-		if err != nil {
-			return nil, err
+		cfg.Credentials = func() credentials.TransportCredentials {
+			own, _ := r.GetConfigForClient(nil) // never fails
+			return credentials.NewTLS(&tls.Config{
+				MinVersion: tls.VersionTLS13, RootCAs: own.ClientCAs, Certificates: own.Certificates, VerifyConnection: own.VerifyConnection,
+			})
 		}
-		cfg.Credentials = credentials.NewTLS(&tls.Config{
-			MinVersion: tls.VersionTLS13, RootCAs: own.ClientCAs,
-			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return r.GetCertificate(nil) },
-		})
 	}
 	return link.NewEar(cfg)
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -171,25 +173,33 @@ func TestEarAlone(t *testing.T) {
 	connect(t, e.devices).says("HELLO pump wrong", "ERR unauthorized")
 }
 
-// The link is for those whose certificates an authority of both sides has signed.
+// The link is for those whose certificates an authority of both sides has signed, and has not revoked.
+// Both sides notice when their files change.
 func TestLinkCertificates(t *testing.T) {
 	dir := t.TempDir()
 	ca, other := testcert.New(t), testcert.New(t)
 	testcert.Write(t, dir, "ca.pem", ca.PEM())
-	files := func(by *testcert.Authority, name string) string {
-		certPEM, keyPEM := testcert.PEM(t, by.Issue(t, testcert.Ask{Name: name}))
+	testcert.Write(t, dir, "later.pem", other.PEM())
+	certificates := make(map[string]tls.Certificate)
+	files := func(by *testcert.Authority, name, more string) string {
+		certificates[name] = by.Issue(t, testcert.Ask{Name: name})
+		certPEM, keyPEM := testcert.PEM(t, certificates[name])
 		testcert.Write(t, dir, name+".pem", certPEM)
 		testcert.Write(t, dir, name+".key", keyPEM)
-		return fmt.Sprintf("tls: {cert: %[1]s/%[2]s.pem, key: %[1]s/%[2]s.key, ca: %[1]s/ca.pem}", dir, name)
+		return fmt.Sprintf("tls: {cert: %[1]s/%[2]s.pem, key: %[1]s/%[2]s.key, %[3]s}", dir, name, strings.ReplaceAll(more, "DIR", dir))
 	}
+	const authority = "ca: DIR/ca.pem"
 	address := freeAddress(t)
-	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge")))
-	good := hear(t, "good", "judges: ['"+address+"']", "link: {"+files(ca, "good")+"}")
-	bad := hear(t, "bad", "judges: ['"+address+"']", "link: {"+files(other, "bad")+"}")
+	gone := hear(t, "gone", "judges: ['"+address+"']", "link: {"+files(ca, "gone", authority)+"}")
+	testcert.Write(t, dir, "crl.pem", pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: ca.Revoke(t, certificates["gone"])}))
+	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge", authority+", crl: DIR/crl.pem")))
+	good := hear(t, "good", "judges: ['"+address+"']", "link: {"+files(ca, "good", authority)+"}")
+	bad := hear(t, "bad", "judges: ['"+address+"']", "link: {"+files(other, "bad", authority)+"}")
+	later := hear(t, "later", "judges: ['"+address+"']", "link: {"+files(ca, "later-own", "ca: DIR/later.pem")+"}")
 	plain := hear(t, "plain", "judges: ['"+address+"']")
 	testwait.Until(t, "the ear with a good certificate is ready", good.ready)
 	connect(t, good.devices).says("HELLO pump ttl=300s", "OK 1")
-	for _, e := range []*heard{bad, plain} {
+	for _, e := range []*heard{bad, plain, gone, later} {
 		if e.ready() {
 			t.Errorf("an ear without a good certificate is ready: %s", e.api)
 		}
@@ -197,6 +207,8 @@ func TestLinkCertificates(t *testing.T) {
 	if _, _, body := judge.ask("GET", "/v1/nodes"); strings.Contains(body, `"bad"`) || strings.Contains(body, `"plain"`) {
 		t.Errorf("the ears are %s", body)
 	}
+	testcert.Write(t, dir, "later.pem", ca.PEM())
+	testwait.Until(t, "the ear knows the judge's authority", later.ready)
 }
 
 // A standby sends ears on, and takes them in when it judges; the sessions of their devices stay.
