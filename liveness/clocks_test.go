@@ -200,6 +200,41 @@ func TestClocksDoNotMatter(t *testing.T) {
 	})
 }
 
+// A session that is resumed elsewhere while the sink is too slow counts as heard when it was, not now.
+func TestBusyResumeCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &gate{newLog(t, 0), make(chan struct{})}
+		close(sink.open)
+		r := newRegistry(t, sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}, Outbox: 3})
+		defer start(t, r)()
+		f := &clocks{sink: sink, registry: r}
+		for i, name := range []string{"a", "b"} {
+			f.sources[i] = addSource(t, r, liveness.SourceConfig{Name: name, MaxGap: unit, Pool: "gateway"})
+		}
+		f.pass(1)
+		a, b, session := f.sources[0], f.sources[1], new(liveness.Session)
+		if _, err := a.Open(session, "x", liveness.Hello{}, nil, a.Time(time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		f.pass(1)
+		session.Abandon()
+		heard := b.Time(time.Now())
+		f.pass(8)
+		sink.open = make(chan struct{})
+		for full := error(nil); full == nil; { // until it is busy
+			_, full = a.Apply("noise", liveness.Signal{Kind: liveness.Failure, At: a.Time(time.Now()), Message: "n"})
+		}
+		if err := b.Resume(new(liveness.Session), "x", liveness.Hello{Epoch: 2}, nil, heard, false); !errors.Is(err, liveness.ErrBusy) {
+			t.Errorf("Resume = %v, want ErrBusy", err)
+		}
+		close(sink.open)
+		synctest.Wait()
+		if v, err := r.Device("x"); err != nil || v.HeardSilence.Round(unit) != 8*unit {
+			t.Errorf("a silence of %g units (%v), want 8", inUnits(v.HeardSilence), err)
+		}
+	})
+}
+
 // A device that announces the same sleep once more, at a source whose clock is ahead, has changed its source, and no more.
 func TestSleepElsewhere(t *testing.T) {
 	ops := []clockOp{{kind: "sleep", units: 4}, {kind: "sleep", source: 1, units: 4}}

@@ -150,7 +150,7 @@ func (d *device) heardWhileBusyLocked(sh *deviceShard, by *Source, now time.Dura
 		return
 	}
 	if s != by {
-		now = s.Time(s.registry.clock.time())
+		now += s.ahead(by, now, s.Time(s.registry.clock.time()))
 	}
 	_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // never ErrBusy: a heartbeat at the device's own source is deferred
 }
