@@ -1,6 +1,7 @@
 package link
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type Ear struct {
 	waiting     []*call          // the same, and some that are over; the oldest first
 	lastCall    uint64
 	out         []item        // to be sent, in their order
+	trimmed     int           // how many these were when they were trimmed last
 	report      []*Session    // to be reported before the mark that is first of out
 	ended       []item        // what was sent to end sessions, of which the judge may not know yet; their slots are not free
 	passed      int           // how many of these were sent before the latest mark
@@ -308,13 +310,14 @@ func (e *Ear) expireLocked(now time.Duration) {
 	e.trimLocked()
 }
 
-// trimLocked drops the first of what is to be sent as far as nobody waits for it any more: without a
-// judge nothing is sent.
+// trimLocked drops what is to be sent and nobody waits for any more, once that may be half of it: without
+// a judge nothing is sent.
 func (e *Ear) trimLocked() {
-	for len(e.out) > 0 && e.out[0].call != nil && e.out[0].call.ask == nil && e.out[0].call.over {
-		e.out[0] = item{}
-		e.out = e.out[1:]
+	if len(e.out) < 2*e.trimmed+1024 {
+		return
 	}
+	e.out = slices.DeleteFunc(e.out, func(i item) bool { return i.call != nil && i.call.ask == nil && i.call.over })
+	e.trimmed = len(e.out)
 }
 
 // fenceLocked lets go of everything if the ear has heard nothing of a judge for too long. It reports

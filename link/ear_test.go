@@ -146,23 +146,30 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// Without a judge nothing is kept of questions that nobody waits for any more.
+// Without a judge nothing is kept of questions that nobody waits for any more, while it is kept for the
+// next one that a session has ended.
 func TestNoJudge(t *testing.T) {
 	now := time.Hour
-	e, err := NewEar(EarConfig{Name: "one", Judges: []string{"a"}, Now: func() time.Duration { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 1000 {
+	e, l := newJoined(t, &now)
+	before := e.Open("before", liveness.Hello{}, nil, now, nil)
+	frames, _ := sent(t, e, l)
+	answerAll(t, e, l, frames)
+	e.lost(l)
+	before.Close(now, liveness.Closed)
+	for i := range 10_000 {
 		s := e.Open(strconv.Itoa(i), liveness.Hello{}, nil, now, nil)
 		if i%2 == 0 {
 			s.Close(now, liveness.Closed)
 		}
 		now += tickEvery
+		e.starting = now // the next judge reads its state
 		e.tick()
 	}
-	if most := int(callPatience/tickEvery) + 1; len(e.out) > most || len(e.waiting) > most || len(e.asked) > most || e.Sessions() > most {
+	if most := int(callPatience/tickEvery) + 1; len(e.out) > 1024+most || len(e.waiting) > most || len(e.asked) > most || e.Sessions() > most {
 		t.Errorf("%d to be sent, %d and %d questions, %d sessions", len(e.out), len(e.waiting), len(e.asked), e.Sessions())
+	}
+	if e.out[0].session != before {
+		t.Error("that a session has ended is forgotten")
 	}
 }
 
