@@ -159,7 +159,7 @@ func (e *ear) suffer(ctx context.Context, f *Fault) error {
 		err = e.restart(ctx, f.Down, syscall.SIGKILL)
 	case EarTerm:
 		err = e.restart(ctx, 0, syscall.SIGTERM)
-	case EarCut:
+	case EarCut, EarCutTo, EarCutFrom, EarSlow:
 		err = e.cut(ctx, f)
 	default:
 		err = e.stop(ctx, f.Length)
@@ -220,14 +220,10 @@ func (e *ear) stop(ctx context.Context, length time.Duration) error {
 	return err
 }
 
-// cut cuts the ear off from all nodes for a time.
+// cut cuts the ear off from all nodes for a time, or slows its links down.
 func (e *ear) cut(ctx context.Context, f *Fault) error {
-	state := refused
-	if f.Hang {
-		state = hanging
-	}
 	for _, l := range e.links {
-		l.set(state)
+		l.set(f.link())
 		defer l.set(whole)
 	}
 	return run.Wait(ctx, f.Length)

@@ -23,6 +23,7 @@ type judge struct {
 	lapses   []Lapse
 	device   *Device
 	events   []cloudevent.Event // of the device, in the log's order
+	ears     []string           // by sign: the one that had welcomed the device last; "" if none had
 	used     map[int]bool       // steps that have a verdict
 }
 
@@ -200,7 +201,7 @@ func (j *judge) grace(i int, from, to time.Duration) string {
 	if len(j.history.Ears) > 0 { // lost ears use graces up, too, and a greeting that waited was heard by the next judge
 		k := j.after(from)
 		again := k < len(j.device.Signs) && j.sign(k) == from && j.history.at(j.device.Signs[k].Granted) >= last.Ending
-		if again || j.history.listenedAtMost(from, to)+slack >= j.policy.Timeout+graces*grace {
+		if again || j.listenedAtMost(i, from, to)+slack >= j.policy.Timeout+graces*grace {
 			return ""
 		}
 	}

@@ -107,6 +107,26 @@ func TestLapses(t *testing.T) {
 		{"silent at an ear that drains, judged after its grace", silent(EarTerm, 108, 121.9), "", ""},
 		{"silent at an ear that drains, judged as if nothing had happened", silent(EarTerm, 108, 110), "", ""},
 		{"silent at an ear that drains, judged later", silent(EarTerm, 108, 125), MissedOffline, "it was at"},
+		{"silent at an ear that drains for long after a trouble, judged after its grace", until(0, func(w *world, d *Device) {
+			w.History.Troubles = []Trouble{{Kind: SlowDB, From: seconds(70), To: seconds(79)}}
+			w.lapse("a", EarTerm, 80, 104)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 117.5)
+		}), "", ""},
+		{"silent at an ear that drains for long after a trouble, judged late", until(0, func(w *world, d *Device) {
+			w.History.Troubles = []Trouble{{Kind: SlowDB, From: seconds(70), To: seconds(79)}}
+			w.lapse("a", EarTerm, 80, 104)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 140)
+		}), MissedOffline, "it was at"},
+		{"its ear outlives judges until it has used up its graces", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Silent, 100)
+			for _, from := range []float64{103, 113, 123, 133, 143} { // 4 s each, which the ear goes on to hear
+				w.brk(Killed, from, from+4)
+			}
+			w.brk(Killed, 149.2, 160.2) // 11 s, which it does not
+			w.says(d.ID, "offline", "silence", 161)
+		}), "", ""},
 		{"silent while another ear drains", until(1, func(w *world, d *Device) {
 			w.lapse("a", EarTerm, 102, 108)
 			w.step(d, plan.Silent, 100)
@@ -118,6 +138,30 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Silent, 100)
 			w.says(d.ID, "offline", "silence", 122)
 		}), "", ""},
+		{"greeted an ear that had no judge, and closes soon after it has one", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarCut, 98, 106)
+			w.on(d, 104, 105)
+			d.Targets, d.Signs[len(d.Signs)-1].Granted = append(d.Targets, 0), w.time(106.1).UnixNano()
+			w.step(d, plan.Close, 107.5)
+			w.says(d.ID, "offline", "closed", 120)
+		}), "", ""},
+		{"greeted an ear that had no judge, and is judged late", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarCut, 98, 106)
+			w.on(d, 104, 105)
+			d.Targets, d.Signs[len(d.Signs)-1].Granted = append(d.Targets, 0), w.time(106.1).UnixNano()
+			w.step(d, plan.Close, 107.5)
+			w.says(d.ID, "offline", "closed", 122)
+		}), MissedOffline, "it was at"},
+		{"silent at an ear whose link is slow", silent(EarSlow, 112, 109.9), "", ""},
+		{"silent at an ear whose link is slow, and judged late", silent(EarSlow, 112, 112), MissedOffline, "it was at"},
+		{"its last heartbeat was lost with an ear whose link was slow", last(func(w *world, _ *Device) {
+			w.lapse("a", EarSlow, 95, 99.95)
+			w.lapse("a", EarKill, 100.3, 104)
+		}, 120.4), "", ""},
+		{"its last heartbeat came long before, and the link of another ear was slow", last(func(w *world, _ *Device) {
+			w.lapse("b", EarSlow, 95, 99.95)
+			w.lapse("a", EarKill, 100.3, 104)
+		}, 120.4), FalseOffline, "the timeout is 30s"},
 		{"closes while another ear drains", until(1, func(w *world, d *Device) {
 			w.lapse("a", EarTerm, 98, 108)
 			w.step(d, plan.Close, 100.01)

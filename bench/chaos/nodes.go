@@ -146,7 +146,7 @@ func (r *trial) look(ctx context.Context) (err error) {
 func (r *trial) limit(kind FaultKind) time.Duration {
 	standbys := slices.ContainsFunc(r.nodes, func(s *server) bool { return s != r.server && s.up() })
 	switch kind {
-	case Kill, Loop, Beat, Write, Stop, LongStop, Stalls, Cut:
+	case Kill, Loop, Beat, Write, Stop, LongStop, Stalls, Cut, CutTo, CutFrom:
 		if standbys {
 			return lease + looks + restores
 		}
@@ -171,10 +171,6 @@ func (s *server) up() bool {
 
 // injectNodes injects a fault of several nodes.
 func (r *trial) injectNodes(ctx context.Context, f *Fault) error {
-	state := refused
-	if f.Hang {
-		state = hanging
-	}
 	switch f.Kind {
 	case LongStop:
 		return r.server.stop(ctx, f.Length)
@@ -186,10 +182,10 @@ func (r *trial) injectNodes(ctx context.Context, f *Fault) error {
 		return r.roll(ctx)
 	case KillAll:
 		return r.killAll(ctx, f.Down)
-	case Cut:
-		return r.cut(ctx, f, []*server{r.server}, state)
+	case CutAll:
+		return r.cut(ctx, f, r.nodes)
 	default:
-		return r.cut(ctx, f, r.nodes, state)
+		return r.cut(ctx, f, []*server{r.server})
 	}
 }
 
@@ -228,11 +224,11 @@ func (r *trial) killAll(ctx context.Context, down time.Duration) error {
 	return nil
 }
 
-// cut cuts nodes off from the database for a time.
-func (r *trial) cut(ctx context.Context, f *Fault, nodes []*server, state linkState) error {
+// cut cuts nodes off from the database for a time, or slows their links down.
+func (r *trial) cut(ctx context.Context, f *Fault, nodes []*server) error {
 	defer r.trouble(f.Kind)()
 	for _, s := range nodes {
-		s.link.set(state)
+		s.link.set(f.link())
 		defer s.link.set(whole)
 	}
 	return r.wait(ctx, f.Length)

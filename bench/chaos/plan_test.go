@@ -10,11 +10,11 @@ func TestPlan(t *testing.T) {
 	const ttl = 6 * time.Second
 	r := Rules{TTLs: []time.Duration{3 * ttl, ttl}}
 	for seed := range uint64(50) {
-		plan := Plan(seed, AllFaults(), 10*time.Minute, &r)
-		if again := Plan(seed, AllFaults(), 10*time.Minute, &r); !reflect.DeepEqual(plan, again) {
+		plan := Plan(seed, AllFaults(), 20*time.Minute, &r)
+		if again := Plan(seed, AllFaults(), 20*time.Minute, &r); !reflect.DeepEqual(plan, again) {
 			t.Fatalf("seed %d: another plan the second time", seed)
 		}
-		if reflect.DeepEqual(plan, Plan(seed+1, AllFaults(), 10*time.Minute, &r)) {
+		if reflect.DeepEqual(plan, Plan(seed+1, AllFaults(), 20*time.Minute, &r)) {
 			t.Errorf("seeds %d and %d: the same plan", seed, seed+1)
 		}
 		kinds := map[FaultKind]int{}
