@@ -39,6 +39,10 @@ const (
 	CutTo       FaultKind = "cut to db"    // nothing that the judge says reaches the database, for Length
 	CutFrom     FaultKind = "cut from db"  // nothing that the database says reaches the judge
 	SlowDB      FaultKind = "slow db"      // the judge's link to the database is slow
+	// Promote and PromoteLoss kill the database, and promote its replica, for which commits wait or which was cut off for Length.
+	// After the latter no judge goes on by itself, so it is planned only if it is the only fault.
+	Promote     FaultKind = "db promote"
+	PromoteLoss FaultKind = "db promote+loss"
 )
 
 // Faults of one of the ears. They go on while the next ones begin.
@@ -58,7 +62,7 @@ func AllFaults() []FaultKind {
 	return []FaultKind{
 		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
 		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
-		LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB,
+		LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB, Promote, PromoteLoss,
 		EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow,
 	}
 }
@@ -73,6 +77,8 @@ func (c *Config) possible(disk bool) []FaultKind {
 			return c.Database == SQLite
 		case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB:
 			return c.Nodes == 1
+		case Promote, PromoteLoss:
+			return c.Nodes == 1 || c.Database != Postgres || kind == PromoteLoss && len(c.Faults) > 1
 		case EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow:
 			return c.Ears == 0
 		default:
@@ -183,6 +189,8 @@ func (p *planner) faults(kind FaultKind) []Fault {
 		f.Length, f.Hang = min(p.between(time.Second, 25*time.Second), p.longest), p.chance.IntN(2) == 0
 	case CutTo, CutFrom:
 		f.Length = min(p.between(time.Second, 25*time.Second), p.longest)
+	case Promote, PromoteLoss:
+		f.Length = p.between(500*time.Millisecond, 5*time.Second)
 	case SlowDB:
 		f.Length = min(p.between(5*time.Second, 25*time.Second), p.longest)
 	case Loop:

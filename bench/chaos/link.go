@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// link is a node's way to the database or an ear's to a judge: a proxy that can be cut. Its
+// link is a node's way to the database, an ear's to a judge, or a replica's to its primary: a proxy that can be cut. Its
 // methods may be called concurrently.
 type link struct {
 	listener net.Listener

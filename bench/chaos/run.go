@@ -46,6 +46,8 @@ type trial struct {
 	disk      *disk          // nil if there is none to be filled
 	memory    string         // directory of a memory for each node; "" if they share one
 	database  *testdb.Server // nil if it was not started here
+	url       string         // of what it has, when it was started
+	replica   replica        // of it
 	notes     []string
 	until     time.Time // when the faults end
 	plan      []Fault
@@ -78,7 +80,7 @@ func (r *trial) prepare(ctx context.Context) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	database, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
+	database, err := r.storage(ctx, data)
 	if err != nil {
 		return err
 	}
@@ -106,17 +108,20 @@ func (r *trial) prepare(ctx context.Context) error {
 
 // storage prepares the disk, or starts the database server and returns the URL of an empty
 // database.
-func (r *trial) storage(data string) (url string, err error) {
+func (r *trial) storage(ctx context.Context, data string) (url string, err error) {
 	if r.config.Database == SQLite {
 		if r.disk, err = mountDisk(data); err != nil {
 			r.note("the disk is never full: a small one cannot be made (%v)", err)
 		}
 		return "", nil
 	}
-	if r.database, err = testdb.New(r.config.Database); err != nil {
+	if r.database, err = testdb.New(r.config.Database); err != nil { //nolint:contextcheck // it has a limit of its own
 		return "", err
 	}
-	return r.database.NewDatabase()
+	if r.url, err = r.database.NewDatabase(); err != nil { //nolint:contextcheck // it has a limit of its own
+		return "", err
+	}
+	return r.url, r.newReplica(ctx)
 }
 
 // newFleet returns the devices with one of the timeouts.
@@ -290,6 +295,7 @@ func (r *trial) close() error {
 	for _, s := range r.nodes {
 		errs = append(errs, s.close())
 	}
+	errs = append(errs, r.replica.close())
 	if r.database != nil {
 		r.database.Close()
 	}
