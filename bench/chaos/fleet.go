@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -116,17 +118,32 @@ func (f *fleet) order(o drive.Order, limit time.Duration) error {
 	return f.Order(o)
 }
 
-// devices returns the truth about all devices.
-func (f *fleet) devices() []Device {
+// ownAddresses are the source addresses of the devices of the fleet with a number, one for each.
+func ownAddresses(fleet, devices int) []netip.Addr {
+	list := make([]netip.Addr, devices)
+	for n := range list {
+		list[n] = netip.AddrFrom4([4]byte{127, byte(10 + fleet), byte(n >> 8), byte(n)})
+	}
+	return list
+}
+
+// devices returns the truth about all devices. led is where a balancer has led their connections; nil if there is none.
+func (f *fleet) devices(led routes) ([]Device, error) {
 	journals := f.Journals()
 	f.truths = append(f.truths, f.Truths()...)
 	all, steps, unwelcomed := make([]Device, len(journals)), stepsOf(f.truths, len(journals)), greetings(f.truths, len(journals))
 	for n, j := range journals {
 		j.Busy = append(j.Busy, unwelcomed[n]...)
 		slices.Sort(j.Busy)
+		if led != nil {
+			var err error
+			if j.Targets, err = led.targets(f.plan.Sources[n], &j); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.plan.DeviceID(n), err)
+			}
+		}
 		all[n] = Device{Journal: j, ID: f.plan.DeviceID(n), TTL: f.plan.Timeout, Steps: steps[n]}
 	}
-	return all
+	return all, nil
 }
 
 // greetings returns the greetings of each of n devices that were not welcomed, be it that the device

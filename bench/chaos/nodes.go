@@ -47,8 +47,8 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	}
 	// Nothing else is at this address, so no client is given a port of it while the server is away.
 	own := strings.NewReplacer("127.0.0.1", fmt.Sprintf("127.0.100.%d", len(r.nodes)))
-	web := own.Replace(ports[1])
-	s.line, s.api = own.Replace(ports[0]), apiclient.New("http://"+web, "", nil)
+	s.line, s.web = own.Replace(ports[0]), own.Replace(ports[1])
+	s.api = apiclient.New("http://"+s.web, "", nil)
 	data, log := filepath.Join(r.config.Dir, "data"), filepath.Join(r.config.Dir, serverLog)
 	if r.config.Nodes > 1 {
 		data, log = data+s.name, log+s.name
@@ -59,7 +59,11 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	if s.log, err = os.Create(log); err != nil {
 		return err
 	}
-	s.command = []string{r.config.Program, "serve", "--listen", s.line, "--http", web, "--mqtt", "off", "--log-format", "json", "--data", data}
+	listens, err := r.listens("node-"+s.name, s.line)
+	if err != nil {
+		return err
+	}
+	s.command = append([]string{r.config.Program, "serve", "--http", s.web, "--mqtt", "off", "--log-format", "json", "--data", data}, listens...)
 	if r.config.Ears > 0 {
 		s.ears = own.Replace(ports[2])
 		s.command = append(s.command, "--link", s.ears)

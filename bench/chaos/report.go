@@ -122,6 +122,9 @@ func (r *Report) Markdown() string {
 	if r.Config.Ears > 0 {
 		row("ears", "%d", r.Config.Ears)
 	}
+	if r.Config.Balancer {
+		row("before them", "HAProxy")
+	}
 	row("devices", "%d", r.Config.Devices)
 	row("rules", "the defaults; timeouts of %v are announced; late by %v at most", rules.TTLs, rules.Epsilon)
 	row("seed, length", "%d, %v", r.Config.Seed, round(r.Length))

@@ -37,9 +37,10 @@ type trial struct {
 	config    Config
 	nodes     []*server
 	ears      ears
-	server    *server  // the one that faults are injected into
-	judges    *judges  // nil with one node
-	fleets    []*fleet // one for each timeout
+	balancer  *balancer // nil if there is none
+	server    *server   // the one that faults are injected into
+	judges    *judges   // nil with one node
+	fleets    []*fleet  // one for each timeout
 	writer    writer
 	readers   readers
 	witnesses witnesses
@@ -88,6 +89,9 @@ func (r *trial) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := r.newEars(ctx); err != nil {
+		return err
+	}
+	if err := r.newBalancer(ctx); err != nil {
 		return err
 	}
 	r.writer = writer{judge: r.writesTo, api: r.api, now: r.now}
@@ -143,9 +147,12 @@ func (r *trial) newFleet(i int) (*fleet, error) {
 	if len(r.ears.all) > 0 {
 		p.Targets = r.ears.lines()
 	}
+	if r.balancer != nil {
+		p.Targets, p.Sources = []string{r.balancer.address}, ownAddresses(i, p.Devices)
+	}
 	p.Fill()
 	cfg := drive.Config{Plan: p, Journal: true, ConnectTimeout: time.Hour}
-	if len(p.Targets) > 1 { // a node or ear that is stopped must not keep its devices
+	if len(p.Targets) > 1 || r.balancer != nil { // a node or ear that is stopped must not keep its devices
 		cfg.Roam, cfg.ConnectTimeout, cfg.AnswerTimeout = true, deviceWaits, deviceWaits
 	}
 	d, err := drive.New(cfg)
@@ -178,6 +185,9 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 		return nil, err
 	}
 	if err := r.ears.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.balancer.start(ctx); err != nil {
 		return nil, err
 	}
 	play, end := context.WithCancel(ctx)
@@ -291,7 +301,7 @@ func (r *trial) enough() bool {
 
 // close ends all processes and releases all resources.
 func (r *trial) close() error {
-	errs := []error{r.ears.close()}
+	errs := []error{r.balancer.close(), r.ears.close()}
 	for _, s := range r.nodes {
 		errs = append(errs, s.close())
 	}
