@@ -127,6 +127,7 @@ func Command() run.Command {
 			flags.Func("ttl", "timeouts that devices announce, with commas between (default 10s,20s,30s)", c.Rules.set)
 			flags.DurationVar(&c.Rules.Epsilon, "epsilon", c.Rules.Epsilon, "how late the server may be")
 		},
+		Child: playFleet,
 		Quick: func() {
 			c.For, c.Devices, c.Rules.TTLs = 20*time.Second, 100, []time.Duration{2 * time.Second, 4 * time.Second}
 		},

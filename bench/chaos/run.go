@@ -101,7 +101,7 @@ func (r *trial) prepare(ctx context.Context) error {
 		r.witnesses.record = r.record
 	}
 	for i := range r.config.Rules.TTLs {
-		f, err := r.newFleet(i)
+		f, err := r.newFleet(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (r *trial) storage(ctx context.Context, data string) (url string, err error
 }
 
 // newFleet returns the devices with one of the timeouts.
-func (r *trial) newFleet(i int) (*fleet, error) {
+func (r *trial) newFleet(ctx context.Context, i int) (*fleet, error) {
 	ttls := r.config.Rules.TTLs
 	ttl, n := ttls[i], len(ttls)
 	p := &plan.Plan{
@@ -155,11 +155,20 @@ func (r *trial) newFleet(i int) (*fleet, error) {
 	if len(p.Targets) > 1 || r.balancer != nil { // a node or ear that is stopped must not keep its devices
 		cfg.Roam, cfg.ConnectTimeout, cfg.AnswerTimeout = true, deviceWaits, deviceWaits
 	}
-	d, err := drive.New(cfg)
+	player, err := r.newPlayer(ctx, cfg)
 	return &fleet{
-		Drive: d, plan: p, policy: r.config.Rules.of(ttl),
+		player: player, plan: p, policy: r.config.Rules.of(ttl),
 		chance: rand.New(rand.NewPCG(r.config.Seed+uint64(i), 3)), free: make([]time.Duration, p.Devices),
 	}, err
+}
+
+// newPlayer returns what plays devices, in another process if there are many.
+func (r *trial) newPlayer(ctx context.Context, cfg drive.Config) (player, error) {
+	if r.config.Devices > mostHere {
+		return newElsewhere(ctx, filepath.Join(r.config.Dir, fmt.Sprintf("devices-%v", cfg.Plan.Timeout)), cfg)
+	}
+	d, err := drive.New(cfg)
+	return here{d}, err
 }
 
 // note adds a remark to the report.
@@ -203,8 +212,11 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 	begin := time.Now()
 	r.until = begin.Add(r.config.For)
 	for _, f := range r.fleets {
-		f.begin, f.end = begin, r.config.For
-		f.Begin(begin)
+		f.from, f.end = begin, r.config.For
+		if err := f.begin(begin); err != nil {
+			end()
+			return nil, errors.Join(err, group.Wait())
+		}
 		group.Go(func() error { return f.play(play) })
 	}
 	for _, watch := range []func(context.Context){r.readers.follow, r.readers.read, r.starve} {
@@ -226,8 +238,11 @@ func (r *trial) connected(ctx context.Context) error {
 	for limit := time.Now().Add(readyPatience); ; {
 		missing := 0
 		for _, f := range r.fleets {
-			s := f.Stats()
-			missing += s.Devices - s.Welcomed
+			c, err := f.count()
+			if err != nil {
+				return err
+			}
+			missing += c.Devices - c.Welcomed
 		}
 		if missing == 0 {
 			return nil
