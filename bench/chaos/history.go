@@ -192,7 +192,7 @@ func (h *History) outagesOf(visits func(*Lapse) bool) []outage {
 			list = append(list, outage{from: l.Asked, to: l.Over, drained: true})
 		}
 		if !h.drained(&l) {
-			list = append(list, l.outage())
+			list = append(list, h.outage(&l))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b outage) int { return cmp.Compare(a.from, b.from) })

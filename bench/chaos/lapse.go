@@ -12,8 +12,9 @@ const (
 	// certainly keeps what it has heard without a word of the judge; it never does for longer than
 	// keepsMost.
 	removes, keepsFor, keepsMost = 3 * time.Second, 2200 * time.Millisecond, 10 * time.Second
-	// rejoins is how long an ear may take to come back to a judge that is there again.
-	rejoins = time.Second
+	// rejoins is how long an ear may take to come back to a judge that is there again, and awaits how long a new judge waits
+	// for those that do not.
+	rejoins, awaits = time.Second, 5*time.Second
 	// failover is how long devices have to find another ear, before their grace.
 	failover = 10 * time.Second
 )
@@ -66,7 +67,7 @@ func (h *History) relays(ear string, t time.Duration) time.Duration {
 
 // outage returns what the lapse means for verdicts: they wait for an ear that stands still until it
 // is removed, and perhaps for one at the end of its draining. Who may have been with it has time to come back.
-func (l *Lapse) outage() outage {
+func (h *History) outage(l *Lapse) outage {
 	o := outage{from: l.Asked, to: l.Over, loss: gapLoss}
 	if l.lost() {
 		o.lost = true
@@ -76,10 +77,22 @@ func (l *Lapse) outage() outage {
 		case l.Kind == EarTerm:
 			o.from = max(o.from, l.Over-removes)
 		default:
-			o.to = l.Asked + removes
+			o.to = h.removal(l)
 		}
 	}
 	return o
+}
+
+// removal is when a judge has removed an ear that is lost, at the latest. If another judge takes over before that, it waits for the
+// ear anew.
+func (h *History) removal(l *Lapse) time.Duration {
+	at := l.Asked + removes
+	for _, b := range h.Breaks[1:] {
+		if b.Asked < at+rejoins && b.Over > l.Asked && b.Asked < l.Over+rejoins {
+			at = max(at, min(b.Over+awaits, l.Over+rejoins))
+		}
+	}
+	return at
 }
 
 // drained reports whether an ear has ended in order: nothing else was wrong meanwhile, so the judge

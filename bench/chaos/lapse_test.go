@@ -174,6 +174,18 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Close, 100.01)
 			w.says(d.ID, "offline", "closed", 124)
 		}), "", ""},
+		{"closes while a new judge waits for another ear", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarCut, 96.5, 106)
+			w.brk(Ended, 98, 98.2)
+			w.step(d, plan.Close, 100.5)
+			w.says(d.ID, "offline", "closed", 117)
+		}), "", ""},
+		{"closes after a new judge has waited for another ear", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarCut, 87, 96)
+			w.brk(Ended, 89, 89.2)
+			w.step(d, plan.Close, 100.01)
+			w.says(d.ID, "offline", "closed", 117)
+		}), MissedOffline, "it was at"},
 		{"closes long after another ear was removed", until(0, func(w *world, d *Device) {
 			w.lapse("b", EarLongStop, 92, 99)
 			w.step(d, plan.Close, 100.01)

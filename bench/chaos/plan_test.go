@@ -55,3 +55,34 @@ func TestReport(t *testing.T) {
 		t.Errorf("Clean() = %v with 12 violations", r.Clean())
 	}
 }
+
+func TestPossible(t *testing.T) {
+	count := func(c Config) int { return len(c.possible(true)) }
+	all := AllFaults()
+	for _, tt := range []struct {
+		name   string
+		config Config
+		want   int
+	}{
+		{"one node on a file", Config{Database: SQLite, Nodes: 1, Faults: all}, 10},
+		{"one node on a server", Config{Database: Postgres, Nodes: 1, Faults: all}, 14},
+		{"two on MariaDB, which has no replica", Config{Database: MariaDB, Nodes: 2, Faults: all}, 23},
+		{"two on PostgreSQL, and no commit is lost", Config{Database: Postgres, Nodes: 2, Faults: all}, 24},
+		{"ears", Config{Database: SQLite, Nodes: 1, Ears: 1, Faults: all}, 18},
+		{"commits are lost, and nothing else happens", Config{Database: Postgres, Nodes: 2, Faults: []FaultKind{PromoteLoss}}, 1},
+	} {
+		if got := count(tt.config); got != tt.want {
+			t.Errorf("%s: %d faults are possible, want %d: %v", tt.name, got, tt.want, tt.config.possible(true))
+		}
+	}
+}
+
+func TestFaultLink(t *testing.T) {
+	for want, f := range map[linkState]Fault{
+		refused: {Kind: EarCut}, hanging: {Kind: CutAll, Hang: true}, hangingTo: {Kind: EarCutTo}, hangingFrom: {Kind: CutFrom}, slow: {Kind: EarSlow},
+	} {
+		if got := f.link(); got != want {
+			t.Errorf("%v: the link is in state %v, want %v", f, got, want)
+		}
+	}
+}
