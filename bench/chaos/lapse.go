@@ -14,7 +14,7 @@ const (
 	removes, keepsFor, keepsMost = 3 * time.Second, 2200 * time.Millisecond, 10 * time.Second
 	// rejoins is how long an ear may take to come back to a judge that is there again, and awaits how long a new judge waits
 	// for those that do not.
-	rejoins, awaits = time.Second, 5*time.Second
+	rejoins, awaits = time.Second, 5 * time.Second
 	// failover is how long devices have to find another ear, before their grace.
 	failover = 10 * time.Second
 )
@@ -127,14 +127,18 @@ func (j *judge) with(l *Lapse, i int, t time.Duration) bool {
 }
 
 // outlived reports whether the ear of a device that gave sign i last has lived through a restart of the
-// judge, perhaps, and has gone on to hear it.
+// judge, perhaps, and has gone on to hear it: one that drains does, until its end.
 func (j *judge) outlived(i int, b *Break) bool {
 	if len(j.history.Ears) == 0 || !b.Restart() {
 		return false
 	}
 	ear := j.ear(i)
 	return ear != "" && b.Over-b.Asked <= keepsMost && !slices.ContainsFunc(j.lapses, func(l Lapse) bool {
-		return l.Ear == ear && l.Lost && l.Asked < b.Over+rejoins && l.Over > b.Asked-relays
+		gone := l.Asked
+		if l.Kind == EarTerm {
+			gone = l.Over - rejoins
+		}
+		return l.Ear == ear && l.Lost && gone < b.Over+rejoins && l.Over > b.Asked-relays
 	})
 }
 

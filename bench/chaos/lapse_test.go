@@ -206,6 +206,18 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Silent, 100)
 			w.says(d.ID, "offline", "silence", 108.5)
 		}), FalseOffline, "the timeout is 10s"},
+		{"its ear drains while the judge is away, and it is judged as if nothing had happened", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 103, 123)
+			w.brk(Ended, 104, 104.5)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 110)
+		}), "", ""},
+		{"its ear has ended when the judge is back, and it is judged without a grace", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 90, 106)
+			w.brk(Ended, 104, 106)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 112)
+		}), FalseOffline, "the grace is"},
 		{"its ear is killed with the judge, and it is judged without a grace", until(0, func(w *world, d *Device) {
 			w.brk(Killed, 104, 108)
 			w.lapse("a", EarKill, 106, 107)
