@@ -24,6 +24,8 @@ const (
 	balancerAddress = "127.0.102.1"
 	// perBalancer is how many connections one of its processes has to carry at most, at two files each.
 	perBalancer = 8000
+	// mostBalanced is how many devices have an address of their own, however few timeouts there are.
+	mostBalanced = 1 << 16
 )
 
 // balancerRules are those lines of the configuration that docs/run/deploy.md recommends which say how devices are led.

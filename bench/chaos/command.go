@@ -97,6 +97,7 @@ func (c *Config) check() error {
 	bad(len(c.Faults) == 0, "-only: no fault matches")
 	bad(len(c.Rules.TTLs) == 0, "-ttl: want one timeout or more")
 	bad(c.Devices < len(c.Rules.TTLs), "-devices is %d, want %d or more", c.Devices, len(c.Rules.TTLs))
+	bad(c.Balancer && c.Devices > mostBalanced, "-devices is %d, want %d or less with -balancer", c.Devices, mostBalanced)
 	bad(c.Nodes < 1, "-nodes is %d, want 1 or more", c.Nodes)
 	bad(c.Nodes > 1 && c.Database == SQLite, "-nodes is %d, but only one server may use an SQLite database; choose another with -database", c.Nodes)
 	bad(c.Ears < 0 || c.Ears > mostEars, "-ears is %d, want 0 to %d", c.Ears, mostEars)
