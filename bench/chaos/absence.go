@@ -91,10 +91,17 @@ func (j *judge) told(t time.Duration) bool {
 // outages after it put the verdict off. The end of a connection is heard by the server, and counts
 // from itself.
 func (j *judge) since(a *absence) time.Duration {
-	if i := j.after(a.from) - 1; i >= 0 && (a.action == plan.Silent || !j.told(a.from)) {
-		return min(a.from, j.heardBy(i))
+	i := j.after(a.from) - 1
+	if i < 0 || a.action != plan.Silent && j.told(a.from) {
+		return a.from
 	}
-	return a.from
+	last := j.heardBy(i)
+	for _, greeted := range j.device.Busy { // these are perhaps heard
+		if at := j.history.at(greeted); at < a.from {
+			last = max(last, at+j.policy.Epsilon)
+		}
+	}
+	return min(a.from, last)
 }
 
 // absence checks that the device was judged in time, and stayed offline.

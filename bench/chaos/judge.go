@@ -90,7 +90,11 @@ func (j *judge) verdict(e *cloudevent.Event) {
 		why = j.why(e.Data.Reason, t, process)
 	}
 	if !e.Data.LastSeen.IsZero() {
-		j.forgotten(e.Data.Offset, t, e.Data.LastSeen)
+		known := t
+		if e.Data.Reason == reasonSilence {
+			known -= j.policy.lag() // the device may have been heard again since its deadline
+		}
+		j.forgotten(e.Data.Offset, known, e.Data.LastSeen)
 	}
 	if why != "" {
 		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, last seen %s: %s; %s",
@@ -115,8 +119,8 @@ func (j *judge) why(reason string, t time.Duration, process int) string {
 	return "no device did anything to deserve that reason"
 }
 
-// turnedAway reports whether the last message before an instant was a HELLO that the server
-// answered with "busy", and whose connection the device ended.
+// turnedAway reports whether the last message that was heard before an instant was a HELLO that the server
+// answered with "busy", or too late, and whose connection the device ended.
 func (j *judge) turnedAway(t time.Duration) bool {
 	last := time.Duration(-1)
 	for _, at := range j.device.Busy {
@@ -125,6 +129,9 @@ func (j *judge) turnedAway(t time.Duration) bool {
 		}
 	}
 	n := j.after(t)
+	for n > 0 && j.heardBy(n-1) > t {
+		n--
+	}
 	return last >= 0 && (n == 0 || j.sign(n-1) < last)
 }
 
@@ -267,8 +274,8 @@ func (j *judge) forgotten(offset uint64, t time.Duration, lastSeen time.Time) {
 func (j *judge) step(t time.Duration, process int, grace time.Duration, actions ...plan.Kind) string {
 	why := "it did nothing of the kind since the server was started"
 	started := j.history.Breaks[process].Ending
-	if len(j.history.Ears) > 0 { // an ear tells the next process what the one before was not told
-		started = j.history.Breaks[process].Asked - relays
+	if len(j.history.Ears) > 0 { // an ear, which may be busy, tells the next process what the one before was not told
+		started = j.history.Breaks[process].Asked - relays - j.policy.Epsilon
 	}
 	for i, s := range slices.Backward(j.device.Steps) {
 		at := j.history.when(s.At)

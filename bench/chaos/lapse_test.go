@@ -239,6 +239,35 @@ func TestLapses(t *testing.T) {
 			w.at(d, 1, 106, 300)
 			w.says(d.ID, "online", "", 106)
 		}), FalseOffline, "nothing of the kind"},
+		{"says goodbye to a busy ear just before the judge is killed", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Bye, 100)
+			w.brk(Killed, 100.6, 104)
+			w.says(d.ID, "offline", "bye", 104.6)
+		}), "", ""},
+		{"gave up a greeting, and another one waits when that is judged", until(0, func(w *world, d *Device) {
+			d.Busy = []int64{w.time(104).UnixNano()}
+			w.at(d, 1, 108.8, 300)
+			d.Signs[len(d.Signs)-96].Granted = w.time(109.4).UnixNano()
+			w.says(d.ID, "offline", "closed", 109.2)
+			w.says(d.ID, "online", "", 109.4)
+		}), "", ""},
+		{"gave up a greeting that was heard when it had been silent for long", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 109.1)
+			d.Busy = []int64{w.time(150).UnixNano()}
+			w.says(d.ID, "online", "", 150.2)
+			w.step(d, plan.Silent, 153)
+			w.at(d, 1, 155, 300)
+		}), "", ""},
+		{"was heard again between its deadline and the verdict", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Silent, 100)
+			w.beat(d, 109.3)
+			w.says(d.ID, "offline", "silence", 109.9).Data.LastSeen = w.time(99)
+			w.says(d.ID, "online", "", 109.95)
+			for beat := 111.3; beat < 300; beat += 2 {
+				w.beat(d, beat)
+			}
+		}), "", ""},
 		{"says goodbye while the judge is away", until(0, func(w *world, d *Device) {
 			w.brk(Killed, 100, 101)
 			w.step(d, plan.Bye, 100.5)
