@@ -51,7 +51,7 @@ func (j *judge) deadline(a *absence) time.Duration {
 	need := j.policy.CloseGrace
 	switch a.action {
 	case plan.Silent:
-		return j.policy.deadline(j.outages, j.since(a))
+		return j.silent(a)
 	case plan.Bye:
 		need = 0
 	default:
@@ -91,17 +91,21 @@ func (j *judge) told(t time.Duration) bool {
 // outages after it put the verdict off. The end of a connection is heard by the server, and counts
 // from itself.
 func (j *judge) since(a *absence) time.Duration {
-	i := j.after(a.from) - 1
-	if i < 0 || a.action != plan.Silent && j.told(a.from) {
-		return a.from
+	if i := j.after(a.from) - 1; i >= 0 && (a.action == plan.Silent || !j.told(a.from)) {
+		return min(a.from, j.heardBy(i))
 	}
-	last := j.heardBy(i)
-	for _, greeted := range j.device.Busy { // these are perhaps heard
+	return a.from
+}
+
+// silent returns when a device that falls silent must be offline at the latest. A greeting that was not welcomed was perhaps heard.
+func (j *judge) silent(a *absence) time.Duration {
+	due := j.policy.deadline(j.outages, j.since(a))
+	for _, greeted := range j.device.Busy {
 		if at := j.history.at(greeted); at < a.from {
-			last = max(last, at+j.policy.Epsilon)
+			due = max(due, j.policy.deadline(j.outages, min(a.from, at+j.policy.Epsilon)))
 		}
 	}
-	return min(a.from, last)
+	return due
 }
 
 // absence checks that the device was judged in time, and stayed offline.

@@ -259,6 +259,13 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Silent, 153)
 			w.at(d, 1, 155, 300)
 		}), "", ""},
+		{"gave up a greeting after a judge that had forgotten all", until(0, func(w *world, d *Device) {
+			w.brk(Killed, 101, 104)
+			w.History.Breaks[len(w.History.Breaks)-1].Forgets = true
+			d.Busy = []int64{w.time(105).UnixNano()}
+			w.step(d, plan.Silent, 105.5)
+			w.says(d.ID, "offline", "silence", 117.5)
+		}), "", ""},
 		{"was heard again between its deadline and the verdict", until(0, func(w *world, d *Device) {
 			w.step(d, plan.Silent, 100)
 			w.beat(d, 109.3)
