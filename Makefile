@@ -102,8 +102,8 @@ chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each d
 	cd bench && $(GO) run . chaos -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
 	cd bench && $(GO) run . chaos -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
 
-.PHONY: chaos-cluster
-chaos-cluster: ## The same with two servers on one database: a judge and a standby
+.PHONY: chaos-nodes
+chaos-nodes: ## The same with two servers on one database: a judge and a standby
 	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
 	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
 
@@ -111,6 +111,11 @@ chaos-cluster: ## The same with two servers on one database: a judge and a stand
 chaos-ears: ## The same with three ears that hold the devices' connections, with one server and with two on one database
 	cd bench && $(GO) run . chaos -ears 3 -for $(CHAOS) -md ../docs/numbers/reliability.md
 	cd bench && $(GO) run . chaos -ears 3 -nodes 2 -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
+
+FOR ?= 60m
+.PHONY: chaos-cluster
+chaos-cluster: ## The same for FOR (60m) with all at once: three servers, PostgreSQL and a replica, six ears behind HAProxy, 30,000 devices
+	cd bench && $(GO) run . chaos -nodes 3 -ears 6 -balancer -devices 30000 -for $(FOR) -database postgres -md ../docs/numbers/reliability.md
 
 ATTACK ?= 15
 .PHONY: attack

@@ -51,13 +51,16 @@ func (j *judge) deadline(a *absence) time.Duration {
 	need := j.policy.CloseGrace
 	switch a.action {
 	case plan.Silent:
-		return j.policy.deadline(j.outages, j.since(a))
+		return j.silent(a)
 	case plan.Bye:
 		need = 0
 	default:
 	}
 	if !j.told(a.from) {
 		return j.policy.deadline(j.outages, j.since(a))
+	}
+	if again := j.rejoined(j.after(a.from) - 1); again > 0 && need > 0 {
+		need = max(need, again+j.policy.Grace-a.from)
 	}
 	if soon := a.from + need + j.policy.Epsilon; quiet(j.outages, a.from-j.policy.Epsilon, soon) {
 		return soon
@@ -92,6 +95,17 @@ func (j *judge) since(a *absence) time.Duration {
 		return min(a.from, j.heardBy(i))
 	}
 	return a.from
+}
+
+// silent returns when a device that falls silent must be offline at the latest. A greeting that was not welcomed was perhaps heard.
+func (j *judge) silent(a *absence) time.Duration {
+	due := j.policy.deadline(j.outages, j.since(a))
+	for _, greeted := range j.device.Busy {
+		if at := j.history.at(greeted); at < a.from {
+			due = max(due, j.policy.deadline(j.outages, min(a.from, at+j.policy.Epsilon)))
+		}
+	}
+	return due
 }
 
 // absence checks that the device was judged in time, and stayed offline.

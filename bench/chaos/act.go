@@ -49,9 +49,11 @@ func (r *trial) inject(ctx context.Context, f *Fault) error {
 		return r.during(ctx, f, r.freeze, r.thaw)
 	case Crash, CrashKill:
 		return r.during(ctx, f, func() error { r.database.Kill(); return nil }, r.database.Restart)
-	case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll:
+	case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB:
 		return r.injectNodes(ctx, f)
-	case EarKill, EarStop, EarLongStop, EarTerm, EarCut:
+	case Promote, PromoteLoss:
+		return r.promote(ctx, f)
+	case EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow:
 		return r.injectEar(ctx, f)
 	case Files, Starved: // are not planned
 	}

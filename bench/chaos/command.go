@@ -9,14 +9,15 @@
 //
 // [Run] starts the server as a child process. At instants that follow from a seed, and are printed,
 // it kills it, once or in a crash loop, stops and continues it, once or again and again, leaves it
-// little of a core, ends it in order, fills its disk, takes its database away or, in the end,
+// little of a core, ends it in order, fills its disk, takes its database away, replaces it by its replica or, in the end,
 // destroys it, and starts the server again on the same ports. The devices meanwhile beat, fall
 // silent, close, say goodbye and come back; a healthy one that lost its connection dials again
 // until it is welcomed. Several nodes may share a database: the judge, of which the others take over,
-// is treated like that, and cut off from the database; a healthy device then tries one node after the
+// is treated like that, and cut off from the database, one way or both; a healthy device then tries one node after the
 // other. Some beat for the last time just before a kill, and operators write just
 // before one. Ears, if there are some, hold the devices' connections then, and are killed, stopped,
-// ended and cut off from the judge, too, also while something happens to the judge.
+// ended and cut off from the judge, too, also while something happens to the judge. Devices find the ears by themselves, or
+// HAProxy leads them there.
 //
 // # What is known
 //
@@ -42,6 +43,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -67,6 +69,7 @@ type Config struct {
 	Database string        // SQLite, Postgres or MariaDB
 	Nodes    int           // how many servers share the database
 	Ears     int           // how many processes hold the devices' connections; 0: the servers do
+	Balancer bool          // HAProxy is before them
 	Devices  int           // the size of the fleet
 	For      time.Duration // how long faults go on; up to a minute follows in which the last verdicts come
 	Seed     uint64        // what the faults of server and devices follow from
@@ -94,6 +97,7 @@ func (c *Config) check() error {
 	bad(len(c.Faults) == 0, "-only: no fault matches")
 	bad(len(c.Rules.TTLs) == 0, "-ttl: want one timeout or more")
 	bad(c.Devices < len(c.Rules.TTLs), "-devices is %d, want %d or more", c.Devices, len(c.Rules.TTLs))
+	bad(c.Balancer && c.Devices > mostBalanced, "-devices is %d, want %d or less with -balancer", c.Devices, mostBalanced)
 	bad(c.Nodes < 1, "-nodes is %d, want 1 or more", c.Nodes)
 	bad(c.Nodes > 1 && c.Database == SQLite, "-nodes is %d, but only one server may use an SQLite database; choose another with -database", c.Nodes)
 	bad(c.Ears < 0 || c.Ears > mostEars, "-ears is %d, want 0 to %d", c.Ears, mostEars)
@@ -120,15 +124,24 @@ func Command() run.Command {
 			flags.StringVar(&c.Database, "database", c.Database, "sqlite; postgres or mariadb, a server that is started for this and is stopped and killed, too")
 			flags.IntVar(&c.Nodes, "nodes", c.Nodes, "how many servers share the database: one judges, the others stand by")
 			flags.IntVar(&c.Ears, "ears", c.Ears, "how many ears hold the devices' connections; 0: the servers do")
+			flags.BoolVar(&c.Balancer, "balancer", c.Balancer, "devices connect to HAProxy, which leads them to the ears, or to the servers if there are no ears")
 			flags.Func("ttl", "timeouts that devices announce, with commas between (default 10s,20s,30s)", c.Rules.set)
 			flags.DurationVar(&c.Rules.Epsilon, "epsilon", c.Rules.Epsilon, "how late the server may be")
 		},
+		Child: playFleet,
 		Quick: func() {
 			c.For, c.Devices, c.Rules.TTLs = 20*time.Second, 100, []time.Duration{2 * time.Second, 4 * time.Second}
 		},
 		Run: func(ctx context.Context, r *run.Run) (err error) {
 			c.Faults = slices.DeleteFunc(AllFaults(), func(kind FaultKind) bool { return !r.Wanted(string(kind), "") })
 			c.Dir, c.Log = r.Dir, r.Log
+			if c.Balancer {
+				version, err := exec.CommandContext(ctx, haproxy, "-v").Output()
+				if err != nil {
+					return fmt.Errorf("-balancer: %w", err)
+				}
+				r.Note(strings.Join(strings.Fields(string(version))[:3], " "))
+			}
 			if c.Program, err = r.Holter(ctx); err != nil {
 				return err
 			}
@@ -151,6 +164,9 @@ func publish(ctx context.Context, r *run.Run, report *Report) error {
 	}
 	if ears := report.Config.Ears; ears > 0 {
 		name += fmt.Sprintf(", %d ears", ears)
+	}
+	if report.Config.Balancer {
+		name += ", HAProxy"
 	}
 	err := r.Publish(ctx, "Chaos: "+name, "chaos "+name, report.Markdown())
 	if err == nil && !report.Clean() {

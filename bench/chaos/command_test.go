@@ -13,7 +13,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-ttl", "x"}, {"-ttl", "1ms"}, {"-only", "no such fault"}, {"-database", "oracle"}, {"-for", "-1s"}, {"-devices", "2"}} {
+	for _, args := range [][]string{{"x"}, {"-ttl", "x"}, {"-ttl", "1ms"}, {"-only", "no such fault"}, {"-database", "oracle"}, {"-for", "-1s"}, {"-devices", "2"}, {"-balancer", "-devices", "70000"}} {
 		if err := run.Main(t.Context(), append([]string{"chaos", "-program", "none"}, args...), nil, io.Discard, io.Discard, Command()); err == nil {
 			t.Errorf("%q is taken", args)
 		}

@@ -51,12 +51,17 @@ func (r *trial) newEars(ctx context.Context) error {
 			return err
 		}
 		own := strings.NewReplacer("127.0.0.1", fmt.Sprintf("127.0.101.%d", i+1)) // see newNode
-		web := own.Replace(ports[1])
-		e.line, e.api = own.Replace(ports[0]), apiclient.New("http://"+web, "", nil)
+		e.line, e.web = own.Replace(ports[0]), own.Replace(ports[1])
+		e.api = apiclient.New("http://"+e.web, "", nil)
 		if e.log, err = os.Create(filepath.Join(r.config.Dir, serverLog+"-"+e.name)); err != nil {
 			return err
 		}
-		e.command = []string{r.config.Program, "ear", "--listen", e.line, "--http", web, "--node", e.name, "--log-format", "json", "--drain-delay", "1s", "--drain-limit", "4s"}
+		listens, err := r.listens(e.name, e.line)
+		if err != nil {
+			return err
+		}
+		e.command = append([]string{r.config.Program, "ear", "--http", e.web, "--node", e.name, "--log-format", "json"}, listens...)
+		e.command = append(e.command, r.drains()...)
 		for _, s := range r.nodes {
 			l, err := linkTo(ctx, s.ears)
 			if err != nil {
@@ -92,13 +97,23 @@ func (g *ears) start(ctx context.Context) error {
 	return nil
 }
 
+// drains are the flags by which an ear ends. Without a balancer nobody has to notice first.
+func (r *trial) drains() []string {
+	if r.config.Balancer {
+		return []string{"--drain-limit", "10s"}
+	}
+	return []string{"--drain-delay", "1s", "--drain-limit", "4s"}
+}
+
 // end ends all in order.
 func (g *ears) end() error {
 	g.work.Wait()
-	var errs []error
-	for _, e := range g.all {
-		errs = append(errs, e.end(syscall.SIGTERM))
+	errs := make([]error, len(g.all))
+	var ends sync.WaitGroup
+	for i, e := range g.all {
+		ends.Go(func() { errs[i] = e.end(syscall.SIGTERM) })
 	}
+	ends.Wait()
 	return errors.Join(errs...)
 }
 
@@ -159,7 +174,7 @@ func (e *ear) suffer(ctx context.Context, f *Fault) error {
 		err = e.restart(ctx, f.Down, syscall.SIGKILL)
 	case EarTerm:
 		err = e.restart(ctx, 0, syscall.SIGTERM)
-	case EarCut:
+	case EarCut, EarCutTo, EarCutFrom, EarSlow:
 		err = e.cut(ctx, f)
 	default:
 		err = e.stop(ctx, f.Length)
@@ -220,14 +235,10 @@ func (e *ear) stop(ctx context.Context, length time.Duration) error {
 	return err
 }
 
-// cut cuts the ear off from all nodes for a time.
+// cut cuts the ear off from all nodes for a time, or slows its links down.
 func (e *ear) cut(ctx context.Context, f *Fault) error {
-	state := refused
-	if f.Hang {
-		state = hanging
-	}
 	for _, l := range e.links {
-		l.set(state)
+		l.set(f.link())
 		defer l.set(whole)
 	}
 	return run.Wait(ctx, f.Length)

@@ -21,10 +21,11 @@ func (r *trial) await(ctx context.Context) (*Evidence, error) {
 	}
 	for {
 		e.History, e.Until, e.Devices = r.snapshot(), r.now(), nil
-		for _, f := range r.fleets {
-			e.Devices = append(e.Devices, f.devices()...)
+		err := r.devices(e)
+		if err != nil {
+			return nil, err
 		}
-		err := r.read(ctx, e)
+		err = r.read(ctx, e)
 		over := r.now() > last
 		if err == nil {
 			f := Score(e)
@@ -40,6 +41,22 @@ func (r *trial) await(ctx context.Context) (*Evidence, error) {
 			return nil, err
 		}
 	}
+}
+
+// devices adds the truth about all devices.
+func (r *trial) devices(e *Evidence) error {
+	led, err := r.balancer.routes()
+	if err != nil {
+		return err
+	}
+	for _, f := range r.fleets {
+		list, err := f.devices(led)
+		if err != nil {
+			return err
+		}
+		e.Devices = append(e.Devices, list...)
+	}
+	return nil
 }
 
 // curable reports whether a busy server may only need more time.

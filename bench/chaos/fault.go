@@ -36,15 +36,25 @@ const (
 	KillAll     FaultKind = "kill all"     // Kill of all nodes at once
 	Cut         FaultKind = "cut"          // the judge is cut off from the database for Length
 	CutAll      FaultKind = "cut all"      // all nodes are
+	CutTo       FaultKind = "cut to db"    // nothing that the judge says reaches the database, for Length
+	CutFrom     FaultKind = "cut from db"  // nothing that the database says reaches the judge
+	SlowDB      FaultKind = "slow db"      // the judge's link to the database is slow
+	// Promote and PromoteLoss kill the database, and promote its replica, for which commits wait or which was cut off for Length.
+	// After the latter no judge goes on by itself, so it is planned only if it is the only fault.
+	Promote     FaultKind = "db promote"
+	PromoteLoss FaultKind = "db promote+loss"
 )
 
 // Faults of one of the ears. They go on while the next ones begin.
 const (
-	EarKill     FaultKind = "ear kill"      // SIGKILL, and a start after Down
-	EarStop     FaultKind = "ear stop"      // SIGSTOP for 0.2 to 2 s: verdicts wait
-	EarLongStop FaultKind = "ear long stop" // SIGSTOP for 4 to 12 s: it is removed, and lets go of its connections when it wakes
-	EarTerm     FaultKind = "ear term"      // SIGTERM, which drains it, and a start
-	EarCut      FaultKind = "ear cut"       // it is cut off from the judges for Length
+	EarKill     FaultKind = "ear kill"           // SIGKILL, and a start after Down
+	EarStop     FaultKind = "ear stop"           // SIGSTOP for 0.2 to 2 s: verdicts wait
+	EarLongStop FaultKind = "ear long stop"      // SIGSTOP for 4 to 12 s: it is removed, and lets go of its connections when it wakes
+	EarTerm     FaultKind = "ear term"           // SIGTERM, which drains it, and a start
+	EarCut      FaultKind = "ear cut"            // it is cut off from the judges for Length
+	EarCutTo    FaultKind = "ear cut to judge"   // nothing that it says reaches a judge, for Length
+	EarCutFrom  FaultKind = "ear cut from judge" // nothing that a judge says reaches it
+	EarSlow     FaultKind = "ear slow"           // its links to the judges are slow
 )
 
 // AllFaults are all kinds of faults.
@@ -52,8 +62,8 @@ func AllFaults() []FaultKind {
 	return []FaultKind{
 		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
 		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
-		LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll,
-		EarKill, EarStop, EarLongStop, EarTerm, EarCut,
+		LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB, Promote, PromoteLoss,
+		EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow,
 	}
 }
 
@@ -65,9 +75,11 @@ func (c *Config) possible(disk bool) []FaultKind {
 			return !disk
 		case Freeze, FreezeKill, Crash, CrashKill:
 			return c.Database == SQLite
-		case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll:
+		case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB:
 			return c.Nodes == 1
-		case EarKill, EarStop, EarLongStop, EarTerm, EarCut:
+		case Promote, PromoteLoss:
+			return c.Nodes == 1 || c.Database != Postgres || kind == PromoteLoss && len(c.Faults) > 1
+		case EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow:
 			return c.Ears == 0
 		default:
 			return kind == Files
@@ -100,6 +112,23 @@ func (f Fault) String() string {
 		text += ", connections hang"
 	}
 	return text
+}
+
+// link is the state of the links while the fault lasts.
+func (f Fault) link() linkState {
+	switch f.Kind {
+	case CutTo, EarCutTo:
+		return hangingTo
+	case CutFrom, EarCutFrom:
+		return hangingFrom
+	case SlowDB, EarSlow:
+		return slow
+	default:
+		if f.Hang {
+			return hanging
+		}
+		return refused
+	}
 }
 
 // writes reports whether it kills the server after answered writes.
@@ -158,6 +187,12 @@ func (p *planner) faults(kind FaultKind) []Fault {
 		f.Length = min(p.between(time.Second, 20*time.Second), p.longest)
 	case Cut, CutAll:
 		f.Length, f.Hang = min(p.between(time.Second, 25*time.Second), p.longest), p.chance.IntN(2) == 0
+	case CutTo, CutFrom:
+		f.Length = min(p.between(time.Second, 25*time.Second), p.longest)
+	case Promote, PromoteLoss:
+		f.Length = p.between(500*time.Millisecond, 5*time.Second)
+	case SlowDB:
+		f.Length = min(p.between(5*time.Second, 25*time.Second), p.longest)
 	case Loop:
 		return p.again(f, 3*time.Second, p.between(4*time.Second, 30*time.Second))
 	case Stalls:
@@ -178,6 +213,10 @@ func (p *planner) faults(kind FaultKind) []Fault {
 		f.Length = p.between(4*time.Second, 12*time.Second)
 	case EarCut:
 		f.Length, f.Hang = p.between(time.Second, 10*time.Second), p.chance.IntN(2) == 0
+	case EarCutTo, EarCutFrom:
+		f.Length = p.between(time.Second, 10*time.Second)
+	case EarSlow:
+		f.Length = p.between(2*time.Second, 20*time.Second)
 	case Rolling, EarTerm, Files, Starved:
 	}
 	return []Fault{f}

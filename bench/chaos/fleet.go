@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -29,12 +31,12 @@ type Device struct {
 // fleet plays the devices with one timeout, and orders some, chosen by chance, to fall silent, to
 // end their connections or to say goodbye, and to come back.
 type fleet struct {
-	*drive.Drive
+	player
 
 	plan   *plan.Plan
 	policy *Policy
 	truths []plan.Truth  // what its devices did so far; of the goroutine that calls devices
-	begin  time.Time     // what the times of orders count from
+	from   time.Time     // what the times of orders count from
 	end    time.Duration // a device that would come back later is gone for good
 
 	mu     sync.Mutex // guards the fields below
@@ -50,7 +52,7 @@ func (f *fleet) play(ctx context.Context) error {
 		return err
 	}
 	perRound := float64(len(f.free)) * float64(faultsEvery) / float64(6*f.policy.Timeout)
-	for due := 0.0; run.Wait(ctx, faultsEvery) == nil && time.Since(f.begin) < f.end; due -= float64(int(due)) {
+	for due := 0.0; run.Wait(ctx, faultsEvery) == nil && time.Since(f.from) < f.end; due -= float64(int(due)) {
 		due += perRound
 		if err := f.some(int(due), f.any); err != nil {
 			return err
@@ -70,7 +72,7 @@ func (f *fleet) last() error {
 func (f *fleet) some(n int, do func(device int, now time.Duration) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for now := time.Since(f.begin); n > 0; n-- {
+	for now := time.Since(f.from); n > 0; n-- {
 		device := f.chance.IntN(len(f.free))
 		if f.free[device] > now {
 			continue
@@ -86,7 +88,7 @@ func (f *fleet) some(n int, do func(device int, now time.Duration) error) error 
 // die makes a device fall silent for good.
 func (f *fleet) die(device int, now time.Duration) error {
 	f.free[device] = never
-	return f.Order(drive.Order{Device: device, Step: plan.Step{Kind: plan.Silent, At: now}})
+	return f.give(drive.Order{Device: device, Step: plan.Step{Kind: plan.Silent, At: now}})
 }
 
 // any makes a device do something, one in twelve for good.
@@ -97,7 +99,7 @@ func (f *fleet) any(device int, now time.Duration) error {
 	switch {
 	case f.chance.IntN(12) == 0:
 		f.free[device] = never
-		return f.Order(o)
+		return f.give(o)
 	case o.Kind == plan.Close || o.Kind == plan.Reset:
 		return f.order(o, f.policy.CloseGrace)
 	default:
@@ -113,20 +115,38 @@ func (f *fleet) order(o drive.Order, limit time.Duration) error {
 	if back := o.At + time.Duration(away); back <= f.end {
 		o.Back, f.free[o.Device] = back, back+f.policy.Timeout/2
 	}
-	return f.Order(o)
+	return f.give(o)
 }
 
-// devices returns the truth about all devices.
-func (f *fleet) devices() []Device {
-	journals := f.Journals()
-	f.truths = append(f.truths, f.Truths()...)
-	all, steps, unwelcomed := make([]Device, len(journals)), stepsOf(f.truths, len(journals)), greetings(f.truths, len(journals))
-	for n, j := range journals {
+// ownAddresses are the source addresses of the devices of the fleet with a number, one for each.
+func ownAddresses(fleet, devices int) []netip.Addr {
+	list := make([]netip.Addr, devices)
+	for n := range list {
+		list[n] = netip.AddrFrom4([4]byte{127, byte(10 + fleet), byte(n >> 8), byte(n)})
+	}
+	return list
+}
+
+// devices returns the truth about all devices. led is where a balancer has led their connections; nil if there is none.
+func (f *fleet) devices(led routes) ([]Device, error) {
+	p, err := f.played()
+	if err != nil {
+		return nil, err
+	}
+	f.truths = append(f.truths, p.Truths...)
+	count := len(p.Journals)
+	all, steps, unwelcomed := make([]Device, count), stepsOf(f.truths, count), greetings(f.truths, count)
+	for n, j := range p.Journals {
 		j.Busy = append(j.Busy, unwelcomed[n]...)
 		slices.Sort(j.Busy)
+		if led != nil {
+			if j.Targets, err = led.targets(f.plan.Sources[n], &j); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.plan.DeviceID(n), err)
+			}
+		}
 		all[n] = Device{Journal: j, ID: f.plan.DeviceID(n), TTL: f.plan.Timeout, Steps: steps[n]}
 	}
-	return all
+	return all, nil
 }
 
 // greetings returns the greetings of each of n devices that were not welcomed, be it that the device

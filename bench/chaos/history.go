@@ -171,11 +171,11 @@ type outage struct {
 
 // outages returns breaks, troubles and lapses in order of time.
 func (h *History) outages() []outage {
-	return h.outagesWith(func(*Lapse) bool { return true })
+	return h.outagesOf(func(*Lapse) bool { return true })
 }
 
-// outagesWith is outages with those lapses that count.
-func (h *History) outagesWith(counts func(*Lapse) bool) []outage {
+// outagesOf is outages for a device: its own grace when an ear ends in order depends on whether it was with that ear.
+func (h *History) outagesOf(visits func(*Lapse) bool) []outage {
 	var list []outage
 	for _, b := range h.Breaks {
 		o := outage{from: b.Asked, to: b.Over, restart: b.Restart(), forgets: b.Forgets, loss: gapLoss}
@@ -188,12 +188,11 @@ func (h *History) outagesWith(counts func(*Lapse) bool) []outage {
 		list = append(list, outage{from: t.From, to: t.To, trouble: t.Kind != Starved, loss: gapLoss})
 	}
 	for _, l := range h.lapses() {
-		switch {
-		case !counts(&l):
-		case h.drained(&l):
+		if l.Kind == EarTerm && visits(&l) {
 			list = append(list, outage{from: l.Asked, to: l.Over, drained: true})
-		default:
-			list = append(list, l.outage())
+		}
+		if !h.drained(&l) {
+			list = append(list, h.outage(&l))
 		}
 	}
 	slices.SortStableFunc(list, func(a, b outage) int { return cmp.Compare(a.from, b.from) })

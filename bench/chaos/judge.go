@@ -23,6 +23,7 @@ type judge struct {
 	lapses   []Lapse
 	device   *Device
 	events   []cloudevent.Event // of the device, in the log's order
+	ears     []string           // by sign: the one that had welcomed the device last; "" if none had
 	used     map[int]bool       // steps that have a verdict
 }
 
@@ -89,7 +90,11 @@ func (j *judge) verdict(e *cloudevent.Event) {
 		why = j.why(e.Data.Reason, t, process)
 	}
 	if !e.Data.LastSeen.IsZero() {
-		j.forgotten(e.Data.Offset, t, e.Data.LastSeen)
+		known := t
+		if e.Data.Reason == reasonSilence {
+			known -= j.policy.lag() // the device may have been heard again since its deadline
+		}
+		j.forgotten(e.Data.Offset, known, e.Data.LastSeen)
 	}
 	if why != "" {
 		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, last seen %s: %s; %s",
@@ -114,8 +119,8 @@ func (j *judge) why(reason string, t time.Duration, process int) string {
 	return "no device did anything to deserve that reason"
 }
 
-// turnedAway reports whether the last message before an instant was a HELLO that the server
-// answered with "busy", and whose connection the device ended.
+// turnedAway reports whether the last message that was heard before an instant was a HELLO that the server
+// answered with "busy", or too late, and whose connection the device ended.
 func (j *judge) turnedAway(t time.Duration) bool {
 	last := time.Duration(-1)
 	for _, at := range j.device.Busy {
@@ -124,6 +129,9 @@ func (j *judge) turnedAway(t time.Duration) bool {
 		}
 	}
 	n := j.after(t)
+	for n > 0 && j.heardBy(n-1) > t {
+		n--
+	}
 	return last >= 0 && (n == 0 || j.sign(n-1) < last)
 }
 
@@ -200,7 +208,7 @@ func (j *judge) grace(i int, from, to time.Duration) string {
 	if len(j.history.Ears) > 0 { // lost ears use graces up, too, and a greeting that waited was heard by the next judge
 		k := j.after(from)
 		again := k < len(j.device.Signs) && j.sign(k) == from && j.history.at(j.device.Signs[k].Granted) >= last.Ending
-		if again || j.history.listenedAtMost(from, to)+slack >= j.policy.Timeout+graces*grace {
+		if again || j.listenedAtMost(i, from, to)+slack >= j.policy.Timeout+graces*grace {
 			return ""
 		}
 	}
@@ -266,8 +274,8 @@ func (j *judge) forgotten(offset uint64, t time.Duration, lastSeen time.Time) {
 func (j *judge) step(t time.Duration, process int, grace time.Duration, actions ...plan.Kind) string {
 	why := "it did nothing of the kind since the server was started"
 	started := j.history.Breaks[process].Ending
-	if len(j.history.Ears) > 0 { // an ear tells the next process what the one before was not told
-		started = j.history.Breaks[process].Asked - relays
+	if len(j.history.Ears) > 0 { // an ear, which may be busy, tells the next process what the one before was not told
+		started = j.history.Breaks[process].Asked - relays - j.policy.Epsilon
 	}
 	for i, s := range slices.Backward(j.device.Steps) {
 		at := j.history.when(s.At)

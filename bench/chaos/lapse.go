@@ -12,8 +12,9 @@ const (
 	// certainly keeps what it has heard without a word of the judge; it never does for longer than
 	// keepsMost.
 	removes, keepsFor, keepsMost = 3 * time.Second, 2200 * time.Millisecond, 10 * time.Second
-	// rejoins is how long an ear may take to come back to a judge that is there again.
-	rejoins = time.Second
+	// rejoins is how long an ear may take to come back to a judge that is there again, and awaits how long a new judge waits
+	// for those that do not.
+	rejoins, awaits = time.Second, 5 * time.Second
 	// failover is how long devices have to find another ear, before their grace.
 	failover = 10 * time.Second
 )
@@ -42,9 +43,9 @@ func (l *Lapse) removed() time.Duration {
 	return l.Asked + removes - 2*relays
 }
 
-// lapses returns those of ears, and those of all ears for want of a judge.
+// lapses returns those of ears, and those of all ears for want of a judge. An ear whose link is slow tells all.
 func (h *History) lapses() []Lapse {
-	list := slices.Clone(h.Lapses)
+	list := slices.DeleteFunc(slices.Clone(h.Lapses), func(l Lapse) bool { return l.Kind == EarSlow })
 	if len(h.Ears) == 0 {
 		return list
 	}
@@ -56,18 +57,42 @@ func (h *History) lapses() []Lapse {
 	return list
 }
 
+// relays is how long what an ear has heard at an instant may take to reach the judge.
+func (h *History) relays(ear string, t time.Duration) time.Duration {
+	if slices.ContainsFunc(h.Lapses, func(l Lapse) bool { return l.Kind == EarSlow && l.Ear == ear && l.Asked <= t && t <= l.Over+slowMost }) {
+		return relays + slowMost
+	}
+	return relays
+}
+
 // outage returns what the lapse means for verdicts: they wait for an ear that stands still until it
-// is removed. Who may have been with it has time to come back.
-func (l *Lapse) outage() outage {
+// is removed, and perhaps for one at the end of its draining. Who may have been with it has time to come back.
+func (h *History) outage(l *Lapse) outage {
 	o := outage{from: l.Asked, to: l.Over, loss: gapLoss}
 	if l.lost() {
 		o.lost = true
-		o.to = l.Asked + removes
-		if l.Ear == "" {
+		switch {
+		case l.Ear == "":
 			o.to = l.Over + rejoins
+		case l.Kind == EarTerm:
+			o.from = max(o.from, l.Over-removes)
+		default:
+			o.to = h.removal(l)
 		}
 	}
 	return o
+}
+
+// removal is when a judge has removed an ear that is lost, at the latest. If another judge takes over before that, it waits for the
+// ear anew.
+func (h *History) removal(l *Lapse) time.Duration {
+	at := l.Asked + removes
+	for _, b := range h.Breaks[1:] {
+		if b.Asked < at+rejoins && b.Over > l.Asked && b.Asked < l.Over+rejoins {
+			at = max(at, min(b.Over+awaits, l.Over+rejoins))
+		}
+	}
+	return at
 }
 
 // drained reports whether an ear has ended in order: nothing else was wrong meanwhile, so the judge
@@ -81,7 +106,7 @@ func (h *History) drained(l *Lapse) bool {
 // outagesOf returns those that put a verdict on the device off: an ear that ends in order concerns only
 // the devices that were with it.
 func (j *judge) outagesOf() []outage {
-	return j.history.outagesWith(func(l *Lapse) bool { return !j.history.drained(l) || j.visits(l) })
+	return j.history.outagesOf(j.visits)
 }
 
 // visits reports whether the device was with the ear at some time of a lapse.
@@ -97,18 +122,23 @@ func (j *judge) visits(l *Lapse) bool {
 // with reports whether the device was at an instant with an ear that was not heard then. It had given
 // sign i before.
 func (j *judge) with(l *Lapse, i int, t time.Duration) bool {
-	return l.Asked-relays <= t && t <= l.Over+rejoins && (l.Ear == "" || l.Ear == j.ear(i))
+	ear := j.ear(i)
+	return l.Asked-j.history.relays(ear, t) <= t && t <= l.Over+rejoins && (l.Ear == "" || l.Ear == ear)
 }
 
 // outlived reports whether the ear of a device that gave sign i last has lived through a restart of the
-// judge, perhaps, and has gone on to hear it.
+// judge, perhaps, and has gone on to hear it: one that drains does, until its end.
 func (j *judge) outlived(i int, b *Break) bool {
 	if len(j.history.Ears) == 0 || !b.Restart() {
 		return false
 	}
 	ear := j.ear(i)
 	return ear != "" && b.Over-b.Asked <= keepsMost && !slices.ContainsFunc(j.lapses, func(l Lapse) bool {
-		return l.Ear == ear && l.Lost && l.Asked < b.Over+rejoins && l.Over > b.Asked-relays
+		gone := l.Asked
+		if l.Kind == EarTerm {
+			gone = l.Over - rejoins
+		}
+		return l.Ear == ear && l.Lost && gone < b.Over+rejoins && l.Over > b.Asked-relays
 	})
 }
 
@@ -126,16 +156,41 @@ func (j *judge) listenedAtMost(i int, from, to time.Duration) time.Duration {
 
 // ear returns the ear that welcomed the device last when it gave sign i; "" if none did.
 func (j *judge) ear(i int) string {
-	greetings := 0
-	for k := range j.device.Signs[:i+1] {
-		if j.device.Signs[k].Granted != 0 {
-			greetings++
-		}
-	}
-	if greetings == 0 || greetings > len(j.device.Targets) {
+	if i < 0 || i >= len(j.ears) {
 		return ""
 	}
-	return j.history.Ears[j.device.Targets[greetings-1]]
+	return j.ears[i]
+}
+
+// earsOf returns the ear that had welcomed a device last, for each of its signs.
+func (h *History) earsOf(d *Device) []string {
+	list := make([]string, len(d.Signs))
+	now, greetings := "", 0
+	for i := range d.Signs {
+		if d.Signs[i].Granted != 0 && len(h.Ears) > 0 {
+			now = ""
+			if greetings < len(d.Targets) {
+				now = h.Ears[d.Targets[greetings]]
+			}
+			greetings++
+		}
+		list[i] = now
+	}
+	return list
+}
+
+// rejoined returns when an ear had a judge again that had none when it heard sign i, and went on to have the device: 0 if there is
+// none. To the judge the device was heard before the ear joined, so it has its grace from then on.
+func (j *judge) rejoined(i int) (at time.Duration) {
+	if i < 0 {
+		return 0
+	}
+	for k := range j.lapses {
+		if l := &j.lapses[k]; l.lost() && j.with(l, i, j.sign(i)) {
+			at = max(at, l.Over+rejoins)
+		}
+	}
+	return at
 }
 
 // doubtful returns the lapse by which the judge perhaps never learned of sign i: a heartbeat that

@@ -107,6 +107,26 @@ func TestLapses(t *testing.T) {
 		{"silent at an ear that drains, judged after its grace", silent(EarTerm, 108, 121.9), "", ""},
 		{"silent at an ear that drains, judged as if nothing had happened", silent(EarTerm, 108, 110), "", ""},
 		{"silent at an ear that drains, judged later", silent(EarTerm, 108, 125), MissedOffline, "it was at"},
+		{"silent at an ear that drains for long after a trouble, judged after its grace", until(0, func(w *world, d *Device) {
+			w.History.Troubles = []Trouble{{Kind: SlowDB, From: seconds(70), To: seconds(79)}}
+			w.lapse("a", EarTerm, 80, 104)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 117.5)
+		}), "", ""},
+		{"silent at an ear that drains for long after a trouble, judged late", until(0, func(w *world, d *Device) {
+			w.History.Troubles = []Trouble{{Kind: SlowDB, From: seconds(70), To: seconds(79)}}
+			w.lapse("a", EarTerm, 80, 104)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 140)
+		}), MissedOffline, "it was at"},
+		{"its ear outlives judges until it has used up its graces", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Silent, 100)
+			for _, from := range []float64{103, 113, 123, 133, 143} { // 4 s each, which the ear goes on to hear
+				w.brk(Killed, from, from+4)
+			}
+			w.brk(Killed, 149.2, 160.2) // 11 s, which it does not
+			w.says(d.ID, "offline", "silence", 161)
+		}), "", ""},
 		{"silent while another ear drains", until(1, func(w *world, d *Device) {
 			w.lapse("a", EarTerm, 102, 108)
 			w.step(d, plan.Silent, 100)
@@ -118,6 +138,30 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Silent, 100)
 			w.says(d.ID, "offline", "silence", 122)
 		}), "", ""},
+		{"greeted an ear that had no judge, and closes soon after it has one", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarCut, 98, 106)
+			w.on(d, 104, 105)
+			d.Targets, d.Signs[len(d.Signs)-1].Granted = append(d.Targets, 0), w.time(106.1).UnixNano()
+			w.step(d, plan.Close, 107.5)
+			w.says(d.ID, "offline", "closed", 120)
+		}), "", ""},
+		{"greeted an ear that had no judge, and is judged late", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarCut, 98, 106)
+			w.on(d, 104, 105)
+			d.Targets, d.Signs[len(d.Signs)-1].Granted = append(d.Targets, 0), w.time(106.1).UnixNano()
+			w.step(d, plan.Close, 107.5)
+			w.says(d.ID, "offline", "closed", 122)
+		}), MissedOffline, "it was at"},
+		{"silent at an ear whose link is slow", silent(EarSlow, 112, 109.9), "", ""},
+		{"silent at an ear whose link is slow, and judged late", silent(EarSlow, 112, 112), MissedOffline, "it was at"},
+		{"its last heartbeat was lost with an ear whose link was slow", last(func(w *world, _ *Device) {
+			w.lapse("a", EarSlow, 95, 99.95)
+			w.lapse("a", EarKill, 100.3, 104)
+		}, 120.4), "", ""},
+		{"its last heartbeat came long before, and the link of another ear was slow", last(func(w *world, _ *Device) {
+			w.lapse("b", EarSlow, 95, 99.95)
+			w.lapse("a", EarKill, 100.3, 104)
+		}, 120.4), FalseOffline, "the timeout is 30s"},
 		{"closes while another ear drains", until(1, func(w *world, d *Device) {
 			w.lapse("a", EarTerm, 98, 108)
 			w.step(d, plan.Close, 100.01)
@@ -130,6 +174,18 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Close, 100.01)
 			w.says(d.ID, "offline", "closed", 124)
 		}), "", ""},
+		{"closes while a new judge waits for another ear", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarCut, 96.5, 106)
+			w.brk(Ended, 98, 98.2)
+			w.step(d, plan.Close, 100.5)
+			w.says(d.ID, "offline", "closed", 117)
+		}), "", ""},
+		{"closes after a new judge has waited for another ear", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarCut, 87, 96)
+			w.brk(Ended, 89, 89.2)
+			w.step(d, plan.Close, 100.01)
+			w.says(d.ID, "offline", "closed", 117)
+		}), MissedOffline, "it was at"},
 		{"closes long after another ear was removed", until(0, func(w *world, d *Device) {
 			w.lapse("b", EarLongStop, 92, 99)
 			w.step(d, plan.Close, 100.01)
@@ -150,6 +206,18 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Silent, 100)
 			w.says(d.ID, "offline", "silence", 108.5)
 		}), FalseOffline, "the timeout is 10s"},
+		{"its ear drains while the judge is away, and it is judged as if nothing had happened", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 103, 123)
+			w.brk(Ended, 104, 104.5)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 110)
+		}), "", ""},
+		{"its ear has ended when the judge is back, and it is judged without a grace", until(0, func(w *world, d *Device) {
+			w.lapse("a", EarTerm, 90, 106)
+			w.brk(Ended, 104, 106)
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 112)
+		}), FalseOffline, "the grace is"},
 		{"its ear is killed with the judge, and it is judged without a grace", until(0, func(w *world, d *Device) {
 			w.brk(Killed, 104, 108)
 			w.lapse("a", EarKill, 106, 107)
@@ -171,6 +239,42 @@ func TestLapses(t *testing.T) {
 			w.at(d, 1, 106, 300)
 			w.says(d.ID, "online", "", 106)
 		}), FalseOffline, "nothing of the kind"},
+		{"says goodbye to a busy ear just before the judge is killed", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Bye, 100)
+			w.brk(Killed, 100.6, 104)
+			w.says(d.ID, "offline", "bye", 104.6)
+		}), "", ""},
+		{"gave up a greeting, and another one waits when that is judged", until(0, func(w *world, d *Device) {
+			d.Busy = []int64{w.time(104).UnixNano()}
+			w.at(d, 1, 108.8, 300)
+			d.Signs[len(d.Signs)-96].Granted = w.time(109.4).UnixNano()
+			w.says(d.ID, "offline", "closed", 109.2)
+			w.says(d.ID, "online", "", 109.4)
+		}), "", ""},
+		{"gave up a greeting that was heard when it had been silent for long", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Silent, 100)
+			w.says(d.ID, "offline", "silence", 109.1)
+			d.Busy = []int64{w.time(150).UnixNano()}
+			w.says(d.ID, "online", "", 150.2)
+			w.step(d, plan.Silent, 153)
+			w.at(d, 1, 155, 300)
+		}), "", ""},
+		{"gave up a greeting after a judge that had forgotten all", until(0, func(w *world, d *Device) {
+			w.brk(Killed, 101, 104)
+			w.History.Breaks[len(w.History.Breaks)-1].Forgets = true
+			d.Busy = []int64{w.time(105).UnixNano()}
+			w.step(d, plan.Silent, 105.5)
+			w.says(d.ID, "offline", "silence", 117.5)
+		}), "", ""},
+		{"was heard again between its deadline and the verdict", until(0, func(w *world, d *Device) {
+			w.step(d, plan.Silent, 100)
+			w.beat(d, 109.3)
+			w.says(d.ID, "offline", "silence", 109.9).Data.LastSeen = w.time(99)
+			w.says(d.ID, "online", "", 109.95)
+			for beat := 111.3; beat < 300; beat += 2 {
+				w.beat(d, beat)
+			}
+		}), "", ""},
 		{"says goodbye while the judge is away", until(0, func(w *world, d *Device) {
 			w.brk(Killed, 100, 101)
 			w.step(d, plan.Bye, 100.5)

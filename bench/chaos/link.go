@@ -1,20 +1,24 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
+	"math/rand/v2"
 	"net"
 	"net/url"
+	"slices"
 	"sync"
+	"time"
 )
 
-// link is a node's way to the database, or an ear's to a judge: a proxy that can be cut. Its methods may be called
-// concurrently.
+// link is a node's way to the database, an ear's to a judge, or a replica's to its primary: a proxy that can be cut. Its
+// methods may be called concurrently.
 type link struct {
 	listener net.Listener
-	to       string // address of the database or judge
 	work     sync.WaitGroup
 
 	mu    sync.Mutex // guards the fields below
+	to    string     // address of the database or judge
 	conns map[net.Conn]bool
 	state linkState
 	moved chan struct{} // closed when the state changes
@@ -23,10 +27,32 @@ type link struct {
 type linkState int
 
 const (
-	whole   linkState = iota
-	hanging           // nothing comes through, as when packets are lost
-	refused           // all connections are reset, old and new ones
+	whole       linkState = iota
+	hanging               // nothing comes through, as when packets are lost
+	refused               // all connections are reset, old and new ones
+	hangingTo             // nothing comes through to what is behind the link
+	hangingFrom           // nothing comes through from there
+	slow                  // all comes through, in order, from slowLeast to slowMost later
 )
+
+// The delays of a slow link, each way.
+const (
+	slowLeast = 20 * time.Millisecond
+	slowMost  = 200 * time.Millisecond
+)
+
+// way is one of the two directions of a link.
+type way int
+
+const (
+	there way = iota // to what is behind the link
+	back
+)
+
+// holds reports whether the link holds up what goes one way.
+func (s linkState) holds(w way) bool {
+	return s == hanging || w == there && s == hangingTo || w == back && s == hangingFrom
+}
 
 // newLink starts a proxy, and returns the URL of the database by way of it.
 func newLink(ctx context.Context, database string) (*link, string, error) {
@@ -66,6 +92,13 @@ func (l *link) set(s linkState) {
 	if s == refused {
 		l.reset()
 	}
+}
+
+// lead makes connections from now on lead to another address.
+func (l *link) lead(to string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = to
 }
 
 // reset resets all connections. Call it with mu held.
@@ -109,33 +142,36 @@ func (l *link) keep(c net.Conn) bool {
 	return true
 }
 
-// through waits while the link hangs, and reports whether a connection is still there.
-func (l *link) through(c net.Conn) bool {
+// through waits while the link holds up one of the ways, and reports whether a connection is still there.
+func (l *link) through(c net.Conn, ways ...way) bool {
 	for {
 		l.mu.Lock()
-		state, moved, there := l.state, l.moved, l.conns[c]
+		state, moved, kept := l.state, l.moved, l.conns[c]
 		l.mu.Unlock()
-		if state != hanging || !there {
-			return there
+		if !kept || !slices.ContainsFunc(ways, state.holds) {
+			return kept
 		}
 		<-moved
 	}
 }
 
-// serve connects a client to what is behind the link.
+// serve connects a client to what is behind the link, once both ways are open.
 func (l *link) serve(client net.Conn) {
 	defer l.drop(client)
-	if !l.through(client) {
+	if !l.through(client, there, back) {
 		return
 	}
-	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", l.to)
+	l.mu.Lock()
+	to := l.to
+	l.mu.Unlock()
+	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", to)
 	if err != nil || !l.keep(server) {
 		return
 	}
 	defer l.drop(server)
 	var both sync.WaitGroup
-	both.Go(func() { l.copy(server, client) })
-	l.copy(client, server)
+	both.Go(func() { l.copy(server, client, there) })
+	l.copy(client, server, back)
 	both.Wait()
 }
 
@@ -147,18 +183,60 @@ func (l *link) drop(c net.Conn) {
 	_ = c.Close() // it may be closed
 }
 
+// piece is what was read at once, and when it is to be written.
+type piece struct {
+	data []byte
+	due  time.Time
+}
+
+// mostPieces is how many pieces a connection may have under way; no more is read then.
+const mostPieces = 64
+
 // copy copies what comes, until either end is closed. Then it closes both.
-func (l *link) copy(to, from net.Conn) {
+func (l *link) copy(to, from net.Conn, w way) {
 	defer l.drop(to)
 	defer l.drop(from)
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if !l.through(to) {
-			return
+	pieces := make(chan piece, mostPieces)
+	l.work.Go(func() { l.read(from, pieces) })
+	for p := range pieces {
+		<-time.After(time.Until(p.due))
+		if !l.through(to, w) {
+			break
 		}
-		if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
+		if _, err := to.Write(p.data); err != nil {
+			break
+		}
+	}
+	l.through(to, w)
+	l.drop(from)
+	for range pieces { // until the reader ends
+	}
+}
+
+// read reads until the end, and closes pieces.
+func (l *link) read(from net.Conn, pieces chan<- piece) {
+	defer close(pieces)
+	buf := make([]byte, 64<<10)
+	for due := time.Now(); ; {
+		n, err := from.Read(buf)
+		if now := time.Now().Add(l.delay()); now.After(due) {
+			due = now
+		}
+		if n > 0 {
+			pieces <- piece{bytes.Clone(buf[:n]), due}
+		}
+		if err != nil {
 			return
 		}
 	}
+}
+
+// delay is how long what is read now is under way.
+func (l *link) delay() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != slow {
+		return 0
+	}
+	return slowLeast + rand.N(slowMost-slowLeast)
 }

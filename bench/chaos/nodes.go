@@ -47,8 +47,8 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	}
 	// Nothing else is at this address, so no client is given a port of it while the server is away.
 	own := strings.NewReplacer("127.0.0.1", fmt.Sprintf("127.0.100.%d", len(r.nodes)))
-	web := own.Replace(ports[1])
-	s.line, s.api = own.Replace(ports[0]), apiclient.New("http://"+web, "", nil)
+	s.line, s.web = own.Replace(ports[0]), own.Replace(ports[1])
+	s.api = apiclient.New("http://"+s.web, "", nil)
 	data, log := filepath.Join(r.config.Dir, "data"), filepath.Join(r.config.Dir, serverLog)
 	if r.config.Nodes > 1 {
 		data, log = data+s.name, log+s.name
@@ -59,7 +59,11 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	if s.log, err = os.Create(log); err != nil {
 		return err
 	}
-	s.command = []string{r.config.Program, "serve", "--listen", s.line, "--http", web, "--mqtt", "off", "--log-format", "json", "--data", data}
+	listens, err := r.listens("node-"+s.name, s.line)
+	if err != nil {
+		return err
+	}
+	s.command = append([]string{r.config.Program, "serve", "--http", s.web, "--mqtt", "off", "--log-format", "json", "--data", data}, listens...)
 	if r.config.Ears > 0 {
 		s.ears = own.Replace(ports[2])
 		s.command = append(s.command, "--link", s.ears)
@@ -146,7 +150,7 @@ func (r *trial) look(ctx context.Context) (err error) {
 func (r *trial) limit(kind FaultKind) time.Duration {
 	standbys := slices.ContainsFunc(r.nodes, func(s *server) bool { return s != r.server && s.up() })
 	switch kind {
-	case Kill, Loop, Beat, Write, Stop, LongStop, Stalls, Cut:
+	case Kill, Loop, Beat, Write, Stop, LongStop, Stalls, Cut, CutTo, CutFrom:
 		if standbys {
 			return lease + looks + restores
 		}
@@ -171,10 +175,6 @@ func (s *server) up() bool {
 
 // injectNodes injects a fault of several nodes.
 func (r *trial) injectNodes(ctx context.Context, f *Fault) error {
-	state := refused
-	if f.Hang {
-		state = hanging
-	}
 	switch f.Kind {
 	case LongStop:
 		return r.server.stop(ctx, f.Length)
@@ -186,10 +186,10 @@ func (r *trial) injectNodes(ctx context.Context, f *Fault) error {
 		return r.roll(ctx)
 	case KillAll:
 		return r.killAll(ctx, f.Down)
-	case Cut:
-		return r.cut(ctx, f, []*server{r.server}, state)
+	case CutAll:
+		return r.cut(ctx, f, r.nodes)
 	default:
-		return r.cut(ctx, f, r.nodes, state)
+		return r.cut(ctx, f, []*server{r.server})
 	}
 }
 
@@ -228,11 +228,11 @@ func (r *trial) killAll(ctx context.Context, down time.Duration) error {
 	return nil
 }
 
-// cut cuts nodes off from the database for a time.
-func (r *trial) cut(ctx context.Context, f *Fault, nodes []*server, state linkState) error {
+// cut cuts nodes off from the database for a time, or slows their links down.
+func (r *trial) cut(ctx context.Context, f *Fault, nodes []*server) error {
 	defer r.trouble(f.Kind)()
 	for _, s := range nodes {
-		s.link.set(state)
+		s.link.set(f.link())
 		defer s.link.set(whole)
 	}
 	return r.wait(ctx, f.Length)

@@ -10,11 +10,11 @@ func TestPlan(t *testing.T) {
 	const ttl = 6 * time.Second
 	r := Rules{TTLs: []time.Duration{3 * ttl, ttl}}
 	for seed := range uint64(50) {
-		plan := Plan(seed, AllFaults(), 10*time.Minute, &r)
-		if again := Plan(seed, AllFaults(), 10*time.Minute, &r); !reflect.DeepEqual(plan, again) {
+		plan := Plan(seed, AllFaults(), 20*time.Minute, &r)
+		if again := Plan(seed, AllFaults(), 20*time.Minute, &r); !reflect.DeepEqual(plan, again) {
 			t.Fatalf("seed %d: another plan the second time", seed)
 		}
-		if reflect.DeepEqual(plan, Plan(seed+1, AllFaults(), 10*time.Minute, &r)) {
+		if reflect.DeepEqual(plan, Plan(seed+1, AllFaults(), 20*time.Minute, &r)) {
 			t.Errorf("seeds %d and %d: the same plan", seed, seed+1)
 		}
 		kinds := map[FaultKind]int{}
@@ -53,5 +53,36 @@ func TestReport(t *testing.T) {
 	text.has(t, "2 × kill, 1 × disk", "1 × bye, 3 × silence", "| database | sqlite |", "| lost event | 12 |", "| false offline | 0 |", "dev-1 offset 7: gone")
 	if r.Clean() || len(r.of(LostEvent)) != 12 {
 		t.Errorf("Clean() = %v with 12 violations", r.Clean())
+	}
+}
+
+func TestPossible(t *testing.T) {
+	count := func(c Config) int { return len(c.possible(true)) }
+	all := AllFaults()
+	for _, tt := range []struct {
+		name   string
+		config Config
+		want   int
+	}{
+		{"one node on a file", Config{Database: SQLite, Nodes: 1, Faults: all}, 10},
+		{"one node on a server", Config{Database: Postgres, Nodes: 1, Faults: all}, 14},
+		{"two on MariaDB, which has no replica", Config{Database: MariaDB, Nodes: 2, Faults: all}, 23},
+		{"two on PostgreSQL, and no commit is lost", Config{Database: Postgres, Nodes: 2, Faults: all}, 24},
+		{"ears", Config{Database: SQLite, Nodes: 1, Ears: 1, Faults: all}, 18},
+		{"commits are lost, and nothing else happens", Config{Database: Postgres, Nodes: 2, Faults: []FaultKind{PromoteLoss}}, 1},
+	} {
+		if got := count(tt.config); got != tt.want {
+			t.Errorf("%s: %d faults are possible, want %d: %v", tt.name, got, tt.want, tt.config.possible(true))
+		}
+	}
+}
+
+func TestFaultLink(t *testing.T) {
+	for want, f := range map[linkState]Fault{
+		refused: {Kind: EarCut}, hanging: {Kind: CutAll, Hang: true}, hangingTo: {Kind: EarCutTo}, hangingFrom: {Kind: CutFrom}, slow: {Kind: EarSlow},
+	} {
+		if got := f.link(); got != want {
+			t.Errorf("%v: the link is in state %v, want %v", f, got, want)
+		}
 	}
 }

@@ -25,7 +25,7 @@ type Report struct {
 	Starts   int           // processes of the server
 	// Heartbeats counts those that the devices sent, Orders the faults of devices, Streams how often
 	// the stream was connected.
-	Heartbeats uint64
+	Heartbeats int
 	Orders     int
 	Streams    int
 	Notes      []string
@@ -39,8 +39,14 @@ func (r *trial) report(e *Evidence, length time.Duration) *Report {
 		Streams: r.readers.streams, Notes: r.notes, ServerLog: r.logTail(8000),
 	}
 	out.Violations = slices.Concat(out.Violations, r.wrong, r.crashes())
+	for i := range e.Devices {
+		for _, s := range e.Devices[i].Signs {
+			if s.Granted == 0 {
+				out.Heartbeats++
+			}
+		}
+	}
 	for _, f := range r.fleets {
-		out.Heartbeats += f.Stats().Sent
 		out.Orders += f.done
 	}
 	return out
@@ -121,6 +127,9 @@ func (r *Report) Markdown() string {
 	}
 	if r.Config.Ears > 0 {
 		row("ears", "%d", r.Config.Ears)
+	}
+	if r.Config.Balancer {
+		row("before them", "HAProxy")
 	}
 	row("devices", "%d", r.Config.Devices)
 	row("rules", "the defaults; timeouts of %v are announced; late by %v at most", rules.TTLs, rules.Epsilon)

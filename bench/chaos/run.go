@@ -37,15 +37,18 @@ type trial struct {
 	config    Config
 	nodes     []*server
 	ears      ears
-	server    *server  // the one that faults are injected into
-	judges    *judges  // nil with one node
-	fleets    []*fleet // one for each timeout
+	balancer  *balancer // nil if there is none
+	server    *server   // the one that faults are injected into
+	judges    *judges   // nil with one node
+	fleets    []*fleet  // one for each timeout
 	writer    writer
 	readers   readers
 	witnesses witnesses
 	disk      *disk          // nil if there is none to be filled
 	memory    string         // directory of a memory for each node; "" if they share one
 	database  *testdb.Server // nil if it was not started here
+	url       string         // of what it has, when it was started
+	replica   replica        // of it
 	notes     []string
 	until     time.Time // when the faults end
 	plan      []Fault
@@ -78,7 +81,7 @@ func (r *trial) prepare(ctx context.Context) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	database, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
+	database, err := r.storage(ctx, data)
 	if err != nil {
 		return err
 	}
@@ -88,6 +91,9 @@ func (r *trial) prepare(ctx context.Context) error {
 	if err := r.newEars(ctx); err != nil {
 		return err
 	}
+	if err := r.newBalancer(ctx); err != nil {
+		return err
+	}
 	r.writer = writer{judge: r.writesTo, api: r.api, now: r.now}
 	r.readers = readers{api: r.api, chance: rand.New(rand.NewPCG(r.config.Seed, 4)), shown: map[string]bool{}}
 	if r.judges != nil {
@@ -95,7 +101,7 @@ func (r *trial) prepare(ctx context.Context) error {
 		r.witnesses.record = r.record
 	}
 	for i := range r.config.Rules.TTLs {
-		f, err := r.newFleet(i)
+		f, err := r.newFleet(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -106,21 +112,24 @@ func (r *trial) prepare(ctx context.Context) error {
 
 // storage prepares the disk, or starts the database server and returns the URL of an empty
 // database.
-func (r *trial) storage(data string) (url string, err error) {
+func (r *trial) storage(ctx context.Context, data string) (url string, err error) {
 	if r.config.Database == SQLite {
 		if r.disk, err = mountDisk(data); err != nil {
 			r.note("the disk is never full: a small one cannot be made (%v)", err)
 		}
 		return "", nil
 	}
-	if r.database, err = testdb.New(r.config.Database); err != nil {
+	if r.database, err = testdb.New(r.config.Database); err != nil { //nolint:contextcheck // it has a limit of its own
 		return "", err
 	}
-	return r.database.NewDatabase()
+	if r.url, err = r.database.NewDatabase(); err != nil { //nolint:contextcheck // it has a limit of its own
+		return "", err
+	}
+	return r.url, r.newReplica(ctx)
 }
 
 // newFleet returns the devices with one of the timeouts.
-func (r *trial) newFleet(i int) (*fleet, error) {
+func (r *trial) newFleet(ctx context.Context, i int) (*fleet, error) {
 	ttls := r.config.Rules.TTLs
 	ttl, n := ttls[i], len(ttls)
 	p := &plan.Plan{
@@ -138,16 +147,28 @@ func (r *trial) newFleet(i int) (*fleet, error) {
 	if len(r.ears.all) > 0 {
 		p.Targets = r.ears.lines()
 	}
+	if r.balancer != nil {
+		p.Targets, p.Sources = []string{r.balancer.address}, ownAddresses(i, p.Devices)
+	}
 	p.Fill()
 	cfg := drive.Config{Plan: p, Journal: true, ConnectTimeout: time.Hour}
-	if len(p.Targets) > 1 { // a node or ear that is stopped must not keep its devices
+	if len(p.Targets) > 1 || r.balancer != nil { // a node or ear that is stopped must not keep its devices
 		cfg.Roam, cfg.ConnectTimeout, cfg.AnswerTimeout = true, deviceWaits, deviceWaits
 	}
-	d, err := drive.New(cfg)
+	player, err := r.newPlayer(ctx, cfg)
 	return &fleet{
-		Drive: d, plan: p, policy: r.config.Rules.of(ttl),
+		player: player, plan: p, policy: r.config.Rules.of(ttl),
 		chance: rand.New(rand.NewPCG(r.config.Seed+uint64(i), 3)), free: make([]time.Duration, p.Devices),
 	}, err
+}
+
+// newPlayer returns what plays devices, in another process if there are many.
+func (r *trial) newPlayer(ctx context.Context, cfg drive.Config) (player, error) {
+	if r.config.Devices > mostHere {
+		return newElsewhere(ctx, filepath.Join(r.config.Dir, fmt.Sprintf("devices-%v", cfg.Plan.Timeout)), cfg)
+	}
+	d, err := drive.New(cfg)
+	return here{d}, err
 }
 
 // note adds a remark to the report.
@@ -175,6 +196,9 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 	if err := r.ears.start(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.balancer.start(ctx); err != nil {
+		return nil, err
+	}
 	play, end := context.WithCancel(ctx)
 	defer end()
 	group, play := errgroup.WithContext(play)
@@ -188,8 +212,11 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 	begin := time.Now()
 	r.until = begin.Add(r.config.For)
 	for _, f := range r.fleets {
-		f.begin, f.end = begin, r.config.For
-		f.Begin(begin)
+		f.from, f.end = begin, r.config.For
+		if err := f.begin(begin); err != nil {
+			end()
+			return nil, errors.Join(err, group.Wait())
+		}
 		group.Go(func() error { return f.play(play) })
 	}
 	for _, watch := range []func(context.Context){r.readers.follow, r.readers.read, r.starve} {
@@ -211,8 +238,11 @@ func (r *trial) connected(ctx context.Context) error {
 	for limit := time.Now().Add(readyPatience); ; {
 		missing := 0
 		for _, f := range r.fleets {
-			s := f.Stats()
-			missing += s.Devices - s.Welcomed
+			c, err := f.count()
+			if err != nil {
+				return err
+			}
+			missing += c.Devices - c.Welcomed
 		}
 		if missing == 0 {
 			return nil
@@ -286,10 +316,11 @@ func (r *trial) enough() bool {
 
 // close ends all processes and releases all resources.
 func (r *trial) close() error {
-	errs := []error{r.ears.close()}
+	errs := []error{r.balancer.close(), r.ears.close()}
 	for _, s := range r.nodes {
 		errs = append(errs, s.close())
 	}
+	errs = append(errs, r.replica.close())
 	if r.database != nil {
 		r.database.Close()
 	}

@@ -105,7 +105,7 @@ func Score(e *Evidence) Findings {
 		d := &e.Devices[i]
 		j := judge{
 			Findings: &f, evidence: e, history: &e.History, policy: e.Rules.of(d.TTL), lapses: lapses,
-			device: d, events: byDevice[d.ID], used: map[int]bool{},
+			device: d, events: byDevice[d.ID], ears: e.History.earsOf(d), used: map[int]bool{},
 		}
 		j.outages = j.outagesOf()
 		j.run()

@@ -48,6 +48,7 @@ type program struct {
 
 	name    string
 	command []string // the program and its arguments
+	web     string   // address of its API
 	api     *apiclient.Client
 	log     *os.File       // of what it writes
 	watch   sync.WaitGroup // goroutines that wait for a process to end, or to be ready

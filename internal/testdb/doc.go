@@ -1,7 +1,8 @@
 // Package testdb runs real PostgreSQL and MariaDB servers for tests: in a temporary directory, on a free port, as an unprivileged user if
 // the tests run as root. One server of each kind serves a test binary, and each test gets a database of its own, see [Postgres] and
 // [MariaDB]; a test that stops or kills its server has one to itself, see [NewPostgres] and [NewMariaDB].
-// [PgBouncer] puts a pooler before PostgreSQL, and [Server.Replica] attaches a replica to it.
+// [PgBouncer] puts a pooler before PostgreSQL, [Server.Replica] attaches a receiver of its commits to it, and [NewStandby] a server that can
+// be promoted.
 //
 // Servers end with the test binary, also if that is killed: each is started by a shell that waits for a pipe to be closed.
 //

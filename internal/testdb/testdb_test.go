@@ -73,3 +73,52 @@ func TestOwnServers(t *testing.T) {
 		})
 	}
 }
+
+// A standby that is promoted has what was committed before it was cut off, or all if commits wait for it.
+func TestStandby(t *testing.T) {
+	for name, wait := range map[string]bool{"commits wait": true, "commits do not wait": false} {
+		t.Run(name, func(t *testing.T) {
+			primary := testdb.NewPostgres(t, true)
+			url := primary.Database(t)
+			db := dial(t, url)
+			run := func(db *sql.DB, statement string) {
+				t.Helper()
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run(db, "CREATE TABLE things (a INT)")
+			standby, err := testdb.NewStandby(primary.Address())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer standby.Close()
+			if err := primary.AwaitStandby(wait); err != nil {
+				t.Fatal(err)
+			}
+			run(db, "INSERT INTO things VALUES (1)")
+			if !wait {
+				if err := primary.AwaitStandby(false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			primary.Kill()
+			if err := standby.Promote(); err != nil {
+				t.Fatal(err)
+			}
+			promoted := dial(t, strings.Replace(url, primary.Address(), standby.Address(), 1))
+			run(promoted, "INSERT INTO things VALUES (2)")
+			var n int
+			if err := promoted.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM things").Scan(&n); err != nil || n != 2 {
+				t.Errorf("%d rows, %v; want 2", n, err)
+			}
+			if err := standby.Promote(); err == nil {
+				t.Error("a primary is promoted")
+			}
+		})
+	}
+	if s, err := testdb.NewStandby("127.0.0.1:1"); err == nil {
+		s.Close()
+		t.Error("a standby of nothing was started")
+	}
+}

@@ -40,7 +40,8 @@ type Config struct {
 	// heartbeat at a time.
 	Journal bool
 	// Roam makes a device that is not let in go on to the plan's next target, and end a connection on
-	// which a heartbeat is not answered within AnswerTimeout: it does what a load balancer would do.
+	// which a heartbeat is not answered within AnswerTimeout: it does what a load balancer would do. It
+	// keeps its source address.
 	Roam bool
 	// ConnectTimeout is how long a handshake may take, and then the welcome; AnswerTimeout is how
 	// long the answer to a heartbeat may take. Default of both: 10 s.

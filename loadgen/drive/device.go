@@ -18,7 +18,7 @@ type device struct {
 	state state
 	flags flags
 	tries uint8 // to connect that failed, one after the other
-	moves uint8 // to other source addresses; with Config.Roam, to other targets as well
+	moves uint8 // to other source addresses; with Config.Roam, to other targets
 }
 
 // never is before all that can happen.

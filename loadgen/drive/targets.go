@@ -80,7 +80,8 @@ func lookUp(ctx context.Context, text string) ([]netip.AddrPort, error) {
 // place is where device n connects to, and from; the latter is not valid if the kernel is to
 // choose. Each target has a block of the fleet, so that a process has to do with few of them: with
 // 8 targets and 8 processes on a machine of two cores, half as many again were let in each second
-// as with devices dealt out in turn. With each move, a device that roams goes on to the next target.
+// as with devices dealt out in turn. With each move, a device goes on to the next source address or, if
+// it roams, to the next target from the same one.
 func (p places) place(n int, moves uint8) (target, netip.Addr) {
 	addresses := p.targets[p.block(n, moves)]
 	t := addresses[n%len(addresses)]
@@ -88,7 +89,10 @@ func (p places) place(n int, moves uint8) (target, netip.Addr) {
 		return t, netip.Addr{}
 	}
 	n /= len(addresses)
-	return t, t.sources[(n+int(moves))%len(t.sources)]
+	if !p.roam {
+		n += int(moves)
+	}
+	return t, t.sources[n%len(t.sources)]
 }
 
 // block is the index of the target that device n connects to after some moves.
