@@ -3,10 +3,15 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/uptrace/bun/schema"
 )
+
+// idleLimit is how long a transaction may stand still until a server ends it. What a process that was cut
+// off in the middle of one has locked is free when another one has its lease.
+const idleLimit = 5 * time.Second
 
 // backend is what the three kinds of databases do differently.
 type backend interface {

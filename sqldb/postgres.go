@@ -53,6 +53,19 @@ func (b *postgresDB) connector() pgx.ConnConfig {
 	return *cfg
 }
 
+// connect returns a pool of connections.
+func (b *postgresDB) connect() *sql.DB {
+	const limit = "idle_in_transaction_session_timeout"
+	cfg := b.connector()
+	return stdlib.OpenDB(cfg, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		if _, ok := cfg.RuntimeParams[limit]; ok {
+			return nil
+		}
+		_, err := conn.Exec(ctx, fmt.Sprintf("SET %s = %d", limit, idleLimit.Milliseconds())) // a pooler may not let it through otherwise
+		return err
+	}))
+}
+
 // applicationName describes this process for people who look at the connections of the server.
 func applicationName() string {
 	host, _ := os.Hostname() // empty if it has none
@@ -60,7 +73,7 @@ func applicationName() string {
 }
 
 func (b *postgresDB) pools() (write, read *sql.DB) {
-	write, read = stdlib.OpenDB(b.connector()), stdlib.OpenDB(b.connector())
+	write, read = b.connect(), b.connect()
 	bound(write)
 	bound(read)
 	return write, read
@@ -74,7 +87,7 @@ func bound(db *sql.DB) {
 }
 
 func (b *postgresDB) leasePool() *sql.DB {
-	db := stdlib.OpenDB(b.connector())
+	db := b.connect()
 	db.SetMaxOpenConns(1)
 	return db
 }

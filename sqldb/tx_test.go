@@ -66,6 +66,24 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// A server ends a transaction that stands still, as that of a process which was cut off.
+func TestIdleLimit(t *testing.T) {
+	query := map[string]string{"postgres": "SHOW idle_in_transaction_session_timeout", "mariadb": "SELECT CONCAT(@@idle_transaction_timeout, 's')"}
+	for _, kind := range testdb.Databases() {
+		ask := query[kind.Name]
+		if ask == "" {
+			continue
+		}
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			db := open(t, kind.URL(t))
+			var limit string
+			if err := db.Scan(t.Context(), ask, &limit); err != nil || limit != "5s" {
+				t.Errorf("%q, %v, want 5s", limit, err)
+			}
+		})
+	}
+}
+
 // A transaction whose turn does not come, since the one before it hangs, ends with its context, or once
 // it has waited as long as a transaction may take.
 func TestTurns(t *testing.T) {
