@@ -55,7 +55,7 @@ var errCommitted = errors.New("store: committed before")
 // changes a Message that is not valid text. After an error, call it again with the same events: if the
 // transaction was committed in spite of the error, Append notices that and writes nothing twice. It
 // waits for checkpoints and prunings in progress, but not for readers. Errors: sqldb.ErrNotOpen,
-// sqldb.ErrFenced, and those of the database.
+// sqldb.ErrFenced, ErrChanged, and those of the database.
 func (s *Store) Append(ctx context.Context, events []liveness.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -157,8 +157,13 @@ func (s *Store) writeBatchLocked(ctx context.Context, tx sqldb.Tx, b *batch, eve
 	return follow, s.putSeqs(ctx, tx, b)
 }
 
+// ErrChanged is returned for writes after the database has lost events that it had committed, as a failover
+// to a replica that was behind does, or after somebody changed it. Close the store, open and load it again,
+// to go on from what the database has.
+var ErrChanged = errors.New("store: the database has lost events that it had committed, or was changed")
+
 // advanceLocked raises the latest offset. It fails unless the offset is as this process left it.
-// Errors: errCommitted if the previous attempt was committed.
+// Errors: errCommitted if the previous attempt was committed; ErrChanged.
 func (s *Store) advanceLocked(ctx context.Context, tx sqldb.Tx, b *batch, events []liveness.Event) error {
 	before := b.first - 1
 	held, err := tx.FenceIf(ctx, "last_offset = ?", "last_offset = ?", before+uint64(len(events)), before)
@@ -172,8 +177,7 @@ func (s *Store) advanceLocked(ctx context.Context, tx sqldb.Tx, b *batch, events
 	if s.attempt.is(events) && meta.LastOffset == before+uint64(s.attempt.events) {
 		return errCommitted
 	}
-	return fmt.Errorf("the latest event in the database is %d, and %d was expected: it was changed behind our back; restart to go on from what it has",
-		meta.LastOffset, before)
+	return fmt.Errorf("%w: the latest event that it has is %d, and %d was expected", ErrChanged, meta.LastOffset, before)
 }
 
 // forgottenRow is a row of forgotten.

@@ -183,6 +183,8 @@ func (n *node) stepsBack(err error) bool {
 		n.log.Info("standing by: another server judges this fleet", "reason", reason(err))
 	case errors.Is(err, sqldb.ErrFenced), errors.Is(err, errCutOff):
 		n.log.Warn("this server judges no longer, and stands by", "reason", reason(err))
+	case errors.Is(err, store.ErrChanged):
+		n.log.Error("what was lost cannot be brought back; this server reads again what the database has, and goes on from that", "reason", reason(err))
 	case errors.Is(err, errUnknown), n.stoodBy && errors.Is(err, syscall.EADDRINUSE):
 		n.log.Error("this server cannot take over yet, and stands by", "reason", reason(err))
 	default:

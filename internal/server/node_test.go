@@ -255,6 +255,39 @@ func change(t *testing.T, url, query string) {
 	}
 }
 
+// A database that has lost commits, as after a failover to a replica that was behind, is read again.
+func TestDatabaseHasLostCommits(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			url := kind.URL(t)
+			var log lockedBuffer
+			a := serveAt(t, "a", url, "127.0.0.1:0", &log)
+			testwait.Until(t, "a judges", a.judges)
+			for _, id := range []string{"kept", "lost"} {
+				if status, _, body := a.ask("POST", "/v1/beat/"+id+"?ttl=300s"); status != 200 {
+					t.Fatalf("a heartbeat: %d %s", status, body)
+				}
+			}
+			for _, query := range []string{
+				"DELETE FROM events WHERE pos = 2", "DELETE FROM device_states WHERE num = 2", "DELETE FROM devices WHERE num = 2", "UPDATE meta SET last_offset = 1",
+			} {
+				change(t, url, query)
+			}
+			testwait.Until(t, "a takes heartbeats again", func() bool {
+				status, _, _ := a.ask("POST", "/v1/beat/new?ttl=300s")
+				return status == 200 && a.judges()
+			})
+			if _, _, body := a.ask("GET", "/v1/devices"); !strings.Contains(body, `"kept"`) || !strings.Contains(body, `"new"`) || strings.Contains(body, `"lost"`) {
+				t.Errorf("the devices are %s", body)
+			}
+			if text := log.String(); !strings.Contains(text, "what was lost cannot be brought back") {
+				t.Errorf("nothing is said of the loss:\n%s", text)
+			}
+		})
+	}
+}
+
 // When the database was away for everybody, the judge, which has kept its devices, may renew its lease
 // before a standby takes it.
 func TestDatabaseIsBack(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/store"
 )
 
 const (
@@ -116,7 +117,7 @@ func AsideText(n int) string {
 const AsideHelp = "those devices are watched again once they are heard; look at its column why, and then remove the rows from that table"
 
 // watchStore logs when the database starts to fail, when its error changes, when it works again and
-// when the store has repaired it, until ctx is done.
+// when the store has repaired it, until ctx is done. Errors: store.ErrChanged.
 func (s *server) watchStore(ctx context.Context) error {
 	said, repairs := "", uint64(0)
 	tick := time.NewTicker(time.Second)
@@ -127,6 +128,9 @@ func (s *server) watchStore(ctx context.Context) error {
 			s.log.Error("what is stored was gone, and was written anew", "what", st.LastRepair)
 		}
 		err := s.store.Health()
+		if errors.Is(err, store.ErrChanged) {
+			return err
+		}
 		now := ""
 		if errors.Is(err, sqldb.ErrFile) {
 			now = err.Error()

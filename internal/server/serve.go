@@ -184,7 +184,7 @@ func (s *server) run(ctx context.Context) error {
 	s.starting.Store(nil)
 	s.announce()
 	err := edges.Wait()
-	if !errors.Is(err, errCutOff) { // else the database would be waited for, and nobody answers meanwhile
+	if !errors.Is(err, errCutOff) && !errors.Is(err, store.ErrChanged) { // else the database would be waited for, and nobody answers meanwhile
 		s.lastCheckpoint(ctx)
 		leave(ctx, s.roster, s.database)
 	}
