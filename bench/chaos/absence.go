@@ -59,13 +59,14 @@ func (j *judge) deadline(a *absence) time.Duration {
 	if !j.told(a.from) {
 		return j.policy.deadline(j.outages, j.since(a))
 	}
-	if again := j.rejoined(j.after(a.from) - 1); again > 0 && need > 0 {
+	if again := j.rejoined(j.after(a.from)-1, a.from); again > 0 && need > 0 {
 		need = max(need, again+j.policy.Grace-a.from)
 	}
-	if soon := a.from + need + j.policy.Epsilon; quiet(j.outages, a.from-j.policy.Epsilon, soon) {
+	soon := a.from + need + j.policy.Epsilon
+	if quiet(j.outages, a.from-j.policy.Epsilon, soon) {
 		return soon
 	}
-	return j.policy.deadline(j.outages, a.from)
+	return max(soon, j.policy.deadline(j.outages, a.from))
 }
 
 // told reports whether the judge at an instant learns what a device does with its connection: the

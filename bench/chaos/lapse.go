@@ -179,11 +179,16 @@ func (h *History) earsOf(d *Device) []string {
 	return list
 }
 
-// rejoined returns when an ear had a judge again that had none when it heard sign i, and went on to have the device: 0 if there is
-// none. To the judge the device was heard before the ear joined, so it has its grace from then on.
-func (j *judge) rejoined(i int) (at time.Duration) {
+// rejoined returns when an ear had a judge again, at the latest, that had none when it heard sign i or after that, and went on to
+// have the device: 0 if there is none. To that judge the device was heard before the ear joined, so it has its grace from then on.
+func (j *judge) rejoined(i int, until time.Duration) (at time.Duration) {
 	if i < 0 {
 		return 0
+	}
+	for k := range j.history.Breaks {
+		if b := &j.history.Breaks[k]; j.outlived(i, b) && j.sign(i) < b.Over+rejoins && b.Asked < until {
+			at = max(at, b.Over+rejoins)
+		}
 	}
 	for k := range j.lapses {
 		if l := &j.lapses[k]; l.lost() && j.with(l, i, j.sign(i)) {

@@ -152,6 +152,22 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Close, 107.5)
 			w.says(d.ID, "offline", "closed", 122)
 		}), MissedOffline, "it was at"},
+		{"closes soon after a judge is back, and was not heard since", until(0, func(w *world, d *Device) {
+			w.brk(Ended, 100, 100.2)
+			w.step(d, plan.Close, 102)
+			w.says(d.ID, "offline", "closed", 114)
+		}), "", ""},
+		{"closes soon after a judge is back, and is judged late", until(0, func(w *world, d *Device) {
+			w.brk(Ended, 100, 100.2)
+			w.step(d, plan.Close, 102)
+			w.says(d.ID, "offline", "closed", 120)
+		}), MissedOffline, "it was at"},
+		{"closes soon after a judge is back, and was heard since", until(0, func(w *world, d *Device) {
+			w.brk(Ended, 100, 100.2)
+			w.beat(d, 102)
+			w.step(d, plan.Close, 103)
+			w.says(d.ID, "offline", "closed", 114)
+		}), MissedOffline, "it was at"},
 		{"silent at an ear whose link is slow", silent(EarSlow, 112, 109.9), "", ""},
 		{"silent at an ear whose link is slow, and judged late", silent(EarSlow, 112, 112), MissedOffline, "it was at"},
 		{"its last heartbeat was lost with an ear whose link was slow", last(func(w *world, _ *Device) {
