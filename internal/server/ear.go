@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -113,6 +114,9 @@ func (e *ear) newLink() (*link.Ear, error) {
 			default:
 			}
 		},
+	}
+	if slices.ContainsFunc(e.config.Listen, func(l config.Listener) bool { return l.Packets }) {
+		cfg.PassDatagrams = func(done func(uint64)) { e.gateway.PassDatagrams(done) }
 	}
 	r, err := e.linkCertificates()
 	if err != nil {
@@ -243,6 +247,11 @@ type farJudge struct{ ear *link.Ear }
 // Open implements [gateway.Judge].
 func (j farJudge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
 	return j.ear.Open(id, h, peer, heard, done)
+}
+
+// OpenDatagrams implements [gateway.Judge].
+func (j farJudge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+	return j.ear.OpenDatagrams(id, h, peer, heard, done)
 }
 
 // nowhere takes the events of a registry without devices.
