@@ -89,7 +89,7 @@ type Config struct {
 	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of [liveness.SourceConfig].
 	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
 	// Judge judges the devices in another process. Then the registry knows none of them, and what
-	// needs that is not to be had: datagrams, MaxBeatRate, MaxDevices of a listener, and
+	// needs that is not to be had: MaxBeatRate, MaxDevices of a listener, and
 	// [Gateway.Send]. Default: the registry judges.
 	Judge Judge
 	// Logger gets what an operator should know. Default: slog.Default().
@@ -161,8 +161,8 @@ func (c Config) validate() error {
 	}
 	for _, l := range c.Listen {
 		errs = append(errs, l.validate())
-		if c.Judge != nil && (l.Packets || l.MaxDevices > 0) {
-			errs = append(errs, fmt.Errorf("gateway: %s has Packets or MaxDevices, which cannot be had with a Judge", l.Address))
+		if c.Judge != nil && l.MaxDevices > 0 {
+			errs = append(errs, fmt.Errorf("gateway: %s has MaxDevices, which cannot be had with a Judge", l.Address))
 		}
 	}
 	if c.Judge != nil && c.MaxBeatRate > 0 {

@@ -147,6 +147,14 @@ func (t *conversation) message(x *exchange) (end bool) {
 	return end
 }
 
+// epoch returns the epoch of the open session.
+func (t *conversation) epoch() uint64 {
+	if far := t.far(); far != nil {
+		return far.Epoch()
+	}
+	return t.session.Epoch()
+}
+
 // reply answers the message.
 func (t *conversation) reply(x *exchange, end bool) {
 	if x.outcome.Err != nil {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"time"
 
@@ -20,12 +21,17 @@ type Judge interface {
 	// Open begins to open a session. done is called once, on another goroutine and after Open has
 	// returned, with the errors of [liveness.Source.Open].
 	Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) FarSession
+	// OpenDatagrams is Open for a device that sends datagrams. The session is replaced when one of them
+	// reaches another gateway; what was heard in it before that counts.
+	OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) FarSession
 }
 
 // FarSession is a device's session at a [Judge]. It is like a [liveness.Session], but that done gets the
 // outcome, as that of Judge.Open.
 type FarSession interface {
 	ID() string
+	// Epoch returns the session's epoch.
+	Epoch() uint64
 	// Ended reports whether the session was replaced or has ended.
 	Ended() bool
 	// Judged reports whether the device was judged offline, and not heard since.
@@ -112,9 +118,20 @@ func (t *conversation) ask(x *exchange, a *asked) (done func(liveness.Welcome, e
 		*b = bytes.Clone(*b)
 	}
 	t.details.asked = a
-	c := x.peer.(*connection)
-	return func(w liveness.Welcome, err error) { c.link.answer(a, judgement{w, err}) }
+	to := x.peer.(asker)
+	return func(w liveness.Welcome, err error) { to.answer(a, judgement{w, err}) }
 }
+
+// asker is a transport whose conversation waits for what the judge answers. Any goroutine may call it; it
+// does not block.
+type asker interface {
+	answer(a *asked, j judgement)
+}
+
+// answer implements asker.
+func (c *connection) answer(a *asked, j judgement) { c.link.answer(a, j) }
+
+var _, _ asker = (*connection)(nil), (*udpSession)(nil)
 
 // elapsed returns when what is being handled was read.
 func (x *exchange) elapsed() time.Duration { return x.wall.Sub(x.gateway.began) }
@@ -127,7 +144,15 @@ func (t *conversation) askOpen(x *exchange, id string, h liveness.Hello) {
 		t.details.far.Reopen(x.elapsed(), h, done)
 		return
 	}
-	t.details.far = x.gateway.config.Judge.Open(a.id, h, &farPeer{x.peer.(*connection), a.id}, x.elapsed(), done)
+	judge := x.gateway.config.Judge
+	if v := x.udpSession; v != nil {
+		if v.remote == nil {
+			v.remote = new(remote)
+		}
+		t.details.far = judge.OpenDatagrams(v.id, h, v, x.elapsed(), done)
+		return
+	}
+	t.details.far = judge.Open(a.id, h, &farPeer{x.peer.(*connection), a.id}, x.elapsed(), done)
 }
 
 // askSignal asks the judge for what the message means.
@@ -159,9 +184,11 @@ func (t *conversation) proceed(x *exchange, more bool) (end bool) {
 	}
 	t.details.asked = nil // far is kept there, too
 	x.message, x.outcome = a.message, codec.Outcome{Now: x.wall}
-	if a.opens {
+	switch v := x.udpSession; {
+	case a.opens:
 		end = t.answeredOpen(x, a)
-	} else {
+	case v != nil && errors.Is(a.err, liveness.ErrReplaced) && v.reopenLocked(x):
+	default:
 		end = t.answeredSignal(x, a)
 	}
 	if t.asks() {
@@ -173,6 +200,9 @@ func (t *conversation) proceed(x *exchange, more bool) (end bool) {
 
 func (t *conversation) answeredOpen(x *exchange, a *asked) (end bool) {
 	t.opened(x, a.id, a.welcome, a.err)
+	if v := x.udpSession; v != nil && a.err == nil {
+		v.remote.granted = a.welcome.Policy
+	}
 	switch {
 	case a.again:
 		return t.welcomedAgain(x)
@@ -189,10 +219,13 @@ func (t *conversation) answeredOpen(x *exchange, a *asked) (end bool) {
 
 func (t *conversation) answeredSignal(x *exchange, a *asked) (end bool) {
 	o, bye := &x.outcome, a.message.Kind == codec.Bye
-	if !bye {
+	if !bye || x.udpSession != nil { // in datagrams it can be said again
 		o.Err = t.refusal(a.err)
 	}
 	o.Timeout, o.Interval, o.Granted = a.welcome.Policy.Timeout, a.welcome.Policy.Interval, a.welcome.Granted
+	if v := x.udpSession; v != nil && a.err == nil {
+		v.answeredLocked(x, a)
+	}
 	return bye
 }
 

@@ -21,10 +21,14 @@ import (
 // judge is a judge as another process would be one: what it is asked is done later, in order, and
 // answered once it is committed.
 type judge struct {
-	registry *liveness.Registry
-	source   *liveness.Source
-	gateway  *gateway.Gateway
-	queue    chan func()
+	registry  *liveness.Registry
+	source    *liveness.Source
+	datagrams *liveness.Source
+	another   *liveness.Source // of another gateway's datagrams
+	losses    uint64
+	gateway   *gateway.Gateway
+	packets   bool // the gateway has a listener for them
+	queue     chan func()
 }
 
 // judgesElsewhere makes the gateways of a test ask a judge.
@@ -42,11 +46,19 @@ func newJudge(t *testing.T, fleet *liveness.Registry) (*judge, *liveness.Registr
 	if err != nil {
 		t.Fatal(err)
 	}
+	datagrams, err := fleet.AddSource(liveness.SourceConfig{Name: "gateway-udp", Pool: "udp", Connectionless: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	another, err := fleet.AddSource(liveness.SourceConfig{Name: "gateway-udp/another", Pool: "udp", Connectionless: true}) // it never listens
+	if err != nil {
+		t.Fatal(err)
+	}
 	empty, err := liveness.New(nowhere{}, liveness.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &judge{registry: fleet, source: source, queue: make(chan func(), 1024)}, empty
+	return &judge{registry: fleet, source: source, datagrams: datagrams, another: another, queue: make(chan func(), 1024)}, empty
 }
 
 // run keeps the clock, and does what is asked.
@@ -54,6 +66,7 @@ func (j *judge) run(ctx context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	j.source.Pulse(time.Now())
+	j.datagrams.Pulse(time.Now())
 	for {
 		select {
 		case do := <-j.queue:
@@ -61,39 +74,70 @@ func (j *judge) run(ctx context.Context) {
 		case now := <-tick.C:
 			listened := j.source.Pulse(now)
 			j.gateway.Pass(func() { j.queue <- func() { j.source.Watermark(0, listened) } })
+			if j.packets {
+				j.passDatagrams(now)
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// age returns the instant for something that was heard when the gateway showed heard.
-func (j *judge) at(heard time.Duration) time.Duration {
-	return j.source.Time(time.Now()) - (j.gateway.Elapsed() - heard)
+// passDatagrams moves the clock of datagrams, unless some are lost.
+func (j *judge) passDatagrams(now time.Time) {
+	listened := j.datagrams.Time(now)
+	if j.losses%2 == 0 {
+		listened = j.datagrams.Pulse(now)
+	}
+	j.gateway.PassDatagrams(func(losses uint64) {
+		j.queue <- func() {
+			if losses != j.losses || losses%2 == 1 {
+				j.losses = losses
+				j.datagrams.Deafen(time.Now())
+				return
+			}
+			j.datagrams.Watermark(0, listened)
+		}
+	})
+}
+
+// at returns the instant for something that was heard when the gateway showed heard.
+func (s *farSession) at(heard time.Duration) time.Duration {
+	return s.source.Time(time.Now()) - (s.judge.gateway.Elapsed() - heard)
 }
 
 type farSession struct {
 	liveness.Session
 
-	judge *judge
-	id    string
-	peer  liveness.Peer
-	mu    sync.Mutex // guards open
-	open  bool
+	judge  *judge
+	source *liveness.Source
+	id     string
+	peer   liveness.Peer
+	mu     sync.Mutex // guards open and epoch
+	open   bool
+	epoch  uint64
 }
 
 func (j *judge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
-	s := &farSession{judge: j, id: strings.Clone(id), peer: peer}
+	s := &farSession{judge: j, source: j.source, id: strings.Clone(id), peer: peer}
+	s.reopen(heard, h, peer, done)
+	return s
+}
+
+func (j *judge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+	s := &farSession{judge: j, source: j.datagrams, id: strings.Clone(id), peer: peer}
 	s.reopen(heard, h, peer, done)
 	return s
 }
 
 func (s *farSession) reopen(heard time.Duration, h liveness.Hello, peer liveness.Peer, done func(liveness.Welcome, error)) {
 	s.ask(func() (liveness.Welcome, error) {
-		w, err := s.judge.source.Open(&s.Session, s.id, h, peer, s.judge.at(heard))
+		w, err := s.source.Open(&s.Session, s.id, h, peer, s.at(heard))
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.open = s.open || err == nil
+		if err == nil {
+			s.open, s.epoch = true, w.Epoch
+		}
 		return w, err
 	}, done)
 }
@@ -112,6 +156,12 @@ func (s *farSession) ask(do func() (liveness.Welcome, error), done func(liveness
 
 func (s *farSession) ID() string { return s.id }
 
+func (s *farSession) Epoch() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch
+}
+
 func (s *farSession) Ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,35 +175,44 @@ func (s *farSession) Judged() bool {
 	return s.open && s.Session.Judged()
 }
 
-func (s *farSession) Beat(heard time.Duration) bool { return s.Session.Beat(s.judge.at(heard)) }
+func (s *farSession) Beat(heard time.Duration) bool {
+	s.mu.Lock()
+	open := s.open
+	s.mu.Unlock()
+	if !open {
+		s.judge.queue <- func() { s.Session.Beat(s.at(heard)) }
+		return true
+	}
+	return s.Session.Beat(s.at(heard))
+}
 
 func (s *farSession) Reopen(heard time.Duration, h liveness.Hello, done func(liveness.Welcome, error)) {
-	s.reopen(heard, h, nil, done)
+	s.reopen(heard, h, s.peer, done)
 }
 
 func (s *farSession) UpdatePolicy(heard time.Duration, p liveness.Policy, done func(liveness.Welcome, error)) {
 	s.ask(func() (liveness.Welcome, error) {
-		p, err := s.Session.UpdatePolicy(s.judge.at(heard), p)
+		p, err := s.Session.UpdatePolicy(s.at(heard), p)
 		return liveness.Welcome{Policy: p}, err
 	}, done)
 }
 
 func (s *farSession) Sleep(heard, length time.Duration, done func(liveness.Welcome, error)) {
 	s.ask(func() (liveness.Welcome, error) {
-		granted, err := s.Session.Sleep(s.judge.at(heard), length)
+		granted, err := s.Session.Sleep(s.at(heard), length)
 		return liveness.Welcome{Granted: granted}, err
 	}, done)
 }
 
 func (s *farSession) Fail(heard time.Duration, message string, done func(liveness.Welcome, error)) {
 	s.ask(func() (liveness.Welcome, error) {
-		return liveness.Welcome{}, s.Session.Fail(s.judge.at(heard), message)
+		return liveness.Welcome{}, s.Session.Fail(s.at(heard), message)
 	}, done)
 }
 
 func (s *farSession) Bye(heard time.Duration, done func(liveness.Welcome, error)) {
 	s.ask(func() (liveness.Welcome, error) {
-		if !s.Session.Bye(s.judge.at(heard)) {
+		if !s.Session.Bye(s.at(heard)) {
 			return liveness.Welcome{}, liveness.ErrReplaced
 		}
 		return liveness.Welcome{}, nil
@@ -161,11 +220,11 @@ func (s *farSession) Bye(heard time.Duration, done func(liveness.Welcome, error)
 }
 
 func (s *farSession) Close(heard time.Duration, why liveness.Reason) {
-	s.judge.queue <- func() { s.Session.Close(s.judge.at(heard), why) }
+	s.judge.queue <- func() { s.Session.Close(s.at(heard), why) }
 }
 
 func (s *farSession) Release(heard time.Duration) {
-	s.judge.queue <- func() { s.Session.Release(s.judge.at(heard)) }
+	s.judge.queue <- func() { s.Session.Release(s.at(heard)) }
 }
 
 // A gateway whose devices are judged elsewhere does what others do.
@@ -288,6 +347,10 @@ func TestShutdownWithoutJudge(t *testing.T) {
 
 // silent is a judge that never answers.
 type silent struct{}
+
+func (s silent) OpenDatagrams(id string, h liveness.Hello, p liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+	return s.Open(id, h, p, heard, done)
+}
 
 func (silent) Open(string, liveness.Hello, liveness.Peer, time.Duration, func(liveness.Welcome, error)) gateway.FarSession {
 	return mute{}

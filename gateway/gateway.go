@@ -106,6 +106,9 @@ func (g *Gateway) addSources() (err error) {
 	return g.udp.start()
 }
 
+// ofPackets is the suffix of the source of datagrams.
+const ofPackets = "-udp"
+
 // addSource adds a source whose name is the gateway's with a suffix.
 func (g *Gateway) addSource(suffix, note string, parts int) (*liveness.Source, error) {
 	c := &g.config
@@ -114,7 +117,7 @@ func (g *Gateway) addSource(suffix, note string, parts int) (*liveness.Source, e
 		every = passEvery
 	}
 	return g.registry.AddSource(liveness.SourceConfig{
-		Name: c.Name + suffix, Note: note, Parts: parts, Pool: c.Pool, Every: every,
+		Name: c.Name + suffix, Note: note, Parts: parts, Pool: c.Pool, Every: every, Connectionless: suffix == ofPackets,
 		MaxGap: c.MaxGap, ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
 	})
 }

@@ -19,12 +19,13 @@ import (
 
 // rig is a gateway that runs for the length of a test.
 type rig struct {
-	t        *testing.T
-	gateway  *gateway.Gateway
-	registry *liveness.Registry
-	log      *eventlog.Log
-	addr     string
-	stop     func() // ends it and waits; may be called more than once
+	t         *testing.T
+	gateway   *gateway.Gateway
+	registry  *liveness.Registry
+	log       *eventlog.Log
+	addr      string
+	stop      func() // ends it and waits; may be called more than once
+	elsewhere *judge // nil unless judgesElsewhere
 }
 
 func startRig(t *testing.T, fleet liveness.Config, cfg gateway.Config) *rig {
@@ -88,7 +89,7 @@ func startOn(t *testing.T, sink liveness.Sink, fleet liveness.Config, cfg gatewa
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	if elsewhere != nil {
-		elsewhere.gateway = g
+		elsewhere.gateway, elsewhere.packets = g, cfg.Listen[0].Packets
 		go elsewhere.run(ctx)
 		go func() { _ = listens.Run(ctx) }()
 	}
@@ -106,7 +107,7 @@ func startOn(t *testing.T, sink liveness.Sink, fleet liveness.Config, cfg gatewa
 			t.Errorf("registry: %v", err)
 		}
 	}()
-	r := &rig{t: t, gateway: g, registry: registry, addr: g.Addrs()[0].String()}
+	r := &rig{t: t, gateway: g, registry: registry, elsewhere: elsewhere, addr: g.Addrs()[0].String()}
 	r.stop = func() { cancel(); <-ended }
 	t.Cleanup(r.stop)
 	return r

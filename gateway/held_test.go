@@ -107,9 +107,6 @@ func eachCarrier(t *testing.T, fleet liveness.Config, test func(t *testing.T, r 
 		r, v := startValved(t, fleet, cfg)
 		test(t, r, v, func() typist { return r.dialTLS(k) })
 	})
-	if judgesElsewhere { // it has no datagrams
-		return
-	}
 	t.Run("UDP", func(t *testing.T) {
 		t.Parallel()
 		r, v := startValved(t, fleet, gateway.Config{Guard: secret, Listen: packets("127.0.0.1:0")})

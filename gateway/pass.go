@@ -25,18 +25,35 @@ func (g *Gateway) Pass(done func()) {
 	for i, s := range sources {
 		want[i] = s.Time(now)
 	}
-	passed := func() bool {
+	g.poll(done, func() bool {
 		for i, s := range sources {
 			if s.Now() < want[i] {
 				return false
 			}
 		}
 		return true
-	}
+	})
+}
+
+// PassDatagrams is Pass for datagrams. done is told how often datagrams have begun to be lost, because a
+// socket was full, or have ceased to be: that is odd while they are, and then nothing is waited for. The
+// gateway must have a listener for datagrams.
+func (g *Gateway) PassDatagrams(done func(losses uint64)) {
+	s := g.udp.source
+	want, losses := s.Time(time.Now()), uint64(0)
+	g.poll(func() { done(losses) }, func() bool {
+		passed := s.Now() >= want // before losses is read: what was lost by then is among them
+		losses = g.udp.losses.Load()
+		return passed || losses%2 == 1
+	})
+}
+
+// poll calls done, on a goroutine of its own, once something is so.
+func (g *Gateway) poll(done func(), is func() bool) {
 	go func() {
 		tick := time.NewTicker(passStep)
 		defer tick.Stop()
-		for !passed() {
+		for !is() {
 			select {
 			case <-tick.C:
 			case <-g.ended:
@@ -47,8 +64,9 @@ func (g *Gateway) Pass(done func()) {
 	}()
 }
 
-// LetGo ends all connections, each with a reason for its device. New ones go on to be accepted. It does
-// not block.
+// LetGo ends all connections, each with a reason for its device. New ones go on to be accepted. Devices
+// that send datagrams are known no longer if their sessions have ended, until they are heard. It does not
+// block.
 func (g *Gateway) LetGo(why string) {
 	for _, l := range g.loops {
 		l.soon(func() {
@@ -60,4 +78,8 @@ func (g *Gateway) LetGo(why string) {
 			go c.finish(ending{why: why})
 		}
 	}
+	g.udp.table.all(func(v *udpSession) bool {
+		g.udp.leaving.add(v)
+		return true
+	})
 }

@@ -74,11 +74,13 @@ func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool)
 // SendFar is [Gateway.Send] for a device whose session is at a [Judge]: peer is what was passed to
 // Judge.Open.
 func (g *Gateway) SendFar(ctx context.Context, peer liveness.Peer, payload []byte, raw bool) (Sent, error) {
-	to, ok := peer.(*farPeer)
-	if !ok {
-		return Sent{}, ErrNotConnected
+	switch to := peer.(type) {
+	case *farPeer:
+		return g.sendTo(ctx, to.connection, to.id, payload, raw)
+	case *udpSession:
+		return g.sendTo(ctx, to, to.id, payload, raw)
 	}
-	return g.sendTo(ctx, to.connection, to.id, payload, raw)
+	return Sent{}, ErrNotConnected
 }
 
 // sendTo sends to a device by a transport, which is nil if it has none.

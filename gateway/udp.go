@@ -41,6 +41,8 @@ type udp struct {
 
 	repeat   time.Duration // firstRepeat, but in tests
 	flight   time.Duration // maxFlight, but in tests
+	losses   atomic.Uint64 // how often datagrams have begun to be lost, or ceased to be: odd while they are
+	answers  answers       // of a judge elsewhere
 	excluded bool          // places of devices that flood are not among the known ones; for the clock alone
 
 	evicted   atomic.Int64 // when a device was evicted from the table last, ns since the gateway's start; 0 for never
@@ -127,13 +129,15 @@ func (u *udp) start() (err error) {
 	u.table.init(c.MaxConnections)
 	u.errors.seed = maphash.MakeSeed()
 	u.leaving.some = make(chan struct{}, 1)
+	u.answers.some = make(chan struct{}, 1)
 	u.repeat, u.flight = firstRepeat, maxFlight
 	note := "devices over UDP; its clock follows the reading of the sockets, and it is deaf when one overflows that devices use"
-	u.source, err = u.gateway.addSource("-udp", note, len(u.readers))
+	u.source, err = u.gateway.addSource(ofPackets, note, len(u.readers))
 	if err != nil {
 		return err
 	}
-	u.gateway.counts.loops = make([]loopCounters, u.gateway.loopCount+len(u.readers))
+	u.gateway.counts.loops = make([]loopCounters, u.gateway.loopCount+len(u.readers)+1)
+	u.answers.exchange = exchange{gateway: u.gateway, counts: &u.gateway.counts.loops[u.gateway.loopCount+len(u.readers)]}
 	for i, r := range u.readers {
 		r.listener.source = u.source
 		r.batch = newBatch()
@@ -165,6 +169,7 @@ func (u *udp) run(ctx context.Context) error {
 		group.Go(func() error { return r.run(ctx) })
 	}
 	group.Go(func() error { return u.leaving.run(ctx, u.source) })
+	group.Go(func() error { return u.answers.run(ctx) })
 	group.Go(func() error { return u.keepClock(ctx) })
 	group.Go(func() error {
 		<-ctx.Done()

@@ -28,15 +28,24 @@ func (u *udp) keepClock(ctx context.Context) error {
 		u.keepLanes(now, flooded)
 		if overflow {
 			u.quiet = now
+			u.lose(true)
 			u.source.Deafen(now)
 		}
 		if u.quiet.IsZero() || now.Sub(u.quiet) >= quietAfter {
 			listened = u.source.Pulse(now)
+			u.lose(false)
 			u.ask(listened)
 		}
 		return listened, nil
 	}}
 	return l.Run(ctx)
+}
+
+// lose notes whether datagrams are lost. Only the clock calls it.
+func (u *udp) lose(lost bool) {
+	if (u.losses.Load()%2 == 1) != lost {
+		u.losses.Add(1)
+	}
 }
 
 // ask has the readers report when all is handled that has come until now.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"syscall"
@@ -189,7 +190,7 @@ func (u *udp) exposed(now time.Time) bool {
 func (v *udpSession) allowedLocked(r *reader, since time.Duration) int {
 	messages, bytes := v.intake.budget(r.listener, since)
 	if messages == 0 || bytes == 0 {
-		v.floods(r)
+		v.floods(r.address())
 		if messages == 0 {
 			if before := v.flooded.Swap(int64(since)); before == 0 || since-time.Duration(before) >= floodEnds {
 				v.udp.places.Store(true)
@@ -201,11 +202,11 @@ func (v *udpSession) allowedLocked(r *reader, since time.Duration) int {
 }
 
 // floods counts that a device has sent more than it may, and logs the 1st, 2nd, 4th, 8th … time.
-func (v *udpSession) floods(r *reader) {
+func (v *udpSession) floods(from netip.Addr) {
 	u := v.udp
 	if n := u.counts.limited.Add(1); n&(n-1) == 0 {
 		u.gateway.log.Warn("a device sends more datagrams than it may; those above the limit are dropped",
-			"device", v.id, "address", r.address(), "times", n,
+			"device", v.id, "address", from, "times", n,
 			"help", "look at what the device sends; the limits are max_messages and max_bytes of the listener")
 	}
 }

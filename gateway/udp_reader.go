@@ -148,20 +148,21 @@ func (r *reader) one(input []byte) {
 	if x.held != nil {
 		r.later(len(input), proven)
 	}
-	switch answer := len(x.out) - begin; {
-	case answer == 0:
-		return
-	case proven:
-	case answer > len(input):
-		r.udp.counts.withheld.Add(1)
-		x.out = x.out[:begin]
-		return
-	case x.outcome.Err != nil && !r.udp.errors.allow(r.address(), x.wall):
-		r.udp.counts.withheld.Add(1)
+	if answer := len(x.out) - begin; answer == 0 || !proven && !r.udp.mayAnswer(x, answer, len(input)) {
 		x.out = x.out[:begin]
 		return
 	}
 	r.batch.answer(r.current, begin)
+}
+
+// mayAnswer reports whether somebody who has proved nothing is answered, and counts if not: neither with
+// more bytes than were sent, nor with too many errors.
+func (u *udp) mayAnswer(x *exchange, answer, room int) bool {
+	if answer <= room && (x.outcome.Err == nil || u.errors.allow(x.address(), x.wall)) {
+		return true
+	}
+	u.counts.withheld.Add(1)
+	return false
 }
 
 // address returns where the datagram that is handled claims to come from.
@@ -196,6 +197,10 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	if x.budget = v.allowedLocked(r, since); x.budget == 0 {
 		return proven
 	}
+	if v.conversation.asks() {
+		v.waitLocked(r, spoken, input, proven)
+		return proven
+	}
 	v.conversation.codec, v.conversation.spoken, v.reader = c, spoken, r
 	v.cameLocked(placeOf(&r.batch.from[r.current]))
 	if proven {
@@ -209,7 +214,9 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	}
 	v.asks.Store(proven && v.conversation.canProbe())
 	may := x.budget
-	r.converse(v, input[n:])
+	if rest := r.converse(v, input[n:]); v.conversation.asks() {
+		v.keepLocked(r, rest, len(input), proven)
+	}
 	v.intake.spend(r.listener, since, may-x.budget, len(input))
 	return proven
 }
@@ -304,14 +311,14 @@ func (r *reader) enter(id string, since time.Duration, proven bool) (*udpSession
 	}
 }
 
-// converse handles the messages of a datagram.
-func (r *reader) converse(v *udpSession, rest []byte) {
+// converse handles the messages of a datagram: the first, and the rest as far as no judge is asked.
+func (r *reader) converse(v *udpSession, rest []byte) (left []byte) {
 	x, t := &r.exchange, &v.conversation
 	t.broken, t.wrong, t.noise = false, 0, 0
 	x.peer, x.udpSession, x.admitted = v, v, true
-	left := true
+	leaves := true
 	defer func() { // also if a codec panics
-		if left {
+		if leaves {
 			v.leaveLocked()
 		}
 	}()
@@ -321,13 +328,18 @@ func (r *reader) converse(v *udpSession, rest []byte) {
 	}
 	end := t.message(x)
 	x.budget--
-	if !end && t.established && len(rest) > 0 {
-		if rest, end = t.hear(x, rest); x.budget == 0 && len(rest) > 0 {
-			v.floods(r)
+	if !end && t.established && len(rest) > 0 && !t.asks() {
+		if rest, end = t.hear(x, rest); x.budget == 0 && len(rest) > 0 && !t.asks() {
+			v.floods(r.address())
 		}
+	}
+	if t.asks() {
+		leaves = false
+		return rest
 	}
 	if !end && t.established {
 		v.keepPaceLocked(x)
 	}
-	left = !t.established || end && !t.broken // else it has said goodbye
+	leaves = !t.established || end && !t.broken // else it has said goodbye
+	return nil
 }

@@ -32,6 +32,7 @@ type udpSession struct {
 	reader       *reader         // that heard it last
 	home         *endpoint       // where the latest datagram came from, which proved whose it is; nil if it did not
 	said         liveness.Policy // what the device announced last
+	remote       *remote         // nil unless another process judges the device
 	gone         bool            // from the table,
 	evicted      bool            // to make room for another
 	intake       intake
@@ -61,6 +62,9 @@ func (v *udpSession) Committed() {}
 
 // open reports whether the device's session is that of its datagrams.
 func (v *udpSession) open() bool {
+	if far := v.conversation.far(); far != nil {
+		return v.conversation.established && !far.Ended()
+	}
 	return v.conversation.established && !v.replaced.Load() && !v.dismissed.Load()
 }
 
@@ -79,15 +83,20 @@ func (v *udpSession) greetLocked() {
 // true for a datagram of an earlier epoch, which was long on its way: nothing in it counts.
 func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 	m, o, t := &x.message, &x.outcome, &v.conversation
+	epoch := t.epoch()
 	switch {
-	case m.Epoch > t.session.Epoch():
+	case m.Epoch > epoch:
 		v.said = liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
 		return false, false
-	case m.Epoch != 0 && m.Epoch < t.session.Epoch():
+	case m.Epoch != 0 && m.Epoch < epoch:
 		t.broken, o.Err = true, unwelcome(liveness.ErrStaleEpoch)
 		return true, true
 	}
 	said := liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
+	if t.far() != nil {
+		v.renewFarLocked(x, said)
+		return true, false
+	}
 	if said != (liveness.Policy{}) && said != v.said {
 		if _, told := v.followsLocked(x, said.Timeout); !told {
 			if _, err := t.session.UpdatePolicy(x.now, said); err != nil {
@@ -98,7 +107,7 @@ func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 		}
 	}
 	_, holds, _ := x.gateway.registry.Announced(v.id)
-	o.Epoch, o.Timeout, o.Interval = t.session.Epoch(), holds.Timeout, holds.Interval
+	o.Epoch, o.Timeout, o.Interval = epoch, holds.Timeout, holds.Interval
 	return true, false
 }
 
@@ -111,11 +120,14 @@ func (v *udpSession) leaveLocked() {
 func (v *udpSession) goneLocked() {
 	v.gone = true
 	v.wanderLocked(0)
+	if far := v.conversation.far(); far != nil { // the next datagram opens another
+		far.Release(v.udp.gateway.Elapsed())
+	}
 }
 
 // evict ends what the gateway knows of a device that was taken out of the table, and logs the 1st,
 // 2nd, 4th, 8th … time. Where it was heard is not known any more, so that what the kernel drops may
-// be its heartbeats. Its session in the registry goes on.
+// be its heartbeats. Its session in the registry goes on; one at a judge elsewhere is released.
 func (v *udpSession) evict(times uint64) {
 	v.mu.Lock()
 	v.goneLocked()
@@ -134,6 +146,10 @@ func (v *udpSession) settle(now time.Duration) {
 	v.queued.Store(false)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if far := v.conversation.far(); far != nil {
+		v.settleFarLocked(far)
+		return
+	}
 	dismissed := v.dismissed.Load()
 	if !dismissed && !v.replaced.Load() && !v.conversation.session.Judged() {
 		return

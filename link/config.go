@@ -20,8 +20,8 @@ import (
 
 // EarConfig configures an [Ear]. Name and Judges are required.
 type EarConfig struct {
-	// Name is the ear's among all ears of a judge; with "gateway/" before it it is that of its source,
-	// see [liveness.ValidateID].
+	// Name is the ear's among all ears of a judge; with "gateway/" before it it is that of its source, and
+	// with "gateway-udp/" that of its source of datagrams, see [liveness.ValidateID].
 	Name string
 	// Judges are the nodes that may be the judge, "host:port" or "unix:path". They are tried in turn.
 	Judges []string
@@ -41,6 +41,11 @@ type EarConfig struct {
 	// listeners when Pass was called. It must not block. Until done is called the ear's devices are
 	// not judged, nor are those of others. Default: calls done at once.
 	Pass func(done func())
+	// PassDatagrams is Pass for what devices without connections have sent, see [Ear.OpenDatagrams]. done is
+	// told how often datagrams have begun to be lost since the process began, or have ceased to be: that
+	// is odd while they are, and then nothing need be handled before done is called. Required for
+	// [Ear.OpenDatagrams].
+	PassDatagrams func(done func(losses uint64))
 	// LetGo is called when the ear has lost its judge for too long: all sessions have ended, and every
 	// connection of a device must be closed now. It is called by the goroutine that makes all calls,
 	// and must not block. Default: nothing.
@@ -60,7 +65,7 @@ type EarConfig struct {
 
 func (c EarConfig) withDefaults() (EarConfig, error) {
 	var errs []error
-	if err := liveness.ValidateID(sourceName(c.Name)); c.Name == "" || err != nil {
+	if !validName(c.Name) {
 		errs = append(errs, fmt.Errorf("link: Name is %q, want a name for the ear", c.Name))
 	}
 	if len(c.Judges) == 0 {
@@ -138,19 +143,38 @@ func (c JudgeConfig) withDefaults() JudgeConfig {
 	return c
 }
 
-// sourceName returns the name of an ear's source.
-func sourceName(ear string) string { return sourcePrefix + ear }
+// validName reports whether an ear can have a name.
+func validName(name string) bool {
+	return name != "" && liveness.ValidateID(datagrams.sourceName(name)) == nil
+}
 
-// sourcePrefix begins the names of the sources that ears are.
-const sourcePrefix = "gateway/"
+// sourceName returns the name of an ear's source.
+func (i input) sourceName(ear string) string { return i.prefix() + ear }
+
+// prefix begins the names of the sources that ears are.
+func (i input) prefix() string {
+	if i == datagrams {
+		return "gateway-udp/"
+	}
+	return "gateway/"
+}
+
+// note describes an ear's source.
+func (i input) note() string {
+	const note = "an ear in another process; its clock follows its answers to rounds"
+	if i == datagrams {
+		return "devices over UDP at " + note + ", and it is deaf when a socket overflows that devices use"
+	}
+	return note
+}
 
 // Reserved reports whether no ear can have a name, since a source of the judge's own gateway has it.
 func Reserved(name string) bool { return name == "tls" || name == "udp" }
 
 // isEar reports whether a source is an ear.
 func isEar(source string) bool {
-	name, ok := strings.CutPrefix(source, sourcePrefix)
-	return ok && !Reserved(name)
+	name, ok := strings.CutPrefix(source, connections.prefix())
+	return ok && !Reserved(name) || strings.HasPrefix(source, datagrams.prefix())
 }
 
 // newIncarnation returns a number that no other run of an ear has.

@@ -12,6 +12,14 @@
 // its listening clock at the judge moves to the instant at which the round began. So no verdict
 // overtakes a heartbeat that an ear has.
 //
+// A device without a connection, over UDP, has a session, too, see [Ear.OpenDatagrams], at another source
+// of the ear, which has rounds of its own: so the ear can tell with a mark that datagrams were lost, and
+// that source alone is deaf. What the device says may reach any ear. Then its session moves without an
+// event, and what the ear before had heard counts, whenever it is told. What an ear hears while there is
+// no judge to open a session it notes, up to 65,536 times, and tells with the next mark; what is more is
+// lost. When an ear is lost, datagrams are, or a judge is, the devices of all such sources have their
+// grace: a heartbeat may be gone of which no session tells.
+//
 // Messages to devices go the other way, see [Judge.Send]; they hold up nothing else.
 //
 // A link that breaks costs no session: the ear keeps them, joins again, and resumes them; the judge

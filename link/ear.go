@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -48,17 +49,18 @@ type Ear struct {
 	asked       map[uint64]*call // by number: those without an answer
 	waiting     []*call          // the same, and some that are over; the oldest first
 	lastCall    uint64
-	out         []item        // to be sent, in their order
-	trimmed     int           // how many these were when they were trimmed last
-	report      []*Session    // to be reported before the mark that is first of out
-	ended       []item        // what was sent to end sessions, of which the judge may not know yet; their slots are not free
-	passed      int           // how many of these were sent before the latest mark
-	resume      int           // the next slot to resume; beyond the table if all are
-	again       []*Session    // to be resumed again, because the judge was busy
-	link        *stream       // nil while there is no judge
-	member      bool          // there was a judge since the ear let go
-	round       reading       // of the latest round of this link; zero if it had none
-	kept        time.Duration // listening time since which the ear has kept all that it heard; 0 if it is not known
+	out         []item     // to be sent, in their order
+	trimmed     int        // how many these were when they were trimmed last
+	report      []*Session // to be reported before the mark that is first of out
+	ended       []item     // what was sent to end sessions, of which the judge may not know yet; their slots are not free
+	passed      int        // how many of these were sent before the latest mark
+	resume      int        // the next slot to resume; beyond the table if all are
+	again       []*Session // to be resumed again, because the judge was busy
+	link        *stream    // nil while there is no judge
+	member      bool       // there was a judge since the ear let go
+	clocks      [inputs]clock
+	notes       notes
+	losses      uint64 // how often datagrams began to be lost, or ceased to be, as a judge was told last
 	heard       time.Duration
 	sent        time.Duration
 	standby     time.Duration // when a standby answered last, or nobody was at a node's address
@@ -87,15 +89,31 @@ type call struct {
 	over    bool // done was called
 }
 
-// reading is what a judge said that the ear's listening clock showed, and when that came.
-type reading struct {
-	listened, at time.Duration
+// clock is what an ear knows of one of its listening clocks.
+type clock struct {
+	listened, at time.Duration // what it showed as of the latest round of this link, and when that came; zero if there was none
+	kept         time.Duration // listening time since which the ear has kept all that it heard; 0 if it is not known
+}
+
+// read notes what the clock showed as a round came.
+func (c *clock) read(listened, now time.Duration) {
+	c.listened, c.at, c.kept = listened, now, cmp.Or(c.kept, listened)
+}
+
+// now returns what the clock shows, as the ear knows it; 0 if it does not.
+func (c *clock) now(now time.Duration) time.Duration {
+	if c.listened == 0 || c.kept == 0 {
+		return 0
+	}
+	return c.listened + now - c.at
 }
 
 // item is something to be sent: a question; a mark; a frame as it is; or that a session was closed.
 type item struct {
 	call      *call
 	round     uint64
+	input     input  // of the mark
+	losses    uint64 // the same
 	frame     *linkpb.EarFrame
 	collected bool // what is to be reported before the mark is in Ear.report
 	session   *Session
@@ -161,6 +179,7 @@ func (e *Ear) open(s *Session, done func(liveness.Welcome, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.over || e.leaving || len(e.asked) >= maxCalls || len(e.table)-len(e.free) >= maxSlots {
+		e.noteLocked(s)
 		s.end()
 		s.phase = isGone
 		e.refuse(done, liveness.ErrBusy)
@@ -189,6 +208,7 @@ func (e *Ear) ask(c *call) {
 		e.refuse(c.done, liveness.ErrReplaced)
 		return
 	case e.over, len(e.asked) >= maxCalls:
+		s.Beat(c.heard)
 		e.refuse(c.done, liveness.ErrBusy)
 		return
 	case c.ends:
@@ -230,6 +250,7 @@ func (e *Ear) closeSession(s *Session, heard time.Duration, why liveness.Reason)
 		e.refuse(c.done, liveness.ErrReplaced)
 		c.done, s.phase = nil, isAsked
 	default:
+		e.noteLocked(s)
 		e.failLocked(c, liveness.ErrReplaced)
 	}
 	e.closeLocked(s, heard, why)
@@ -304,7 +325,8 @@ func (e *Ear) expireLocked(now time.Duration) {
 		}
 		e.failLocked(c, liveness.ErrBusy)
 		if c.ask == nil && c.session.end() {
-			e.closeLocked(c.session, now, liveness.Closed)
+			e.noteLocked(c.session)
+			e.closeLocked(c.session, now, c.session.unopened())
 		}
 	}
 	e.trimLocked()
@@ -354,7 +376,7 @@ func (e *Ear) letGoLocked(why string) {
 	e.ended, e.passed = nil, 0
 	e.beats.take()
 	e.member, e.incarnation = false, newIncarnation()
-	e.round, e.kept = reading{}, 0
+	e.clocks, e.notes = [inputs]clock{}, notes{dropped: e.notes.dropped}
 	if e.link != nil {
 		e.link.cancel()
 		e.link = nil

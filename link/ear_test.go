@@ -86,7 +86,7 @@ func TestReport(t *testing.T) {
 			s.Beat(now)
 		}
 		now += 40 * time.Millisecond
-		e.mark(l, 3)
+		e.mark(l, item{round: 3})
 		frames, messages := sent(t, e, l)
 		beats, opens := 0, 0
 		for _, f := range frames[:len(frames)-1] {
@@ -104,14 +104,14 @@ func TestReport(t *testing.T) {
 		}
 	}
 	check(l, 0)
-	e.mark(l, 2)
+	e.mark(l, item{round: 2})
 	e.lost(l)
 	l2 := rejoin(t, e)
 	check(l2, 2*n)
 	for _, s := range sessions {
 		s.Beat(now)
 	}
-	e.mark(l2, 2)
+	e.mark(l2, item{round: 2})
 	if m := e.take(l2); len(m.GetFrames()) != 1 || len(m.GetFrames()[0].GetBeats().GetSlots()) != maxBeats {
 		t.Fatal("the first part of a report is not as long as it may be")
 	}
@@ -252,7 +252,7 @@ func TestFenceAfterStop(t *testing.T) {
 	for name, wake := range map[string]func(*Ear, *stream){
 		"frame": func(e *Ear, l *stream) { _ = e.apply(t.Context(), l, nil) }, // an error says so
 		"flush": func(e *Ear, l *stream) { e.take(l) },
-		"mark":  func(e *Ear, l *stream) { e.mark(l, 1) },
+		"mark":  func(e *Ear, l *stream) { e.mark(l, item{round: 1}) },
 		"timer": func(e *Ear, _ *stream) { e.tick() },
 		"node":  func(e *Ear, _ *stream) { e.note(0, &linkpb.Redirect{}, false, false) },
 	} {

@@ -188,16 +188,20 @@ type listener struct {
 	stalled bool          // it reads nothing
 	killed  bool          // its process is gone
 	until   time.Time
+	died    time.Time                // when it was killed
+	known   map[string]*link.Session // of devices without connections
+	unread  []*wanderer              // whose datagrams it has not read
 
 	mu     sync.Mutex
 	letGo  int
 	passes []func() // held back
 	hold   bool
+	losses uint64 // of datagrams: odd while they are lost
 }
 
 func (f *fleet) ear(name string, change ...func(*link.EarConfig)) *listener {
 	f.Helper()
-	l := &listener{fleet: f}
+	l := &listener{fleet: f, known: make(map[string]*link.Session)}
 	cfg := link.EarConfig{Name: name, Judges: []string{"a"}, Dial: f.dial(name), Now: f.now, Version: "v1", Pass: l.pass}
 	cfg.LetGo = func(string) {
 		l.mu.Lock()
@@ -206,6 +210,9 @@ func (f *fleet) ear(name string, change ...func(*link.EarConfig)) *listener {
 	}
 	for _, c := range change {
 		c(&cfg)
+	}
+	if cfg.PassDatagrams != nil {
+		cfg.PassDatagrams = l.passDatagrams
 	}
 	var err error
 	if l.Ear, err = link.NewEar(cfg); err != nil {
@@ -232,6 +239,32 @@ func (l *listener) pass(done func()) {
 		return
 	}
 	go done()
+}
+
+// hearsDatagrams has an ear hear devices without connections, too.
+func hearsDatagrams(c *link.EarConfig) { c.PassDatagrams = func(func(uint64)) {} }
+
+func (l *listener) passDatagrams(done func(uint64)) {
+	if losses := l.lossCount(); losses%2 == 1 {
+		go done(losses)
+		return
+	}
+	l.pass(func() { done(l.lossCount()) })
+}
+
+func (l *listener) lossCount() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.losses
+}
+
+// lose has the ear lose datagrams, or no longer.
+func (l *listener) lose(lost bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if (l.losses%2 == 1) != lost {
+		l.losses++
+	}
 }
 
 // holdPasses has the ear handle nothing, or again what has come.

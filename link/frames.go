@@ -1,7 +1,6 @@
 package link
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -66,7 +65,7 @@ func (b *batch) resumeLocked() {
 func (b *batch) openLocked(s *Session, number uint64) {
 	open := &linkpb.Open{
 		Id: s.id, Epoch: s.epoch.Load(), TimeoutNs: int64(s.announced.timeout), IntervalNs: int64(s.announced.interval),
-		Unverified: s.unverified, Resumed: number == 0,
+		Unverified: s.unverified, Resumed: number == 0, Datagrams: s.datagrams,
 	}
 	heard := time.Duration(s.heard.Load())
 	open.Still = open.GetResumed() && (s.Judged() || s.slept != 0 && heard <= s.slept)
@@ -126,6 +125,9 @@ func (b *batch) beatLocked(s *Session) {
 // do not fit.
 func (b *batch) markLocked(i *item) bool {
 	e := b.ear
+	if i.input == datagrams && !b.notesLocked() {
+		return false
+	}
 	if !i.collected {
 		e.report, i.collected = e.beats.take(), true
 	}
@@ -137,8 +139,15 @@ func (b *batch) markLocked(i *item) bool {
 		return false
 	}
 	b.reportLocked(e.report)
-	e.report, e.passed = nil, len(e.ended)
-	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Mark{Mark: &linkpb.Mark{Round: i.round}}})
+	e.report = nil
+	if i.input == connections {
+		e.passed = len(e.ended)
+	}
+	mark := &linkpb.Mark{Round: i.round, Datagrams: i.input == datagrams, Deaf: i.losses}
+	if i.input == datagrams {
+		mark.Deaf += e.notes.dropped
+	}
+	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Mark{Mark: mark}})
 	return true
 }
 
@@ -163,7 +172,7 @@ func (b *batch) reportLocked(sessions []*Session) {
 // apply applies what the judge says. Messages to devices are written until ctx is done.
 func (e *Ear) apply(ctx context.Context, l *stream, frames []*linkpb.JudgeFrame) error {
 	now := e.config.Now()
-	var rounds []uint64
+	var rounds []*linkpb.Round
 	e.mu.Lock()
 	if e.link != l || e.fenceLocked(now) {
 		e.mu.Unlock()
@@ -179,28 +188,49 @@ func (e *Ear) apply(ctx context.Context, l *stream, frames []*linkpb.JudgeFrame)
 		case *linkpb.JudgeFrame_Send:
 			e.deliverLocked(ctx, l, body.Send)
 		case *linkpb.JudgeFrame_Round:
-			rounds = append(rounds, body.Round.GetRound())
-			e.round = reading{time.Duration(body.Round.GetListenedNs()), now}
-			e.kept = cmp.Or(e.kept, e.round.listened)
-			e.confirmLocked()
+			rounds = append(rounds, body.Round)
+			e.roundLocked(body.Round, now)
 		case *linkpb.JudgeFrame_Drain:
 			e.calls.add(e.config.Drain)
 		}
 	}
 	e.mu.Unlock()
 	for _, k := range rounds {
-		e.config.Pass(func() { e.mark(l, k) })
+		switch {
+		case !k.GetDatagrams():
+			e.config.Pass(func() { e.mark(l, item{round: k.GetRound()}) })
+		case e.config.PassDatagrams != nil:
+			e.config.PassDatagrams(func(losses uint64) { e.mark(l, item{round: k.GetRound(), input: datagrams, losses: losses}) })
+		}
 	}
 	return nil
 }
 
+// roundLocked notes that a round has come. While datagrams are lost, the ear does not keep all that is
+// sent to it.
+func (e *Ear) roundLocked(r *linkpb.Round, now time.Duration) {
+	in := inputOf(r.GetDatagrams())
+	e.clocks[in].read(time.Duration(r.GetListenedNs()), now)
+	if in == connections {
+		e.confirmLocked()
+		return
+	}
+	e.notes.told = nil // the judge has handled the mark behind them
+	if e.losses%2 == 1 {
+		e.clocks[in].kept = 0
+	}
+}
+
 // mark answers a round, since everything has been handled that had reached the ear before it.
-func (e *Ear) mark(l *stream, round uint64) {
+func (e *Ear) mark(l *stream, i item) {
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.link == l && round != 0 && !e.fenceLocked(now) {
-		e.out = append(e.out, item{round: round})
+	if i.input == datagrams && i.losses != e.losses {
+		e.losses, e.clocks[datagrams].kept = i.losses, 0
+	}
+	if e.link == l && i.round != 0 && !e.fenceLocked(now) {
+		e.out = append(e.out, i)
 		e.wakeWriter()
 	}
 }
@@ -265,7 +295,7 @@ func (e *Ear) openedLocked(s *Session, epoch uint64, err error) {
 		}
 	case errors.Is(err, liveness.ErrBusy): // it may be open there
 		s.end()
-		e.closeLocked(s, time.Duration(s.heard.Load()), liveness.Closed)
+		e.closeLocked(s, time.Duration(s.heard.Load()), s.unopened())
 	default:
 		e.dropLocked(s)
 	}
@@ -278,16 +308,25 @@ func (e *Ear) resumedLocked(s *Session, err error) {
 	case errors.Is(err, liveness.ErrBusy):
 		e.again = append(e.again, s)
 	case errors.Is(err, liveness.ErrStaleEpoch), errors.Is(err, liveness.ErrReplaced):
+		if s.datagrams && s.flags.And(^isMarked)&isMarked != 0 { // it was heard since, and the judge has no such session to report it in
+			e.again = append(e.again, s)
+			return
+		}
 		e.tellLocked(s, liveness.Peer.Replaced)
 	default:
 		e.tellLocked(s, liveness.Peer.Dismissed)
 	}
 }
 
-// tellLocked ends a session that the judge has ended, and tells its peer.
+// tellLocked ends a session that the judge has ended, and tells its peer. What a device without a
+// connection said in it is still to be reported.
 func (e *Ear) tellLocked(s *Session, what func(liveness.Peer)) {
-	ended := s.flags.Load()&hasEnded != 0
-	e.dropLocked(s)
+	ended := !s.end()
+	if s.datagrams && s.flags.Load()&isMarked != 0 {
+		e.closeLocked(s, time.Duration(s.heard.Load()), whyReleased)
+	} else {
+		e.dropLocked(s)
+	}
 	if s.peer != nil && !ended {
 		e.calls.add(func() { what(s.peer) })
 	}

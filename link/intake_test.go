@@ -40,7 +40,7 @@ func newMemberAt(tb testing.TB) *member {
 	if _, _, err := j.tryAdmit(nil, m); err != nil {
 		tb.Fatal(err)
 	}
-	m.rounds.begin(m, time.Now())
+	m.clocks[connections].begin(m, time.Now())
 	return m
 }
 
@@ -50,16 +50,16 @@ func TestRoundsOfAnotherStream(t *testing.T) {
 	before := m.stream
 	after := m.attach(nil)
 	m.beginRounds(before, time.Now())
-	if !m.rounds.stopped {
+	if !m.clocks[connections].stopped {
 		t.Error("the stream before has begun a round")
 	}
 	m.beginRounds(after, time.Now())
 	m.stopRounds(before)
-	if m.rounds.stopped || !m.rounds.under {
+	if m.clocks[connections].stopped || !m.clocks[connections].under {
 		t.Error("the stream before has stopped the rounds")
 	}
 	m.stopRounds(after)
-	if !m.rounds.stopped {
+	if !m.clocks[connections].stopped {
 		t.Error("the rounds of a stream that is broken go on")
 	}
 }

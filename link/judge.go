@@ -32,7 +32,8 @@ const (
 )
 
 // Judge takes ears in, and applies what they hear to a registry. Each ear is a source of the
-// registry, "gateway/" and its name. Make one with [NewJudge], register it, and keep [Judge.Run]
+// registry, "gateway/" and its name, and another one, "gateway-udp/" and its name, if it hears devices
+// without connections. Make one with [NewJudge], register it, and keep [Judge.Run]
 // running: without it no ear is taken in. All methods may be called concurrently.
 type Judge struct {
 	linkpb.UnimplementedLinkServer
@@ -193,7 +194,7 @@ func (j *Judge) Views() []EarView {
 	for _, m := range j.all() {
 		views = append(views, EarView{
 			Name: m.name, Address: m.address, Version: m.version, Since: m.since, Sessions: int(m.sessions.Load()),
-			Draining: m.draining.Load(), Behind: m.source.View().Behind, RoundTrip: time.Duration(m.trip.Load()),
+			Draining: m.draining.Load(), Behind: m.behind(), RoundTrip: time.Duration(m.trip.Load()),
 		})
 	}
 	return views
@@ -264,7 +265,7 @@ func (j *Judge) check(join *linkpb.Join) error {
 		return status.Errorf(codes.Unimplemented, "the ear speaks version %d of the frames, this judge %d", join.GetWire(), wire)
 	case fleet != "" && fleet != j.config.Fleet:
 		return status.Errorf(codes.PermissionDenied, "the ear is of fleet %q, this judge of %q", fleet, j.config.Fleet)
-	case join.GetName() == "" || liveness.ValidateID(sourceName(join.GetName())) != nil:
+	case !validName(join.GetName()):
 		return status.Errorf(codes.InvalidArgument, "%q is no name for an ear", join.GetName())
 	case join.GetTerm() > j.config.Term():
 		st, err := status.Newf(codes.FailedPrecondition, "this judge's term is %d, the ear has seen %d", j.config.Term(), join.GetTerm()).WithDetails(&linkpb.Redirect{})
@@ -311,18 +312,36 @@ func (j *Judge) tryAdmit(s linkpb.Link_JoinServer, m *member) (is *member, a *at
 		}
 		return old, a, nil
 	}
-	cfg := j.config.Source
-	cfg.Name, cfg.Note = sourceName(m.name), "an ear in another process; its clock follows its answers to rounds"
-	m.source, err = j.registry.AddSource(cfg)
-	if err != nil {
+	if err := j.addSources(m); err != nil {
 		return nil, nil, status.Error(codes.AlreadyExists, err.Error())
 	}
-	delete(j.awaited, m.source.Name())
 	delete(j.removed, m.name)
-	m.source.Continue(time.Now(), m.kept, m.listened)
 	j.members[m.name] = m
 	j.streams.Add(1)
 	return m, m.attach(s), nil
+}
+
+// addSources makes a member's sources, which go on from where they were.
+func (j *Judge) addSources(m *member) (err error) {
+	for i := range m.clocks {
+		r, in := &m.clocks[i], input(i)
+		if r.input != in { // it does not hear this
+			continue
+		}
+		cfg := j.config.Source
+		cfg.Name, cfg.Note, cfg.Connectionless = in.sourceName(m.name), in.note(), in == datagrams
+		if r.source, err = j.registry.AddSource(cfg); err != nil {
+			for r := range m.inputs() {
+				r.source.Retire()
+			}
+			return err
+		}
+	}
+	for r := range m.inputs() {
+		delete(j.awaited, r.source.Name())
+		r.source.Continue(time.Now(), r.kept, r.listened)
+	}
+	return nil
 }
 
 // forget makes a member one no longer.

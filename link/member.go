@@ -1,6 +1,7 @@
 package link
 
 import (
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holter-iot/holter/link/linkpb"
-	"github.com/holter-iot/holter/liveness"
 )
 
 // member is an ear that a judge has taken in.
@@ -18,13 +18,10 @@ type member struct {
 	name        string
 	incarnation uint64
 	version     string
-	kept        time.Duration // listening time since which it had kept all that it heard, when it joined
-	listened    time.Duration // listening time when it joined, as it knew it; 0 if it did not
 	address     string
 	since       time.Time
-	source      *liveness.Source
 	queue       queue
-	rounds      rounds
+	clocks      [inputs]rounds // those without a source are not used
 	sends       sends
 	sessions    atomic.Int64 // that are open
 	trip        atomic.Int64 // ns
@@ -45,7 +42,7 @@ type member struct {
 	turn   uint64     // how many streams there were
 	swept  bool       // what the ear has not resumed since is gone
 	seats  seats
-	heard  time.Time // when the last message came
+	latest time.Time // when the last message came
 	over   bool      // nothing is applied any more
 }
 
@@ -102,7 +99,9 @@ func (m *member) attach(s linkpb.Link_JoinServer) *attached {
 	m.turn++
 	m.swept = false
 	m.silent.Store(0)
-	m.rounds.stop()
+	for r := range m.inputs() {
+		r.stop()
+	}
 	m.queue.restart(m.stream)
 	if m.drain.Load() {
 		m.askToDrain()
@@ -114,10 +113,27 @@ func newMember(j *Judge, join *linkpb.Join) *member {
 	now := time.Now()
 	m := &member{
 		judge: j, name: join.GetName(), incarnation: join.GetIncarnation(), version: join.GetVersion(),
-		kept: time.Duration(join.GetKeptNs()), listened: time.Duration(join.GetListenedNs()), since: now, heard: now, gone: make(chan struct{}), left: make(chan struct{}),
+		since: now, latest: now, gone: make(chan struct{}), left: make(chan struct{}),
+	}
+	r := &m.clocks[connections]
+	r.kept, r.listened = time.Duration(join.GetKeptNs()), time.Duration(join.GetListenedNs())
+	if d := join.GetDatagrams(); d != nil {
+		r := &m.clocks[datagrams]
+		r.input, r.kept, r.listened, r.losses = datagrams, time.Duration(d.GetKeptNs()), time.Duration(d.GetListenedNs()), d.GetDeaf()&^1
 	}
 	m.queue.init(m)
 	return m
+}
+
+// inputs returns the clocks of what the ear hears.
+func (m *member) inputs() iter.Seq[*rounds] {
+	return func(yield func(*rounds) bool) {
+		for i := range m.clocks {
+			if r := &m.clocks[i]; r.source != nil && !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // askToDrain asks the ear to drain, by its latest stream and by each that comes after that.
@@ -202,7 +218,9 @@ func (m *member) beginRounds(a *attached, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stream == a {
-		m.rounds.begin(m, now)
+		for r := range m.inputs() {
+			r.begin(m, now)
+		}
 	}
 }
 
@@ -212,23 +230,31 @@ func (m *member) stopRounds(a *attached) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stream == a {
-		m.rounds.stop()
+		for r := range m.inputs() {
+			r.stop()
+		}
 	}
 }
 
 // leave gives the ear's devices to others.
 func (m *member) leave() {
 	m.parting.Do(func() {
-		m.rounds.end()
+		for r := range m.inputs() {
+			r.end()
+		}
 		m.mu.Lock()
 		m.over = true
 		switch {
 		case m.released:
 		case m.why == nil:
-			m.source.Retire()
+			for r := range m.inputs() {
+				r.source.Retire()
+			}
 		default:
 			m.seats.each(func(st *seat) { st.Abandon() })
-			m.source.Leave(m.heard)
+			for r := range m.inputs() {
+				r.source.Leave(m.latest)
+			}
 		}
 		m.mu.Unlock()
 		m.judge.forget(m, m.removed || m.why == nil)
@@ -298,91 +324,19 @@ func (m *member) tick(now time.Time, ran time.Duration) {
 		}
 		return
 	}
-	if m.rounds.tick(m, now, ran) >= roundLimit {
-		m.remove(codes.DeadlineExceeded, "the ear has not answered a round for "+roundLimit.String())
-		return
+	for r := range m.inputs() {
+		if r.tick(m, now, ran) >= roundLimit {
+			m.remove(codes.DeadlineExceeded, "the ear has not answered a round for "+roundLimit.String())
+			return
+		}
 	}
 	m.queue.ping(now)
 }
 
-// rounds is the ear's listening clock. One round is under way at a time.
-type rounds struct {
-	mu       sync.Mutex // guards the fields below
-	number   uint64
-	under    bool // way
-	stopped  bool // no round begins: there is no stream
-	begun    time.Time
-	listened time.Duration // at the begin
-	waited   time.Duration // since then, while this process was running
-	over     bool
-}
-
-// begin begins a round.
-func (r *rounds) begin(m *member, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stopped = false
-	r.beginLocked(m, now)
-}
-
-// stop stops the rounds until begin is called. The ear is behind meanwhile.
-func (r *rounds) stop() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.under, r.stopped, r.waited = false, true, 0
-}
-
-func (r *rounds) beginLocked(m *member, now time.Time) {
-	if r.over {
-		return
+// behind returns how far the ear's clocks are behind.
+func (m *member) behind() (longest time.Duration) {
+	for r := range m.inputs() {
+		longest = max(longest, r.source.View().Behind)
 	}
-	r.number++
-	r.under, r.begun, r.waited = true, now, 0
-	r.listened = m.source.Pulse(now)
-	m.queue.add(&linkpb.JudgeFrame{Body: &linkpb.JudgeFrame_Round{Round: &linkpb.Round{Round: r.number, ListenedNs: int64(r.listened)}}})
-}
-
-// tick begins a round if none is under way; otherwise the source is pulsed all the same: it is
-// behind, not deaf. It returns for how long an answer has been waited for.
-func (r *rounds) tick(m *member, now time.Time, ran time.Duration) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.over:
-		return 0
-	case r.stopped:
-		m.source.Pulse(now)
-	case !r.under:
-		r.beginLocked(m, now)
-	default:
-		r.waited += ran
-		m.source.Pulse(now)
-	}
-	return r.waited
-}
-
-// answered handles the answer to a round.
-func (r *rounds) answered(m *member, number uint64, now time.Time) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.over, r.stopped:
-		return nil
-	case number != r.number || !r.under:
-		return status.Errorf(codes.InvalidArgument, "round %d is not under way", number)
-	}
-	r.under = false
-	m.trip.Store(int64(now.Sub(r.begun)))
-	m.source.Watermark(0, r.listened)
-	if now.Sub(r.begun) >= roundEvery {
-		r.beginLocked(m, now)
-	}
-	return nil
-}
-
-// end ends the rounds: the source is not pulsed any more.
-func (r *rounds) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.over = true
+	return longest
 }

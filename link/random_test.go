@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -135,12 +136,12 @@ func (f *fleet) bear(i int) *listener {
 
 // earOfBoth returns an ear that knows the judge and a standby.
 func (f *fleet) earOfBoth(name string) *listener {
-	return f.ear(name, func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
+	return f.ear(name, hearsDatagrams, func(c *link.EarConfig) { c.Judges = []string{"a", "b"} })
 }
 
 // kill ends an ear as if its process were killed.
 func (f *fleet) kill(i int, e *listener) {
-	e.killed, e.stalled = true, false
+	e.killed, e.stalled, e.died = true, false, time.Now()
 	name := fmt.Sprint("ear", i)
 	f.mu.Lock()
 	f.cut[name] = true
@@ -198,6 +199,9 @@ func (l *listener) drain(f *fleet, i int, devices []*device) (instead *listener)
 		d.at, d.session, d.backlog = nil, nil, false // what was not read is lost
 		return l
 	}
+	if len(l.unread) > 0 { // it cannot end before it reads
+		return l
+	}
 	if l.left == nil {
 		l.left = make(chan struct{})
 		go func() {
@@ -229,9 +233,12 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 		}
 	}()
 	f.wait(time.Second)
-	devices := make([]*device, 40)
+	devices, wanderers := make([]*device, 40), make([]*wanderer, 20)
 	for i := range devices {
 		devices[i] = &device{id: fmt.Sprint("d", i), ears: ears}
+	}
+	for i := range wanderers {
+		wanderers[i] = &wanderer{device{id: fmt.Sprint("w", i), ears: ears}}
 	}
 	var faults sync.WaitGroup
 	busy := make([]time.Time, len(ears))   // until when there is a fault
@@ -261,6 +268,7 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 			}
 			d.read(now)
 		}
+		playDatagrams(wanderers, ears, tick, r, now)
 		for _, e := range ears {
 			if !e.stalled {
 				e.holdPasses(false) // behind what it has read now
@@ -277,7 +285,10 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 		}
 		span := time.Duration(r.Int64N(int64(5 * time.Second)))
 		busy[i] = time.Now().Add(span + 10*time.Second)
-		switch r.IntN(4) {
+		switch r.IntN(5) {
+		case 3:
+			e := ears[i]
+			faults.Go(func() { e.loseFor(span) })
 		case 2:
 			f.kill(i, ears[i])
 			reborn[i] = time.Now().Add(span)
@@ -295,6 +306,9 @@ func playFaults(f *fleet, a *node, r *rand.Rand) {
 	}
 	faults.Wait()
 	f.wait(2 * time.Minute)
+	for _, w := range wanderers {
+		devices = append(devices, &w.device)
+	}
 	checkVerdicts(f, judge.node, devices)
 }
 
@@ -307,6 +321,9 @@ func checkVerdicts(f *fleet, a *node, devices []*device) {
 	}
 	judged := make(map[string]time.Time)
 	for _, e := range events {
+		if e.Type == liveness.DeviceSessionReplaced && strings.HasPrefix(e.Subject, "w") {
+			f.Errorf("%s has no connection, and another one replaced it at %v", e.Subject, e.Time.Sub(f.start))
+		}
 		if e.Type == liveness.DeviceOffline {
 			judged[e.Subject] = e.Time
 			for _, d := range devices {

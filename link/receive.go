@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -18,8 +19,11 @@ func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) 
 	if m.over || m.stream != a {
 		return nil
 	}
-	m.heard = now
-	in := intake{member: m, now: now, past: m.source.Past(now)}
+	m.latest = now
+	in := intake{member: m, now: now}
+	for r := range m.inputs() {
+		in.past[r.input] = r.source.Past(now)
+	}
 	for _, f := range frames {
 		if err := in.frame(f); err != nil {
 			return err
@@ -33,7 +37,7 @@ func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) 
 type intake struct {
 	member *member
 	now    time.Time
-	past   liveness.Past // when the ear heard what it tells
+	past   [inputs]liveness.Past // when the ear heard what it tells
 	held   []holding
 }
 
@@ -45,9 +49,11 @@ func (in *intake) frame(f *linkpb.EarFrame) error {
 		return in.close(body.Close)
 	case *linkpb.EarFrame_Beats:
 		return in.beats(body.Beats)
+	case *linkpb.EarFrame_Heard:
+		return in.heard(body.Heard)
 	case *linkpb.EarFrame_Mark:
 		in.member.sweepLocked()
-		return in.member.rounds.answered(in.member, body.Mark.GetRound(), in.now)
+		return in.mark(body.Mark)
 	case *linkpb.EarFrame_Sent:
 		in.member.sends.answer(body.Sent)
 		return nil
@@ -55,12 +61,28 @@ func (in *intake) frame(f *linkpb.EarFrame) error {
 		in.member.draining.Store(true)
 		return nil
 	case *linkpb.EarFrame_Leave:
-		in.member.seats.each(func(st *seat) { st.Release(in.past.At(0)) })
+		in.member.seats.each(func(st *seat) { st.Release(in.at(st, 0)) })
 		in.member.dismiss(nil)
 		return nil
 	default:
 		return status.Error(codes.InvalidArgument, "a frame that is not known here")
 	}
+}
+
+func (in *intake) mark(m *linkpb.Mark) error {
+	r := &in.member.clocks[inputOf(m.GetDatagrams())]
+	if r.source == nil {
+		return errNoDatagrams
+	}
+	return r.answered(in.member, m, in.now)
+}
+
+// errNoDatagrams is the end of an ear that tells of what its Join did not.
+var errNoDatagrams = status.Error(codes.InvalidArgument, "the ear hears datagrams, and did not say so")
+
+// at returns the listening time of what a session heard an age ago.
+func (in *intake) at(st *seat, age int64) time.Duration {
+	return in.past[st.input].At(time.Duration(age))
 }
 
 func checkSlot(slot uint32) error {
@@ -91,7 +113,24 @@ func (in *intake) beats(b *linkpb.Beats) error {
 		if st == nil {
 			continue
 		}
-		st.Beat(in.past.At(time.Duration(min(ages[i], maxAge)) * time.Microsecond))
+		age := time.Duration(min(ages[i], maxAge)) * time.Microsecond
+		if !st.Beat(in.past[st.input].At(age)) {
+			in.belated(st, age)
+		}
+	}
+	return nil
+}
+
+func (in *intake) heard(h *linkpb.Heard) error {
+	ages := h.GetAgesUs()
+	if in.member.clocks[datagrams].source == nil {
+		return errNoDatagrams
+	}
+	if len(ages) != len(h.GetIds()) {
+		return status.Error(codes.InvalidArgument, "the lists of devices differ in length")
+	}
+	for i, id := range h.GetIds() {
+		in.member.clocks[datagrams].source.Belated(id, in.now, time.Duration(min(ages[i], maxAge))*time.Microsecond)
 	}
 	return nil
 }
@@ -107,7 +146,7 @@ func (in *intake) close(c *linkpb.Close) error {
 	if st == nil {
 		return nil
 	}
-	at := in.past.At(time.Duration(c.GetAgeNs()))
+	at := in.at(st, c.GetAgeNs())
 	switch why := liveness.Reason(min(c.GetWhy(), 255)); why {
 	case whyReleased:
 		st.Release(at)
@@ -131,8 +170,7 @@ func (in *intake) ask(a *linkpb.Ask) error {
 		return err
 	}
 	if open := a.GetOpen(); open != nil {
-		in.open(a, open)
-		return nil
+		return in.open(a, open)
 	}
 	st := in.find(a.GetSlot(), a.GetGen())
 	answer := &linkpb.Answer{Slot: a.GetSlot(), Gen: a.GetGen(), Call: a.GetCall()}
@@ -145,29 +183,31 @@ func (in *intake) ask(a *linkpb.Ask) error {
 		in.answer(st, answer, nil, true)
 		return nil
 	}
-	at := in.past.At(time.Duration(a.GetAgeNs()))
+	at, bye := in.at(st, a.GetAgeNs()), false
+	var err error
 	switch what := a.GetWhat().(type) {
 	case *linkpb.Ask_Sleep:
-		granted, err := st.Sleep(at, time.Duration(what.Sleep.GetLengthNs()))
+		var granted time.Duration
+		granted, err = st.Sleep(at, time.Duration(what.Sleep.GetLengthNs()))
 		answer.GrantedNs = int64(granted)
-		in.answer(st, answer, err, st.Pending())
 	case *linkpb.Ask_Fail:
-		err := st.Fail(at, what.Fail.GetMessage())
-		in.answer(st, answer, err, st.Pending())
+		err = st.Fail(at, what.Fail.GetMessage())
 	case *linkpb.Ask_Announce:
-		p, err := st.UpdatePolicy(at, announced(what.Announce.GetTimeoutNs(), what.Announce.GetIntervalNs()))
+		var p liveness.Policy
+		p, err = st.UpdatePolicy(at, announced(what.Announce.GetTimeoutNs(), what.Announce.GetIntervalNs()))
 		answer.TimeoutNs, answer.IntervalNs = int64(p.Timeout), int64(p.Interval)
-		in.answer(st, answer, err, st.Pending())
 	case *linkpb.Ask_Bye:
-		var err error
-		if !st.Bye(at) {
+		if bye = true; !st.Bye(at) {
 			err = liveness.ErrReplaced
 		}
 		in.vacate(st)
-		in.answer(st, answer, err, true)
 	default:
 		return status.Error(codes.InvalidArgument, "a question that is not known here")
 	}
+	if errors.Is(err, liveness.ErrReplaced) {
+		in.belated(st, time.Duration(a.GetAgeNs()))
+	}
+	in.answer(st, answer, err, bye || st.Pending())
 	return nil
 }
 
@@ -185,35 +225,40 @@ func announced(timeout, interval int64) liveness.Policy {
 }
 
 // open opens a session, or resumes it.
-func (in *intake) open(a *linkpb.Ask, o *linkpb.Open) {
+func (in *intake) open(a *linkpb.Ask, o *linkpb.Open) error {
+	heardBy := inputOf(o.GetDatagrams())
+	if in.member.clocks[heardBy].source == nil {
+		return errNoDatagrams
+	}
 	answer := &linkpb.Answer{Slot: a.GetSlot(), Gen: a.GetGen(), Call: a.GetCall()}
-	st := in.seat(a)
-	if st == nil { // a later session has its slot
+	st := in.seat(a, heardBy)
+	if st == nil { // it was replaced, or a later session has its slot
+		in.unresumed(a, o)
 		in.answer(nil, answer, liveness.ErrReplaced, false)
-		return
+		return nil
 	}
 	h := liveness.Hello{
 		Epoch: o.GetEpoch(), Announced: announced(o.GetTimeoutNs(), o.GetIntervalNs()), Unverified: o.GetUnverified(),
 		Quota: in.member.judge.config.Quota,
 	}
-	at := in.past.At(time.Duration(a.GetAgeNs()))
 	if o.GetResumed() {
-		in.resume(st, answer, o, h, at)
-		return
+		in.resume(st, answer, a, h)
+		return nil
 	}
-	w, err := st.begin(o.GetId(), h, at)
+	w, err := st.begin(o.GetId(), h, in.at(st, a.GetAgeNs()))
 	if err != nil && !st.open.Load() { // else it stays what it was
 		in.member.seats.set(st.slot, nil)
 	}
 	answer.Epoch, answer.GrantedNs = w.Epoch, int64(w.Granted)
 	answer.TimeoutNs, answer.IntervalNs = int64(w.Policy.Timeout), int64(w.Policy.Interval)
 	in.answer(st, answer, err, st.Pending())
+	return nil
 }
 
 // seat makes a seat for a session; nil if its number has passed, or if it has ended here. One that
 // was at its slot before has ended without a word. One that is open still is resumed, or opened
 // again, where it is.
-func (in *intake) seat(a *linkpb.Ask) *seat {
+func (in *intake) seat(a *linkpb.Ask, heardBy input) *seat {
 	m := in.member
 	if old := m.seats.at(a.GetSlot()); old != nil {
 		switch newer := int32(a.GetGen() - old.gen); {
@@ -229,15 +274,17 @@ func (in *intake) seat(a *linkpb.Ask) *seat {
 		old.Abandon()
 		old.ended()
 	}
-	st := &seat{member: m, slot: a.GetSlot(), gen: a.GetGen(), turn: m.turn}
+	st := &seat{member: m, slot: a.GetSlot(), gen: a.GetGen(), input: heardBy, turn: m.turn}
 	m.seats.set(a.GetSlot(), st)
 	return st
 }
 
 // resume gives a session back that was open before. Only a failure is answered.
-func (in *intake) resume(st *seat, answer *linkpb.Answer, o *linkpb.Open, h liveness.Hello, at time.Duration) {
-	err := st.member.source.Resume(&st.Session, o.GetId(), h, st, at, o.GetStill())
+func (in *intake) resume(st *seat, answer *linkpb.Answer, a *linkpb.Ask, h liveness.Hello) {
+	o, at := a.GetOpen(), in.at(st, a.GetAgeNs())
+	err := st.source().Resume(&st.Session, o.GetId(), h, st, at, o.GetStill())
 	if err != nil {
+		in.unresumed(a, o)
 		st.ended()
 		in.member.seats.set(st.slot, nil)
 		in.answer(st, answer, err, false)
@@ -246,6 +293,22 @@ func (in *intake) resume(st *seat, answer *linkpb.Answer, o *linkpb.Open, h live
 	st.opened()
 	if st.Session.Judged() {
 		st.Judged()
+	}
+}
+
+// unresumed counts what was heard in a session that cannot be resumed. A device without a connection may
+// have another one, at another ear.
+func (in *intake) unresumed(a *linkpb.Ask, o *linkpb.Open) {
+	if o.GetDatagrams() && o.GetResumed() && !o.GetStill() {
+		in.member.clocks[datagrams].source.Belated(o.GetId(), in.now, time.Duration(a.GetAgeNs()))
+	}
+}
+
+// belated counts a heartbeat in a session that was replaced. With connections, only the latest is the
+// device's; without, it sends to several ears in turn, and not all of them may know.
+func (in *intake) belated(st *seat, age time.Duration) {
+	if st.input == datagrams && st.replaced.Load() {
+		in.member.clocks[datagrams].source.Belated(st.ID(), in.now, age)
 	}
 }
 

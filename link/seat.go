@@ -15,11 +15,17 @@ type seat struct {
 	member *member
 	slot   uint32
 	gen    uint32
+	input  input
 	turn   uint64       // the latest stream by which it was opened or resumed; guarded by member.mu
 	held   atomic.Int32 // answers that wait for a commit
 	open   atomic.Bool  // it counts
 	judged atomic.Bool  // the ear was told so last
+
+	replaced atomic.Bool // by another of the device
 }
+
+// source returns the source that hears the device.
+func (st *seat) source() *liveness.Source { return st.member.clocks[st.input].source }
 
 func (st *seat) notice(what linkpb.What) {
 	n := &linkpb.Notice{Slot: st.slot, Gen: st.gen, What: what}
@@ -42,6 +48,7 @@ func (st *seat) opened() {
 
 // Replaced implements [liveness.Peer].
 func (st *seat) Replaced() {
+	st.replaced.Store(true)
 	st.ended()
 	st.notice(linkpb.What_WHAT_REPLACED)
 }
@@ -73,7 +80,7 @@ func (st *seat) Probe() bool {
 
 // begin opens the session.
 func (st *seat) begin(id string, h liveness.Hello, at time.Duration) (liveness.Welcome, error) {
-	w, err := st.member.source.Open(&st.Session, id, h, st, at)
+	w, err := st.source().Open(&st.Session, id, h, st, at)
 	if err == nil {
 		st.opened()
 	}

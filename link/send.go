@@ -40,6 +40,9 @@ var (
 	ErrSlowReader = errors.New("link: the device does not read what it was sent before")
 	// ErrTooMany means that too many messages wait for the device, or for its ear.
 	ErrTooMany = errors.New("link: too many messages wait")
+	// ErrUnacknowledged means that a message was sent in datagrams, and the device did not acknowledge
+	// it in time.
+	ErrUnacknowledged = errors.New("link: the device did not acknowledge the message in time")
 	// ErrUncertain means that the ear has not told whether it wrote the message, and will not.
 	ErrUncertain = errors.New("link: it is not known whether the message was written")
 )

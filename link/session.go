@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ type Session struct {
 	id    string
 
 	announced  policy
+	datagrams  bool // the device has no connection
 	unverified bool
 	answered   bool          // the judge has opened it
 	slept      time.Duration // when it was put to sleep last; 0 if it was not
@@ -70,10 +72,25 @@ func clipped(message string) string {
 // a judge Open waits for one for up to 5 s. peer may be nil; its Committed is not called, and what
 // its Probe returns is ignored.
 func (e *Ear) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) *Session {
-	s := &Session{ear: e, peer: peer, id: id, announced: policyOf(h.Announced), unverified: h.Unverified}
+	return e.begin(&Session{peer: peer, id: id}, h, heard, done)
+}
+
+// OpenDatagrams is Open for a device that has no connection, of which the ear has a source of its own: what
+// the device says may reach another ear at any time. When it does the session is replaced; that is no
+// event, and the session there has the same epoch. What was heard in this one before counts.
+func (e *Ear) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) *Session {
+	return e.begin(&Session{peer: peer, id: id, datagrams: true}, h, heard, done)
+}
+
+func (e *Ear) begin(s *Session, h liveness.Hello, heard time.Duration, done func(liveness.Welcome, error)) *Session {
+	s.ear, s.announced, s.unverified = e, policyOf(h.Announced), h.Unverified
 	s.epoch.Store(h.Epoch)
 	s.heard.Store(int64(heard))
-	if err := liveness.ValidateID(id); err != nil {
+	err := liveness.ValidateID(s.id)
+	if s.datagrams && e.config.PassDatagrams == nil {
+		err = errors.Join(err, errors.New("link: the ear has no PassDatagrams"))
+	}
+	if err != nil {
 		s.flags.Store(hasEnded)
 		s.phase = isGone
 		e.refuse(done, err)
@@ -120,6 +137,7 @@ func (s *Session) listened(heard time.Duration) {
 func (s *Session) Reopen(heard time.Duration, h liveness.Hello, done func(liveness.Welcome, error)) {
 	open := &linkpb.Open{
 		Id: s.id, Epoch: h.Epoch, TimeoutNs: int64(h.Announced.Timeout), IntervalNs: int64(h.Announced.Interval), Unverified: h.Unverified,
+		Datagrams: s.datagrams,
 	}
 	s.ear.ask(&call{session: s, heard: heard, done: done, ask: &linkpb.Ask{What: &linkpb.Ask_Open{Open: open}}})
 }
@@ -174,6 +192,15 @@ func (s *Session) Judged() bool { return s.flags.Load()&isJudged != 0 }
 
 // Ended reports whether the session was replaced or has ended.
 func (s *Session) Ended() bool { return s.flags.Load()&hasEnded != 0 }
+
+// unopened returns why a session is closed that the judge may have opened, but the device was told that it
+// has not.
+func (s *Session) unopened() liveness.Reason {
+	if s.datagrams { // the device is there, and may send again
+		return whyReleased
+	}
+	return liveness.Closed
+}
 
 // end makes Beat return false. It reports whether it did not before.
 func (s *Session) end() bool { return s.flags.Or(hasEnded)&hasEnded == 0 }

@@ -214,8 +214,15 @@ func (e *Ear) join(l *stream) error {
 	now := e.config.Now()
 	e.mu.Lock()
 	join := &linkpb.Join{Wire: wire, Name: e.config.Name, Incarnation: e.incarnation, Version: e.config.Version, Fleet: e.fleet, Term: e.term}
-	if e.member && e.round.listened > 0 {
-		join.KeptNs, join.ListenedNs = int64(e.kept), int64(e.round.listened+now-e.round.at)
+	if e.config.PassDatagrams != nil {
+		join.Datagrams = &linkpb.Datagrams{Deaf: e.losses + e.notes.dropped}
+	}
+	if e.member {
+		c := &e.clocks[connections]
+		join.KeptNs, join.ListenedNs = int64(c.kept), int64(c.now(now))
+		if d, c := join.GetDatagrams(), &e.clocks[datagrams]; d != nil {
+			d.KeptNs, d.ListenedNs = int64(c.kept), int64(c.now(now))
+		}
 	}
 	e.mu.Unlock()
 	first := &linkpb.FromEar{Frames: []*linkpb.EarFrame{{Body: &linkpb.EarFrame_Join{Join: join}}}}
@@ -246,7 +253,9 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 		return errors.New("link: the ear has let go of everything meanwhile")
 	}
 	e.joins++
-	e.round = reading{} // another judge may go on from an earlier one
+	for i := range e.clocks {
+		e.clocks[i].listened = 0 // another judge may go on from an earlier one
+	}
 	e.fleet, e.term = j.GetFleet(), j.GetTerm()
 	e.link, e.member, e.heard, e.sent, e.resume, e.again = l, true, now, now, 0, nil
 	e.tellEndLocked()
@@ -273,9 +282,11 @@ func (e *Ear) lost(l *stream) {
 		}
 		e.failLocked(c, liveness.ErrBusy)
 		if c.ask == nil {
+			e.noteLocked(c.session)
 			e.dropLocked(c.session)
 		}
 	}
+	e.notes.again()
 	again := e.ended
 	for _, i := range e.out {
 		if i.round == 0 && i.frame == nil {

@@ -59,6 +59,8 @@ func kindOf(code linkpb.Code) error {
 		return ErrTooMany
 	case linkpb.Code_CODE_LATE:
 		return errLate
+	case linkpb.Code_CODE_UNACKNOWLEDGED:
+		return ErrUnacknowledged
 	default:
 		return nil
 	}
@@ -69,7 +71,7 @@ func codeOf(err error) (linkpb.Code, string) {
 	if err == nil {
 		return linkpb.Code_CODE_NONE, ""
 	}
-	for code := linkpb.Code_CODE_INVALID_ID; code <= linkpb.Code_CODE_LATE; code++ {
+	for code := linkpb.Code_CODE_INVALID_ID; code <= linkpb.Code_CODE_UNACKNOWLEDGED; code++ {
 		if errors.Is(err, kindOf(code)) {
 			return code, err.Error()
 		}

@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"fmt"
+	"time"
 )
 
 // Apply applies a signal of the device with an id, which it makes if it is new. What is heard here
@@ -73,4 +74,42 @@ func (r *Registry) find(id string) (*deviceShard, *device, error) {
 	}
 	sh.mu.Unlock()
 	return nil, nil, fmt.Errorf("%w: %q", ErrUnknownDevice, id)
+}
+
+// Belated records that the source heard a device an age before now, of which the registry is told only
+// now. Meanwhile the device may have its session at another source of the pool, see
+// SourceConfig.Connectionless. Then it counts there, and changes nothing unless it is the latest sign of
+// life. A device that sleeps or is offline stays so unless it was certainly heard after that. An unknown
+// device stays unknown. Belated takes a lock.
+func (s *Source) Belated(id string, now time.Time, age time.Duration) {
+	sh, d, err := s.registry.find(id)
+	if err != nil {
+		return
+	}
+	defer sh.mu.Unlock()
+	by, silent := d.source, d.state == Sleeping || d.state == Offline
+	if by == nil {
+		return
+	}
+	last := d.lastLocked()
+	if by.absent.Load() { // its clock may not show yet what it shows once it goes on
+		if silent {
+			return
+		}
+		by, last = s, 0
+	}
+	past := by.Past(now)
+	if silent { // before its latest gap, a source's clock is not exact
+		last = max(last+sameHeard, past.listened+heardTick)
+	}
+	if at := roundHeard(past.At(age)); at > last {
+		_ = by.applyLocked(sh, d, signal{Signal: Signal{At: at}}) // ErrBusy is for devices of which an event would tell
+	}
+}
+
+// wanders reports whether a device that has another session is heard by this source, and needs no
+// connection: then it has the same session here.
+func (s *Source) wanders(d *device, session *Session) bool {
+	other := d.session
+	return session != nil && other != nil && other != session && (other.source == s || s.besides(other.source)) && s.wandersTo(other.source)
 }

@@ -76,9 +76,18 @@ func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
 // instance because the connection to a broker was lost. It is a cut: devices have to reconnect. The
 // source is deaf from then, or up to two ticks of the timers later, to the next pulse. SourceDeaf
 // is emitted now, SourceHeard then, and the devices that the source heard last are unknown until
-// they are heard again. No heartbeat may have been stamped later than at. Deafen does nothing on a
-// source that is deaf or never listened. The other sources of its pool do not wait for it any more.
+// they are heard again. No heartbeat may have been stamped later than at. Nothing changes about a
+// source that is deaf already or never listened. The other sources of its pool do not wait for it any more.
+//
+// A heartbeat that did not reach a source without connections may have been from a device that another
+// one of its kind and pool heard last. Call Deafen as often as something is lost: those devices have
+// their reconnect grace from the latest call on.
 func (s *Source) Deafen(at time.Time) {
+	for _, other := range s.registry.neighbours(s) {
+		if other.wandersTo(s) {
+			other.spare(other.lostBeat())
+		}
+	}
 	s.deafen(at)
 	s.advancePool()
 }

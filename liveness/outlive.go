@@ -42,7 +42,8 @@ func (s *Source) wasDeaf() bool {
 // all the same, but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
 //
 // If another source of its pool has not lived on, the hello of one of its devices may have died there:
-// then those are spared as after [Source.Leave].
+// then those are spared as after [Source.Leave]. Devices without connections always are, since another
+// source may have heard them: it may have told only the process before, or not be awaited.
 func (s *Source) Continue(now time.Time, kept, listened time.Duration) {
 	switch {
 	case s.latest.Load() != nil:
@@ -70,7 +71,10 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	if blank {
 		s.gaps.addBlank(listened)
 	}
-	if lost {
+	switch {
+	case s.config.Load().Connectionless: // another source may have heard more, and only the process before knew
+		s.gaps.addStall(roundHeard(listened)+heardTick, s.lostBeat(), listened)
+	case lost:
 		s.gaps.addStall(roundHeard(listened)+heardTick, lostHello, listened)
 	}
 	s.outlived.Store(int64(listened))

@@ -194,7 +194,8 @@ func (s *Source) every() (every time.Duration, always bool) {
 //
 // A device of another member of the pool may have moved to the source, and its hello may have died
 // with it. Those that are not heard from now on are not judged for 13 s of listening, or for their
-// reconnect grace if that is less.
+// reconnect grace if that is less. Without connections it was a heartbeat that died, which is not
+// repeated: then the devices of sources of this kind have all of their reconnect grace.
 //
 // [Registry.AddSource] with its name brings the source back. Leave does nothing on a source that is
 // neither added nor awaited, see [Registry.Await].
@@ -238,18 +239,44 @@ func (s *Source) depart() {
 // putOff puts verdicts off on the devices of all sources from which one can have moved to a source
 // that leaves.
 func (r *Registry) putOff(leaving *Source) {
-	p := leaving.pool.Load()
-	if p == nil {
-		return
+	for _, s := range r.neighbours(leaving) {
+		length := lostHello
+		if s.wandersTo(leaving) {
+			length = s.lostBeat()
+		}
+		s.spare(length)
 	}
-	now := r.clock.time()
+}
+
+// neighbours returns the sources from which a device can have moved to another one.
+func (r *Registry) neighbours(of *Source) (all []*Source) {
+	if of.pool.Load() == nil {
+		return nil
+	}
 	for _, s := range r.Sources() {
-		if s != leaving && leaving.near(s) {
-			s.mu.Lock()
-			s.gaps.addStall(roundHeard(s.Time(now))+heardTick, lostHello, s.Now()) // beyond all heartbeats
-			s.mu.Unlock()
+		if s != of && of.near(s) {
+			all = append(all, s)
 		}
 	}
+	return all
+}
+
+// wandersTo reports whether the source is of one kind with another, and their devices have no
+// connections. Of a restored source only the kind is known.
+func (s *Source) wandersTo(other *Source) bool {
+	return (s.config.Load().Connectionless || other.config.Load().Connectionless) && s.kind() == other.kind()
+}
+
+// lostBeat is what lostHello is, for devices without connections: their next heartbeat comes in its own
+// time, so they have all of their grace.
+func (s *Source) lostBeat() time.Duration { return s.config.Load().ReconnectGraceMax }
+
+// spare puts verdicts off, by a length or by their grace if that is less, on devices of the source that
+// are not heard from now on.
+func (s *Source) spare(length time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gaps.addStall(roundHeard(s.Time(s.registry.clock.time()))+heardTick, length, s.Now()) // beyond all heartbeats
 }
 
 // advancePool advances the source's pool, if it has one.

@@ -109,7 +109,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 // read after the latest pulse, or while the source was deaf, the instant is not known.
 func (s *Source) overtakenLocked(d *device, session *Session, now time.Duration) bool {
 	other := d.session
-	if other == nil || other == session || !s.besides(other.source) {
+	if other == nil || other == session || !s.besides(other.source) || s.wanders(d, session) {
 		return false
 	}
 	if p := s.latest.Load(); p == nil || now >= p.listened {

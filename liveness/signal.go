@@ -78,7 +78,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	moved := d.source != s
 	f, known := s.conditionHereLocked(d, sig.At)
 	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
-	c.replaced = d.replacedBy(sig, f, c)
+	c.replaced = d.replacedBy(sig, f, c) && !s.wanders(d, sig.opens)
 	away := moved && !s.besides(d.source)
 	c.reported = rule.Value().announced != d.rule.Value().announced || away || c.newEpoch || c.verified
 	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
@@ -95,7 +95,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	switch {
 	case c.newEpoch:
 		d.epoch = sig.Epoch
-	case sig.opens != nil && sig.Epoch == 0:
+	case sig.opens != nil && sig.Epoch == 0 && !s.wanders(d, sig.opens):
 		d.epoch = max(d.epoch+1, d.epoch) // the greatest epoch stays
 	}
 	switch {
@@ -183,7 +183,7 @@ func (s *Source) attachLocked(d *device, sig signal, c change) {
 	case sig.end && d.session != nil:
 		d.session.timer.Store(0)
 		d.session = nil
-	case sig.opens != nil && c.replaced:
+	case sig.opens != nil && d.session != nil && d.session != sig.opens:
 		d.endSessionLocked(Peer.Replaced)
 	}
 	if c.moved {

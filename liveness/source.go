@@ -36,6 +36,10 @@ type SourceConfig struct {
 	// handled what had reached them by then, so a source that falls behind holds the others up.
 	// Default: none.
 	Pool string
+	// Connectionless: devices are heard here without connections, so what a device says may come now to
+	// this source, now to another such one of its pool. That is no event, and keeps the session's epoch.
+	// When one of them is deaf or lost, the devices of those of its kind are spared, too.
+	Connectionless bool
 	// Every bounds the time between two pulses: [Source.Next] returns no later listening time than
 	// that after the latest. While several sources of a pool listen, it is 50 ms at most. Default: 0,
 	// no bound but Idle of package watermark.

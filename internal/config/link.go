@@ -155,10 +155,7 @@ func (r *resolver) checkEar() {
 		}
 	}
 	for i := range r.cfg.Listen {
-		switch l := &r.cfg.Listen[i]; {
-		case l.Packets:
-			r.errs = append(r.errs, l.Mistake("an ear has no UDP ports; remove this one, and give it to the judge"))
-		case l.MaxDevices > 0:
+		if l := &r.cfg.Listen[i]; l.MaxDevices > 0 {
 			r.errs = append(r.errs, l.Mistake("the ports of an ear have no max_devices; remove it here, the judge's max_devices counts all devices"))
 		}
 	}

@@ -34,13 +34,14 @@ func (e *ear) drain(ctx context.Context) {
 	e.draining.Store(true)
 	e.link.Draining()
 	connections := func() int { return e.gateway.Stats().Connections }
+	devices := connections() + e.gateway.Stats().Packets.Devices
 	e.log.Info("draining: this ear ends in order", "connections", connections(), "delay", cfg.Delay.String(), "limit", cfg.Limit.String())
 	var telling sync.WaitGroup
 	defer telling.Wait()
 	over, done := context.WithCancel(ctx)
 	defer done()
 	telling.Go(func() { e.tellDrain(over, connections) })
-	if connections() > 0 {
+	if devices > 0 {
 		pause(ctx, cfg.Delay)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.Limit+leaveWithin)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -114,6 +115,9 @@ func (e *ear) newLink() (*link.Ear, error) {
 			}
 		},
 	}
+	if slices.ContainsFunc(e.config.Listen, func(l config.Listener) bool { return l.Packets }) {
+		cfg.PassDatagrams = func(done func(uint64)) { e.gateway.PassDatagrams(done) }
+	}
 	r, err := e.linkCertificates()
 	if err != nil {
 		return nil, err
@@ -213,6 +217,7 @@ func (e *ear) collect(m metrics.Sample) {
 	m.Add("sessions", "Sessions of devices that the ear keeps at its judge.", float64(st.Sessions))
 	m.Add("unanswered", "Questions that the judge has not answered yet.", float64(st.Unanswered))
 	m.Count("joins_total", "Times that a judge has taken the ear in.", st.Joins)
+	m.Count("dropped_total", "Heartbeats over UDP that could not be kept for a judge; until their devices are heard again, they are not judged.", st.Dropped)
 	m.Count("let_go_total", "Times that all connections were closed because there was no judge.", e.letGo.Load())
 }
 
@@ -241,6 +246,11 @@ type farJudge struct{ ear *link.Ear }
 // Open implements [gateway.Judge].
 func (j farJudge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
 	return j.ear.Open(id, h, peer, heard, done)
+}
+
+// OpenDatagrams implements [gateway.Judge].
+func (j farJudge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+	return j.ear.OpenDatagrams(id, h, peer, heard, done)
 }
 
 // nowhere takes the events of a registry without devices.

@@ -36,6 +36,9 @@ type heard struct {
 	ended   chan struct{}
 }
 
+// alsoUDP is a line for an ear that hears datagrams, too, at the port of its connections.
+const alsoUDP = "# UDP"
+
 // hear starts an ear with lines for its file, which ends with the test. Unless these say otherwise, it
 // drains at once.
 func hear(t *testing.T, name string, lines ...string) *heard {
@@ -45,7 +48,11 @@ func hear(t *testing.T, name string, lines ...string) *heard {
 	if !strings.Contains(all, "drain:") {
 		all += "\ndrain: {delay: 0s}"
 	}
-	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: ['%s']\n%s\n", name, strings.TrimPrefix(h.api, "http://"), h.devices, all)
+	listen := "'" + h.devices + "'"
+	if strings.Contains(all, alsoUDP) {
+		listen += ", 'udp+line://" + h.devices + "'"
+	}
+	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: [%s]\n%s\n", name, strings.TrimPrefix(h.api, "http://"), listen, all)
 	cfg, err := config.ResolveEar(tempFile(t, text), nil)
 	if err != nil {
 		t.Fatal(err)

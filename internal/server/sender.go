@@ -55,7 +55,7 @@ func sendKinds() []sendKind {
 		{gateway.ErrTooLong, link.ErrTooLong, httpapi.ErrTooLong},
 		{gateway.ErrSlowReader, link.ErrSlowReader, httpapi.ErrTooMany},
 		{gateway.ErrTooMany, link.ErrTooMany, httpapi.ErrTooMany},
-		{gateway.ErrUnacknowledged, nil, httpapi.ErrUnacknowledged},
+		{gateway.ErrUnacknowledged, link.ErrUnacknowledged, httpapi.ErrUnacknowledged},
 		{nil, link.ErrUncertain, httpapi.ErrUncertain},
 	}
 }

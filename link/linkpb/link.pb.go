@@ -35,13 +35,14 @@ const (
 	Code_CODE_BUSY        Code = 6
 	Code_CODE_REPLACED    Code = 7
 	// Of a Sent.
-	Code_CODE_NOT_CONNECTED Code = 30
-	Code_CODE_NO_MESSAGES   Code = 31
-	Code_CODE_NOT_ALLOWED   Code = 32
-	Code_CODE_TOO_LONG      Code = 33
-	Code_CODE_SLOW_READER   Code = 34
-	Code_CODE_TOO_MANY      Code = 35
-	Code_CODE_LATE          Code = 36 // not written within Send.left_ns
+	Code_CODE_NOT_CONNECTED  Code = 30
+	Code_CODE_NO_MESSAGES    Code = 31
+	Code_CODE_NOT_ALLOWED    Code = 32
+	Code_CODE_TOO_LONG       Code = 33
+	Code_CODE_SLOW_READER    Code = 34
+	Code_CODE_TOO_MANY       Code = 35
+	Code_CODE_LATE           Code = 36 // not written within Send.left_ns
+	Code_CODE_UNACKNOWLEDGED Code = 40
 )
 
 // Enum value maps for Code.
@@ -62,23 +63,25 @@ var (
 		34: "CODE_SLOW_READER",
 		35: "CODE_TOO_MANY",
 		36: "CODE_LATE",
+		40: "CODE_UNACKNOWLEDGED",
 	}
 	Code_value = map[string]int32{
-		"CODE_NONE":          0,
-		"CODE_OTHER":         1,
-		"CODE_INVALID_ID":    2,
-		"CODE_STALE_EPOCH":   3,
-		"CODE_FULL":          4,
-		"CODE_QUOTA":         5,
-		"CODE_BUSY":          6,
-		"CODE_REPLACED":      7,
-		"CODE_NOT_CONNECTED": 30,
-		"CODE_NO_MESSAGES":   31,
-		"CODE_NOT_ALLOWED":   32,
-		"CODE_TOO_LONG":      33,
-		"CODE_SLOW_READER":   34,
-		"CODE_TOO_MANY":      35,
-		"CODE_LATE":          36,
+		"CODE_NONE":           0,
+		"CODE_OTHER":          1,
+		"CODE_INVALID_ID":     2,
+		"CODE_STALE_EPOCH":    3,
+		"CODE_FULL":           4,
+		"CODE_QUOTA":          5,
+		"CODE_BUSY":           6,
+		"CODE_REPLACED":       7,
+		"CODE_NOT_CONNECTED":  30,
+		"CODE_NO_MESSAGES":    31,
+		"CODE_NOT_ALLOWED":    32,
+		"CODE_TOO_LONG":       33,
+		"CODE_SLOW_READER":    34,
+		"CODE_TOO_MANY":       35,
+		"CODE_LATE":           36,
+		"CODE_UNACKNOWLEDGED": 40,
 	}
 )
 
@@ -225,6 +228,7 @@ type EarFrame struct {
 	//	*EarFrame_Sent
 	//	*EarFrame_Draining
 	//	*EarFrame_Leave
+	//	*EarFrame_Heard
 	Body          isEarFrame_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -339,6 +343,15 @@ func (x *EarFrame) GetLeave() *Leave {
 	return nil
 }
 
+func (x *EarFrame) GetHeard() *Heard {
+	if x != nil {
+		if x, ok := x.Body.(*EarFrame_Heard); ok {
+			return x.Heard
+		}
+	}
+	return nil
+}
+
 type isEarFrame_Body interface {
 	isEarFrame_Body()
 }
@@ -375,6 +388,10 @@ type EarFrame_Leave struct {
 	Leave *Leave `protobuf:"bytes,21,opt,name=leave,proto3,oneof"`
 }
 
+type EarFrame_Heard struct {
+	Heard *Heard `protobuf:"bytes,40,opt,name=heard,proto3,oneof"`
+}
+
 func (*EarFrame_Join) isEarFrame_Body() {}
 
 func (*EarFrame_Ask) isEarFrame_Body() {}
@@ -391,6 +408,8 @@ func (*EarFrame_Draining) isEarFrame_Body() {}
 
 func (*EarFrame_Leave) isEarFrame_Body() {}
 
+func (*EarFrame_Heard) isEarFrame_Body() {}
+
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Wire          uint32                 `protobuf:"varint,1,opt,name=wire,proto3" json:"wire,omitempty"`
@@ -401,6 +420,7 @@ type Join struct {
 	Term          uint64                 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`                               // the greatest seen
 	KeptNs        int64                  `protobuf:"varint,7,opt,name=kept_ns,json=keptNs,proto3" json:"kept_ns,omitempty"`             // listening time since which the ear has kept all that it heard
 	ListenedNs    int64                  `protobuf:"varint,8,opt,name=listened_ns,json=listenedNs,proto3" json:"listened_ns,omitempty"` // listening time now, as the ear knows it by its last Round; 0 if it has none
+	Datagrams     *Datagrams             `protobuf:"bytes,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"`                     // absent if the ear hears no devices without connections
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,6 +511,75 @@ func (x *Join) GetListenedNs() int64 {
 	return 0
 }
 
+func (x *Join) GetDatagrams() *Datagrams {
+	if x != nil {
+		return x.Datagrams
+	}
+	return nil
+}
+
+// Datagrams are the source of an ear at which devices are heard that have no connections. It has a
+// listening clock, and rounds, of its own.
+type Datagrams struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	KeptNs        int64                  `protobuf:"varint,1,opt,name=kept_ns,json=keptNs,proto3" json:"kept_ns,omitempty"`             // as those of the Join, but since the ear last knew that datagrams were lost
+	ListenedNs    int64                  `protobuf:"varint,2,opt,name=listened_ns,json=listenedNs,proto3" json:"listened_ns,omitempty"` // 0 also if it does not know kept_ns
+	Deaf          uint64                 `protobuf:"varint,3,opt,name=deaf,proto3" json:"deaf,omitempty"`                               // that of the latest Mark
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Datagrams) Reset() {
+	*x = Datagrams{}
+	mi := &file_link_linkpb_link_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Datagrams) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Datagrams) ProtoMessage() {}
+
+func (x *Datagrams) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Datagrams.ProtoReflect.Descriptor instead.
+func (*Datagrams) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Datagrams) GetKeptNs() int64 {
+	if x != nil {
+		return x.KeptNs
+	}
+	return 0
+}
+
+func (x *Datagrams) GetListenedNs() int64 {
+	if x != nil {
+		return x.ListenedNs
+	}
+	return 0
+}
+
+func (x *Datagrams) GetDeaf() uint64 {
+	if x != nil {
+		return x.Deaf
+	}
+	return 0
+}
+
 // Ask is answered, once what it caused is committed. A session's number is that of a slot in the
 // ear's table, and how often the slot was used. An age is the ear's clock at sending less the
 // instant at which it was heard.
@@ -514,7 +603,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_link_linkpb_link_proto_msgTypes[3]
+	mi := &file_link_linkpb_link_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +615,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[3]
+	mi := &file_link_linkpb_link_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +628,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{3}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Ask) GetSlot() uint32 {
@@ -663,15 +752,16 @@ type Open struct {
 	TimeoutNs     int64                  `protobuf:"varint,3,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
 	IntervalNs    int64                  `protobuf:"varint,4,opt,name=interval_ns,json=intervalNs,proto3" json:"interval_ns,omitempty"`
 	Unverified    bool                   `protobuf:"varint,5,opt,name=unverified,proto3" json:"unverified,omitempty"`
-	Resumed       bool                   `protobuf:"varint,6,opt,name=resumed,proto3" json:"resumed,omitempty"` // it was open at the judge before the link was lost
-	Still         bool                   `protobuf:"varint,7,opt,name=still,proto3" json:"still,omitempty"`     // the same, and it was not heard since the judge said that it sleeps or is offline
+	Resumed       bool                   `protobuf:"varint,6,opt,name=resumed,proto3" json:"resumed,omitempty"`      // it was open at the judge before the link was lost
+	Still         bool                   `protobuf:"varint,7,opt,name=still,proto3" json:"still,omitempty"`          // the same, and it was not heard since the judge said that it sleeps or is offline
+	Datagrams     bool                   `protobuf:"varint,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // the device has no connection
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Open) Reset() {
 	*x = Open{}
-	mi := &file_link_linkpb_link_proto_msgTypes[4]
+	mi := &file_link_linkpb_link_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +773,7 @@ func (x *Open) String() string {
 func (*Open) ProtoMessage() {}
 
 func (x *Open) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[4]
+	mi := &file_link_linkpb_link_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +786,7 @@ func (x *Open) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Open.ProtoReflect.Descriptor instead.
 func (*Open) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{4}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Open) GetId() string {
@@ -748,6 +838,13 @@ func (x *Open) GetStill() bool {
 	return false
 }
 
+func (x *Open) GetDatagrams() bool {
+	if x != nil {
+		return x.Datagrams
+	}
+	return false
+}
+
 type Sleep struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	LengthNs      int64                  `protobuf:"varint,1,opt,name=length_ns,json=lengthNs,proto3" json:"length_ns,omitempty"`
@@ -757,7 +854,7 @@ type Sleep struct {
 
 func (x *Sleep) Reset() {
 	*x = Sleep{}
-	mi := &file_link_linkpb_link_proto_msgTypes[5]
+	mi := &file_link_linkpb_link_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +866,7 @@ func (x *Sleep) String() string {
 func (*Sleep) ProtoMessage() {}
 
 func (x *Sleep) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[5]
+	mi := &file_link_linkpb_link_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +879,7 @@ func (x *Sleep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sleep.ProtoReflect.Descriptor instead.
 func (*Sleep) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{5}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Sleep) GetLengthNs() int64 {
@@ -801,7 +898,7 @@ type Fail struct {
 
 func (x *Fail) Reset() {
 	*x = Fail{}
-	mi := &file_link_linkpb_link_proto_msgTypes[6]
+	mi := &file_link_linkpb_link_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +910,7 @@ func (x *Fail) String() string {
 func (*Fail) ProtoMessage() {}
 
 func (x *Fail) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[6]
+	mi := &file_link_linkpb_link_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +923,7 @@ func (x *Fail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Fail.ProtoReflect.Descriptor instead.
 func (*Fail) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{6}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Fail) GetMessage() string {
@@ -846,7 +943,7 @@ type Announce struct {
 
 func (x *Announce) Reset() {
 	*x = Announce{}
-	mi := &file_link_linkpb_link_proto_msgTypes[7]
+	mi := &file_link_linkpb_link_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +955,7 @@ func (x *Announce) String() string {
 func (*Announce) ProtoMessage() {}
 
 func (x *Announce) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[7]
+	mi := &file_link_linkpb_link_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +968,7 @@ func (x *Announce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Announce.ProtoReflect.Descriptor instead.
 func (*Announce) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{7}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Announce) GetTimeoutNs() int64 {
@@ -896,7 +993,7 @@ type Bye struct {
 
 func (x *Bye) Reset() {
 	*x = Bye{}
-	mi := &file_link_linkpb_link_proto_msgTypes[8]
+	mi := &file_link_linkpb_link_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +1005,7 @@ func (x *Bye) String() string {
 func (*Bye) ProtoMessage() {}
 
 func (x *Bye) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[8]
+	mi := &file_link_linkpb_link_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +1018,7 @@ func (x *Bye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Bye.ProtoReflect.Descriptor instead.
 func (*Bye) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{8}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{9}
 }
 
 // Close ends a session; it is not answered.
@@ -937,7 +1034,7 @@ type Close struct {
 
 func (x *Close) Reset() {
 	*x = Close{}
-	mi := &file_link_linkpb_link_proto_msgTypes[9]
+	mi := &file_link_linkpb_link_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1046,7 @@ func (x *Close) String() string {
 func (*Close) ProtoMessage() {}
 
 func (x *Close) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[9]
+	mi := &file_link_linkpb_link_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1059,7 @@ func (x *Close) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Close.ProtoReflect.Descriptor instead.
 func (*Close) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{9}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Close) GetSlot() uint32 {
@@ -1006,7 +1103,7 @@ type Beats struct {
 
 func (x *Beats) Reset() {
 	*x = Beats{}
-	mi := &file_link_linkpb_link_proto_msgTypes[10]
+	mi := &file_link_linkpb_link_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1115,7 @@ func (x *Beats) String() string {
 func (*Beats) ProtoMessage() {}
 
 func (x *Beats) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[10]
+	mi := &file_link_linkpb_link_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1128,7 @@ func (x *Beats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Beats.ProtoReflect.Descriptor instead.
 func (*Beats) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{10}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Beats) GetSlots() []uint32 {
@@ -1055,17 +1152,73 @@ func (x *Beats) GetAgesUs() []uint64 {
 	return nil
 }
 
+// Heard are devices without connections that were heard without a session. Those that are not known stay
+// so. Both lists are of one length.
+type Heard struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	AgesUs        []uint64               `protobuf:"varint,2,rep,packed,name=ages_us,json=agesUs,proto3" json:"ages_us,omitempty"` // rounded down
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Heard) Reset() {
+	*x = Heard{}
+	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Heard) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Heard) ProtoMessage() {}
+
+func (x *Heard) ProtoReflect() protoreflect.Message {
+	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Heard.ProtoReflect.Descriptor instead.
+func (*Heard) Descriptor() ([]byte, []int) {
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Heard) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *Heard) GetAgesUs() []uint64 {
+	if x != nil {
+		return x.AgesUs
+	}
+	return nil
+}
+
 // Mark says that all that had reached the ear when it received the Round is in the frames before.
 type Mark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Round         uint64                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
+	Datagrams     bool                   `protobuf:"varint,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // of the rounds of Datagrams
+	Deaf          uint64                 `protobuf:"varint,41,opt,name=deaf,proto3" json:"deaf,omitempty"`           // how often datagrams began to be lost, or ceased to be, since the ear runs: odd while they are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_link_linkpb_link_proto_msgTypes[11]
+	mi := &file_link_linkpb_link_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1230,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[11]
+	mi := &file_link_linkpb_link_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,12 +1243,26 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{11}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Mark) GetRound() uint64 {
 	if x != nil {
 		return x.Round
+	}
+	return 0
+}
+
+func (x *Mark) GetDatagrams() bool {
+	if x != nil {
+		return x.Datagrams
+	}
+	return false
+}
+
+func (x *Mark) GetDeaf() uint64 {
+	if x != nil {
+		return x.Deaf
 	}
 	return 0
 }
@@ -1109,7 +1276,7 @@ type Draining struct {
 
 func (x *Draining) Reset() {
 	*x = Draining{}
-	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	mi := &file_link_linkpb_link_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1288,7 @@ func (x *Draining) String() string {
 func (*Draining) ProtoMessage() {}
 
 func (x *Draining) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[12]
+	mi := &file_link_linkpb_link_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1301,7 @@ func (x *Draining) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Draining.ProtoReflect.Descriptor instead.
 func (*Draining) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{12}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{14}
 }
 
 // Leave says that the ear has ended all its sessions, and that nothing comes behind it. The judge
@@ -1147,7 +1314,7 @@ type Leave struct {
 
 func (x *Leave) Reset() {
 	*x = Leave{}
-	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	mi := &file_link_linkpb_link_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1159,7 +1326,7 @@ func (x *Leave) String() string {
 func (*Leave) ProtoMessage() {}
 
 func (x *Leave) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[13]
+	mi := &file_link_linkpb_link_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1172,7 +1339,7 @@ func (x *Leave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leave.ProtoReflect.Descriptor instead.
 func (*Leave) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{13}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{15}
 }
 
 // FromJudge is some frames in their order. None: the judge is there.
@@ -1185,7 +1352,7 @@ type FromJudge struct {
 
 func (x *FromJudge) Reset() {
 	*x = FromJudge{}
-	mi := &file_link_linkpb_link_proto_msgTypes[14]
+	mi := &file_link_linkpb_link_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1364,7 @@ func (x *FromJudge) String() string {
 func (*FromJudge) ProtoMessage() {}
 
 func (x *FromJudge) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[14]
+	mi := &file_link_linkpb_link_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1377,7 @@ func (x *FromJudge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromJudge.ProtoReflect.Descriptor instead.
 func (*FromJudge) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{14}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FromJudge) GetFrames() []*JudgeFrame {
@@ -1237,7 +1404,7 @@ type JudgeFrame struct {
 
 func (x *JudgeFrame) Reset() {
 	*x = JudgeFrame{}
-	mi := &file_link_linkpb_link_proto_msgTypes[15]
+	mi := &file_link_linkpb_link_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1416,7 @@ func (x *JudgeFrame) String() string {
 func (*JudgeFrame) ProtoMessage() {}
 
 func (x *JudgeFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[15]
+	mi := &file_link_linkpb_link_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1429,7 @@ func (x *JudgeFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JudgeFrame.ProtoReflect.Descriptor instead.
 func (*JudgeFrame) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{15}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JudgeFrame) GetBody() isJudgeFrame_Body {
@@ -1378,7 +1545,7 @@ type Joined struct {
 
 func (x *Joined) Reset() {
 	*x = Joined{}
-	mi := &file_link_linkpb_link_proto_msgTypes[16]
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1557,7 @@ func (x *Joined) String() string {
 func (*Joined) ProtoMessage() {}
 
 func (x *Joined) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[16]
+	mi := &file_link_linkpb_link_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1570,7 @@ func (x *Joined) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Joined.ProtoReflect.Descriptor instead.
 func (*Joined) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{16}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Joined) GetWire() uint32 {
@@ -1451,7 +1618,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_link_linkpb_link_proto_msgTypes[17]
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1630,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[17]
+	mi := &file_link_linkpb_link_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1643,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{17}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Answer) GetSlot() uint32 {
@@ -1553,7 +1720,7 @@ type Notice struct {
 
 func (x *Notice) Reset() {
 	*x = Notice{}
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1732,7 @@ func (x *Notice) String() string {
 func (*Notice) ProtoMessage() {}
 
 func (x *Notice) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[18]
+	mi := &file_link_linkpb_link_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1745,7 @@ func (x *Notice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Notice.ProtoReflect.Descriptor instead.
 func (*Notice) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{18}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Notice) GetSlot() uint32 {
@@ -1606,13 +1773,14 @@ type Round struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Round         uint64                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
 	ListenedNs    int64                  `protobuf:"varint,2,opt,name=listened_ns,json=listenedNs,proto3" json:"listened_ns,omitempty"` // the listening time of the ear's source
+	Datagrams     bool                   `protobuf:"varint,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"`                    // of that of Datagrams
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Round) Reset() {
 	*x = Round{}
-	mi := &file_link_linkpb_link_proto_msgTypes[19]
+	mi := &file_link_linkpb_link_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1792,7 @@ func (x *Round) String() string {
 func (*Round) ProtoMessage() {}
 
 func (x *Round) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[19]
+	mi := &file_link_linkpb_link_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1805,7 @@ func (x *Round) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Round.ProtoReflect.Descriptor instead.
 func (*Round) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{19}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Round) GetRound() uint64 {
@@ -1652,6 +1820,13 @@ func (x *Round) GetListenedNs() int64 {
 		return x.ListenedNs
 	}
 	return 0
+}
+
+func (x *Round) GetDatagrams() bool {
+	if x != nil {
+		return x.Datagrams
+	}
+	return false
 }
 
 // Send is a message to the device of a session. It is answered with a Sent.
@@ -1669,7 +1844,7 @@ type Send struct {
 
 func (x *Send) Reset() {
 	*x = Send{}
-	mi := &file_link_linkpb_link_proto_msgTypes[20]
+	mi := &file_link_linkpb_link_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1856,7 @@ func (x *Send) String() string {
 func (*Send) ProtoMessage() {}
 
 func (x *Send) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[20]
+	mi := &file_link_linkpb_link_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1869,7 @@ func (x *Send) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Send.ProtoReflect.Descriptor instead.
 func (*Send) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{20}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Send) GetSlot() uint32 {
@@ -1754,7 +1929,7 @@ type Sent struct {
 
 func (x *Sent) Reset() {
 	*x = Sent{}
-	mi := &file_link_linkpb_link_proto_msgTypes[21]
+	mi := &file_link_linkpb_link_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1941,7 @@ func (x *Sent) String() string {
 func (*Sent) ProtoMessage() {}
 
 func (x *Sent) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[21]
+	mi := &file_link_linkpb_link_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1954,7 @@ func (x *Sent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sent.ProtoReflect.Descriptor instead.
 func (*Sent) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{21}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Sent) GetNumber() uint64 {
@@ -1833,7 +2008,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_link_linkpb_link_proto_msgTypes[22]
+	mi := &file_link_linkpb_link_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +2020,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[22]
+	mi := &file_link_linkpb_link_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +2033,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{22}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{24}
 }
 
 // Redirect is a detail of the status FAILED_PRECONDITION, with which a standby refuses an ear.
@@ -1872,7 +2047,7 @@ type Redirect struct {
 
 func (x *Redirect) Reset() {
 	*x = Redirect{}
-	mi := &file_link_linkpb_link_proto_msgTypes[23]
+	mi := &file_link_linkpb_link_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2059,7 @@ func (x *Redirect) String() string {
 func (*Redirect) ProtoMessage() {}
 
 func (x *Redirect) ProtoReflect() protoreflect.Message {
-	mi := &file_link_linkpb_link_proto_msgTypes[23]
+	mi := &file_link_linkpb_link_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +2072,7 @@ func (x *Redirect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Redirect.ProtoReflect.Descriptor instead.
 func (*Redirect) Descriptor() ([]byte, []int) {
-	return file_link_linkpb_link_proto_rawDescGZIP(), []int{23}
+	return file_link_linkpb_link_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Redirect) GetJudge() string {
@@ -1920,7 +2095,7 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\n" +
 	"\x16link/linkpb/link.proto\x12\x0eholter.link.v1\";\n" +
 	"\aFromEar\x120\n" +
-	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\x84\x03\n" +
+	"\x06frames\x18\x01 \x03(\v2\x18.holter.link.v1.EarFrameR\x06frames\"\xb3\x03\n" +
 	"\bEarFrame\x12*\n" +
 	"\x04join\x18\x01 \x01(\v2\x14.holter.link.v1.JoinH\x00R\x04join\x12'\n" +
 	"\x03ask\x18\x02 \x01(\v2\x13.holter.link.v1.AskH\x00R\x03ask\x12-\n" +
@@ -1929,8 +2104,9 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04mark\x18\x05 \x01(\v2\x14.holter.link.v1.MarkH\x00R\x04mark\x12*\n" +
 	"\x04sent\x18\x1e \x01(\v2\x14.holter.link.v1.SentH\x00R\x04sent\x126\n" +
 	"\bdraining\x18\x14 \x01(\v2\x18.holter.link.v1.DrainingH\x00R\bdraining\x12-\n" +
-	"\x05leave\x18\x15 \x01(\v2\x15.holter.link.v1.LeaveH\x00R\x05leaveB\x06\n" +
-	"\x04body\"\xce\x01\n" +
+	"\x05leave\x18\x15 \x01(\v2\x15.holter.link.v1.LeaveH\x00R\x05leave\x12-\n" +
+	"\x05heard\x18( \x01(\v2\x15.holter.link.v1.HeardH\x00R\x05heardB\x06\n" +
+	"\x04body\"\x87\x02\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -1940,7 +2116,13 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x17\n" +
 	"\akept_ns\x18\a \x01(\x03R\x06keptNs\x12\x1f\n" +
 	"\vlistened_ns\x18\b \x01(\x03R\n" +
-	"listenedNs\"\xc6\x02\n" +
+	"listenedNs\x127\n" +
+	"\tdatagrams\x18( \x01(\v2\x19.holter.link.v1.DatagramsR\tdatagrams\"Y\n" +
+	"\tDatagrams\x12\x17\n" +
+	"\akept_ns\x18\x01 \x01(\x03R\x06keptNs\x12\x1f\n" +
+	"\vlistened_ns\x18\x02 \x01(\x03R\n" +
+	"listenedNs\x12\x12\n" +
+	"\x04deaf\x18\x03 \x01(\x04R\x04deaf\"\xc6\x02\n" +
 	"\x03Ask\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12\x12\n" +
@@ -1951,7 +2133,7 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04fail\x18\a \x01(\v2\x14.holter.link.v1.FailH\x00R\x04fail\x126\n" +
 	"\bannounce\x18\b \x01(\v2\x18.holter.link.v1.AnnounceH\x00R\bannounce\x12'\n" +
 	"\x03bye\x18\t \x01(\v2\x13.holter.link.v1.ByeH\x00R\x03byeB\x06\n" +
-	"\x04what\"\xbc\x01\n" +
+	"\x04what\"\xda\x01\n" +
 	"\x04Open\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1d\n" +
@@ -1963,7 +2145,8 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"unverified\x18\x05 \x01(\bR\n" +
 	"unverified\x12\x18\n" +
 	"\aresumed\x18\x06 \x01(\bR\aresumed\x12\x14\n" +
-	"\x05still\x18\a \x01(\bR\x05still\"$\n" +
+	"\x05still\x18\a \x01(\bR\x05still\x12\x1c\n" +
+	"\tdatagrams\x18( \x01(\bR\tdatagrams\"$\n" +
 	"\x05Sleep\x12\x1b\n" +
 	"\tlength_ns\x18\x01 \x01(\x03R\blengthNs\" \n" +
 	"\x04Fail\x12\x18\n" +
@@ -1982,9 +2165,14 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x05Beats\x12\x14\n" +
 	"\x05slots\x18\x01 \x03(\rR\x05slots\x12\x12\n" +
 	"\x04gens\x18\x02 \x03(\rR\x04gens\x12\x17\n" +
-	"\aages_us\x18\x03 \x03(\x04R\x06agesUs\"\x1c\n" +
+	"\aages_us\x18\x03 \x03(\x04R\x06agesUs\"2\n" +
+	"\x05Heard\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x17\n" +
+	"\aages_us\x18\x02 \x03(\x04R\x06agesUs\"N\n" +
 	"\x04Mark\x12\x14\n" +
-	"\x05round\x18\x01 \x01(\x04R\x05round\"\n" +
+	"\x05round\x18\x01 \x01(\x04R\x05round\x12\x1c\n" +
+	"\tdatagrams\x18( \x01(\bR\tdatagrams\x12\x12\n" +
+	"\x04deaf\x18) \x01(\x04R\x04deaf\"\n" +
 	"\n" +
 	"\bDraining\"\a\n" +
 	"\x05Leave\"?\n" +
@@ -2020,11 +2208,12 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x06Notice\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12(\n" +
-	"\x04what\x18\x03 \x01(\x0e2\x14.holter.link.v1.WhatR\x04what\">\n" +
+	"\x04what\x18\x03 \x01(\x0e2\x14.holter.link.v1.WhatR\x04what\"\\\n" +
 	"\x05Round\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\x04R\x05round\x12\x1f\n" +
 	"\vlistened_ns\x18\x02 \x01(\x03R\n" +
-	"listenedNs\"\x89\x01\n" +
+	"listenedNs\x12\x1c\n" +
+	"\tdatagrams\x18( \x01(\bR\tdatagrams\"\x89\x01\n" +
 	"\x04Send\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x10\n" +
 	"\x03gen\x18\x02 \x01(\rR\x03gen\x12\x16\n" +
@@ -2042,7 +2231,7 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x05Drain\"<\n" +
 	"\bRedirect\x12\x14\n" +
 	"\x05judge\x18\x01 \x01(\tR\x05judge\x12\x1a\n" +
-	"\bstarting\x18\x02 \x01(\bR\bstarting*\xa0\x02\n" +
+	"\bstarting\x18\x02 \x01(\bR\bstarting*\xb9\x02\n" +
 	"\x04Code\x12\r\n" +
 	"\tCODE_NONE\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -2060,7 +2249,8 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\rCODE_TOO_LONG\x10!\x12\x14\n" +
 	"\x10CODE_SLOW_READER\x10\"\x12\x11\n" +
 	"\rCODE_TOO_MANY\x10#\x12\r\n" +
-	"\tCODE_LATE\x10$*l\n" +
+	"\tCODE_LATE\x10$\x12\x17\n" +
+	"\x13CODE_UNACKNOWLEDGED\x10(*l\n" +
 	"\x04What\x12\r\n" +
 	"\tWHAT_NONE\x10\x00\x12\x11\n" +
 	"\rWHAT_REPLACED\x10\x01\x12\x12\n" +
@@ -2085,67 +2275,71 @@ func file_link_linkpb_link_proto_rawDescGZIP() []byte {
 }
 
 var file_link_linkpb_link_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_link_linkpb_link_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_link_linkpb_link_proto_goTypes = []any{
 	(Code)(0),          // 0: holter.link.v1.Code
 	(What)(0),          // 1: holter.link.v1.What
 	(*FromEar)(nil),    // 2: holter.link.v1.FromEar
 	(*EarFrame)(nil),   // 3: holter.link.v1.EarFrame
 	(*Join)(nil),       // 4: holter.link.v1.Join
-	(*Ask)(nil),        // 5: holter.link.v1.Ask
-	(*Open)(nil),       // 6: holter.link.v1.Open
-	(*Sleep)(nil),      // 7: holter.link.v1.Sleep
-	(*Fail)(nil),       // 8: holter.link.v1.Fail
-	(*Announce)(nil),   // 9: holter.link.v1.Announce
-	(*Bye)(nil),        // 10: holter.link.v1.Bye
-	(*Close)(nil),      // 11: holter.link.v1.Close
-	(*Beats)(nil),      // 12: holter.link.v1.Beats
-	(*Mark)(nil),       // 13: holter.link.v1.Mark
-	(*Draining)(nil),   // 14: holter.link.v1.Draining
-	(*Leave)(nil),      // 15: holter.link.v1.Leave
-	(*FromJudge)(nil),  // 16: holter.link.v1.FromJudge
-	(*JudgeFrame)(nil), // 17: holter.link.v1.JudgeFrame
-	(*Joined)(nil),     // 18: holter.link.v1.Joined
-	(*Answer)(nil),     // 19: holter.link.v1.Answer
-	(*Notice)(nil),     // 20: holter.link.v1.Notice
-	(*Round)(nil),      // 21: holter.link.v1.Round
-	(*Send)(nil),       // 22: holter.link.v1.Send
-	(*Sent)(nil),       // 23: holter.link.v1.Sent
-	(*Drain)(nil),      // 24: holter.link.v1.Drain
-	(*Redirect)(nil),   // 25: holter.link.v1.Redirect
+	(*Datagrams)(nil),  // 5: holter.link.v1.Datagrams
+	(*Ask)(nil),        // 6: holter.link.v1.Ask
+	(*Open)(nil),       // 7: holter.link.v1.Open
+	(*Sleep)(nil),      // 8: holter.link.v1.Sleep
+	(*Fail)(nil),       // 9: holter.link.v1.Fail
+	(*Announce)(nil),   // 10: holter.link.v1.Announce
+	(*Bye)(nil),        // 11: holter.link.v1.Bye
+	(*Close)(nil),      // 12: holter.link.v1.Close
+	(*Beats)(nil),      // 13: holter.link.v1.Beats
+	(*Heard)(nil),      // 14: holter.link.v1.Heard
+	(*Mark)(nil),       // 15: holter.link.v1.Mark
+	(*Draining)(nil),   // 16: holter.link.v1.Draining
+	(*Leave)(nil),      // 17: holter.link.v1.Leave
+	(*FromJudge)(nil),  // 18: holter.link.v1.FromJudge
+	(*JudgeFrame)(nil), // 19: holter.link.v1.JudgeFrame
+	(*Joined)(nil),     // 20: holter.link.v1.Joined
+	(*Answer)(nil),     // 21: holter.link.v1.Answer
+	(*Notice)(nil),     // 22: holter.link.v1.Notice
+	(*Round)(nil),      // 23: holter.link.v1.Round
+	(*Send)(nil),       // 24: holter.link.v1.Send
+	(*Sent)(nil),       // 25: holter.link.v1.Sent
+	(*Drain)(nil),      // 26: holter.link.v1.Drain
+	(*Redirect)(nil),   // 27: holter.link.v1.Redirect
 }
 var file_link_linkpb_link_proto_depIdxs = []int32{
 	3,  // 0: holter.link.v1.FromEar.frames:type_name -> holter.link.v1.EarFrame
 	4,  // 1: holter.link.v1.EarFrame.join:type_name -> holter.link.v1.Join
-	5,  // 2: holter.link.v1.EarFrame.ask:type_name -> holter.link.v1.Ask
-	11, // 3: holter.link.v1.EarFrame.close:type_name -> holter.link.v1.Close
-	12, // 4: holter.link.v1.EarFrame.beats:type_name -> holter.link.v1.Beats
-	13, // 5: holter.link.v1.EarFrame.mark:type_name -> holter.link.v1.Mark
-	23, // 6: holter.link.v1.EarFrame.sent:type_name -> holter.link.v1.Sent
-	14, // 7: holter.link.v1.EarFrame.draining:type_name -> holter.link.v1.Draining
-	15, // 8: holter.link.v1.EarFrame.leave:type_name -> holter.link.v1.Leave
-	6,  // 9: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
-	7,  // 10: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
-	8,  // 11: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
-	9,  // 12: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
-	10, // 13: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
-	17, // 14: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
-	18, // 15: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
-	19, // 16: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
-	20, // 17: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
-	21, // 18: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
-	22, // 19: holter.link.v1.JudgeFrame.send:type_name -> holter.link.v1.Send
-	24, // 20: holter.link.v1.JudgeFrame.drain:type_name -> holter.link.v1.Drain
-	0,  // 21: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
-	1,  // 22: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
-	0,  // 23: holter.link.v1.Sent.code:type_name -> holter.link.v1.Code
-	2,  // 24: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
-	16, // 25: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
-	25, // [25:26] is the sub-list for method output_type
-	24, // [24:25] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	6,  // 2: holter.link.v1.EarFrame.ask:type_name -> holter.link.v1.Ask
+	12, // 3: holter.link.v1.EarFrame.close:type_name -> holter.link.v1.Close
+	13, // 4: holter.link.v1.EarFrame.beats:type_name -> holter.link.v1.Beats
+	15, // 5: holter.link.v1.EarFrame.mark:type_name -> holter.link.v1.Mark
+	25, // 6: holter.link.v1.EarFrame.sent:type_name -> holter.link.v1.Sent
+	16, // 7: holter.link.v1.EarFrame.draining:type_name -> holter.link.v1.Draining
+	17, // 8: holter.link.v1.EarFrame.leave:type_name -> holter.link.v1.Leave
+	14, // 9: holter.link.v1.EarFrame.heard:type_name -> holter.link.v1.Heard
+	5,  // 10: holter.link.v1.Join.datagrams:type_name -> holter.link.v1.Datagrams
+	7,  // 11: holter.link.v1.Ask.open:type_name -> holter.link.v1.Open
+	8,  // 12: holter.link.v1.Ask.sleep:type_name -> holter.link.v1.Sleep
+	9,  // 13: holter.link.v1.Ask.fail:type_name -> holter.link.v1.Fail
+	10, // 14: holter.link.v1.Ask.announce:type_name -> holter.link.v1.Announce
+	11, // 15: holter.link.v1.Ask.bye:type_name -> holter.link.v1.Bye
+	19, // 16: holter.link.v1.FromJudge.frames:type_name -> holter.link.v1.JudgeFrame
+	20, // 17: holter.link.v1.JudgeFrame.joined:type_name -> holter.link.v1.Joined
+	21, // 18: holter.link.v1.JudgeFrame.answer:type_name -> holter.link.v1.Answer
+	22, // 19: holter.link.v1.JudgeFrame.notice:type_name -> holter.link.v1.Notice
+	23, // 20: holter.link.v1.JudgeFrame.round:type_name -> holter.link.v1.Round
+	24, // 21: holter.link.v1.JudgeFrame.send:type_name -> holter.link.v1.Send
+	26, // 22: holter.link.v1.JudgeFrame.drain:type_name -> holter.link.v1.Drain
+	0,  // 23: holter.link.v1.Answer.code:type_name -> holter.link.v1.Code
+	1,  // 24: holter.link.v1.Notice.what:type_name -> holter.link.v1.What
+	0,  // 25: holter.link.v1.Sent.code:type_name -> holter.link.v1.Code
+	2,  // 26: holter.link.v1.Link.Join:input_type -> holter.link.v1.FromEar
+	18, // 27: holter.link.v1.Link.Join:output_type -> holter.link.v1.FromJudge
+	27, // [27:28] is the sub-list for method output_type
+	26, // [26:27] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_link_linkpb_link_proto_init() }
@@ -2162,15 +2356,16 @@ func file_link_linkpb_link_proto_init() {
 		(*EarFrame_Sent)(nil),
 		(*EarFrame_Draining)(nil),
 		(*EarFrame_Leave)(nil),
+		(*EarFrame_Heard)(nil),
 	}
-	file_link_linkpb_link_proto_msgTypes[3].OneofWrappers = []any{
+	file_link_linkpb_link_proto_msgTypes[4].OneofWrappers = []any{
 		(*Ask_Open)(nil),
 		(*Ask_Sleep)(nil),
 		(*Ask_Fail)(nil),
 		(*Ask_Announce)(nil),
 		(*Ask_Bye)(nil),
 	}
-	file_link_linkpb_link_proto_msgTypes[15].OneofWrappers = []any{
+	file_link_linkpb_link_proto_msgTypes[17].OneofWrappers = []any{
 		(*JudgeFrame_Joined)(nil),
 		(*JudgeFrame_Answer)(nil),
 		(*JudgeFrame_Notice)(nil),
@@ -2184,7 +2379,7 @@ func file_link_linkpb_link_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_link_linkpb_link_proto_rawDesc), len(file_link_linkpb_link_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
