@@ -135,7 +135,10 @@ func TestEarsOverUDPEnd(t *testing.T) {
 	}
 	second.says("HELLO lamp ttl=300s\n", "OK 1 ttl=300\n") // it is known
 	second.say("HELLO new ttl=300s" + strings.Repeat(" ", 200))
-	testwait.Until(t, "the ear lets go", func() bool { return !two.ready() })
+	testwait.Until(t, "the ear lets go", func() bool {
+		_, _, body := two.ask("GET", "/metrics")
+		return strings.Contains(body, "_let_go_total 1\n")
+	})
 	b := make([]byte, 1<<10)
 	if n, err := second.conn.Read(b); err != nil || !strings.HasPrefix(string(b[:n]), "ERR busy") {
 		t.Errorf("a new device is told %q, %v", b[:n], err)
