@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Follower keeps in memory what a standby will have to know of the devices, 250 bytes for each. Give it to the store of the judge that the standby becomes, see [Config.Follower]:
+// Follower keeps in memory what a standby will have to know of the devices, 290 bytes for each with an id of 26. Give it to the store of the judge that the standby becomes, see [Config.Follower]:
 // [Store.Load] then reads only what has changed since. What it knows is compared with the database by a
 // sum over all rows before it is used. The zero Follower knows nothing. Its methods may be called
 // concurrently.
@@ -48,7 +48,18 @@ func (r *deviceRow) dest() []any {
 func (f *Follower) Follow(ctx context.Context, db *sqldb.DB) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.followLocked(ctx, db)
+	last, err := lastOffset(ctx, db)
+	switch {
+	case err != nil:
+	case f.behindLocked(last):
+		err = f.readAllLocked(ctx, db)
+	default:
+		err = f.readSinceLocked(ctx, db, last)
+	}
+	if err == nil {
+		f.at = last
+	}
+	return err
 }
 
 // Devices returns how many devices are known.
@@ -60,32 +71,29 @@ func (f *Follower) Devices() int {
 
 const following = "follow"
 
-func (f *Follower) followLocked(ctx context.Context, db *sqldb.DB) error {
-	return db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+func lastOffset(ctx context.Context, db *sqldb.DB) (last uint64, err error) {
+	err = db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
 		meta, err := readMeta(ctx, q)
-		if err != nil {
-			return err
-		}
-		since := meta.LastOffset - min(f.at, meta.LastOffset)
-		if f.rows == nil || meta.LastOffset < f.at || since > uint64(len(f.rows)/4+10_000) {
-			err = f.readAllLocked(ctx, q)
-		} else if since > 0 {
-			err = f.readSinceLocked(ctx, q, meta.LastOffset)
-		}
-		if err == nil {
-			f.at = meta.LastOffset
-		}
+		last = meta.LastOffset
 		return err
 	})
+	return last, err
+}
+
+// behindLocked reports whether it is less work to read all rows than what has changed.
+func (f *Follower) behindLocked(last uint64) bool {
+	return f.rows == nil || last < f.at || last-f.at > uint64(len(f.rows)/4+10_000)
 }
 
 // readAllLocked reads all rows.
-func (f *Follower) readAllLocked(ctx context.Context, q *bun.DB) error {
-	f.resetLocked()
+func (f *Follower) readAllLocked(ctx context.Context, db *sqldb.DB) error {
+	f.rows, f.texts, f.ids = make([]deviceRow, 0), make(map[string]string), make(map[string]int)
 	var top int64
-	err := q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
+	err := db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
+	})
 	for from := int64(0); err == nil && from <= top; from += loadSpan {
-		err = f.scanLocked(ctx, q, "d.num >= ? AND d.num < ?", from, from+loadSpan)
+		err = f.readLocked(ctx, db, "d.num >= ? AND d.num < ?", from, from+loadSpan)
 	}
 	if err != nil {
 		f.rows = nil
@@ -93,25 +101,24 @@ func (f *Follower) readAllLocked(ctx context.Context, q *bun.DB) error {
 	return err
 }
 
-func (f *Follower) resetLocked() {
-	f.rows, f.texts, f.ids, f.at = make([]deviceRow, 0), make(map[string]string), make(map[string]int), 0
-}
-
 // readSinceLocked reads the rows of the devices that have an event after f.at, up to an offset.
-func (f *Follower) readSinceLocked(ctx context.Context, q *bun.DB, last uint64) error {
+func (f *Follower) readSinceLocked(ctx context.Context, db *sqldb.DB, last uint64) error {
 	var ids []string
-	err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, "SELECT DISTINCT subject FROM events WHERE pos > ? AND pos <= ?", f.at, last)
+	err := db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+		ids = nil
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, "SELECT DISTINCT subject FROM events WHERE pos > ? AND pos <= ?", f.at, last)
+	})
 	for _, id := range ids { // it may be gone, or have another number
 		f.dropLocked(id)
 	}
 	for part := range slices.Chunk(ids, 1000) {
 		if err == nil {
-			err = f.scanLocked(ctx, q, "d.id IN (?)", bun.List(part))
+			err = f.readLocked(ctx, db, "d.id IN (?)", bun.List(part))
 		}
 	}
 	return err
@@ -127,21 +134,26 @@ func (f *Follower) dropLocked(id string) {
 	}
 }
 
-// scanLocked keeps rows. One that cannot be read is not: that is for Load.
-func (f *Follower) scanLocked(ctx context.Context, q *bun.DB, where string, args ...any) error {
-	return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-		var row deviceRow
-		if rows.Scan(row.dest()...) != nil || row.ints[0] < 0 || row.ints[0] > maxNumber || row.id == "" {
-			return nil //nolint:nilerr // see above
-		}
-		num := int(row.ints[0])
-		if num >= len(f.rows) {
-			f.rows = append(f.rows, make([]deviceRow, num+1-len(f.rows))...)
-		}
-		row.announced, row.own = f.textLocked(row.announced), f.textLocked(row.own)
-		f.rows[num], f.ids[row.id] = row, num
-		return nil
-	}, rowColumnsOfDevices+where, args...)
+// readLocked reads some rows. One that makes no sense is left out: that is for Load.
+func (f *Follower) readLocked(ctx context.Context, db *sqldb.DB, where string, args ...any) error {
+	return db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+			var row deviceRow
+			if rows.Scan(row.dest()...) == nil && row.ints[0] >= 0 && row.ints[0] <= maxNumber && row.id != "" {
+				f.keepLocked(row)
+			}
+			return nil
+		}, rowColumnsOfDevices+where, args...)
+	})
+}
+
+func (f *Follower) keepLocked(row deviceRow) {
+	num := int(row.ints[0])
+	if num >= len(f.rows) {
+		f.rows = append(f.rows, make([]deviceRow, num+1-len(f.rows))...)
+	}
+	row.announced, row.own = f.textLocked(row.announced), f.textLocked(row.own)
+	f.rows[num], f.ids[row.id] = row, num
 }
 
 // textLocked returns a text that is kept once.
@@ -161,34 +173,35 @@ const sumFactor = 65_521
 // errAstray is returned for what a follower knows and the database has not.
 var errAstray = errors.New("store: what was read while standing by is not what the database has")
 
-// take reads the rest, and returns all rows by number; nil if the follower knows none. It is empty then.
-// Errors: errAstray, those of the database.
+// take reads the rest, and returns all rows by number; nil if the follower knows none, or so few that Load
+// had better read them. It is empty then. Errors: errAstray, those of the database.
 func (f *Follower) take(ctx context.Context, db *sqldb.DB) ([]deviceRow, error) {
 	if f == nil {
 		return nil, nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.rows == nil {
-		return nil, nil
-	}
-	err := f.followLocked(ctx, db)
-	rows := f.rows
-	f.rows, f.texts, f.ids, f.at = nil, nil, nil, 0
-	if err != nil {
+	defer func() { f.rows, f.texts, f.ids, f.at = nil, nil, nil, 0 }()
+	last, err := lastOffset(ctx, db)
+	if err != nil || f.behindLocked(last) {
 		return nil, err
 	}
-	var count, sum int64
-	for i := range rows {
-		if rows[i].id != "" {
-			count++
-			sum += rows[i].ints[10] % sumFactor * (rows[i].ints[0] % sumFactor)
-		}
+	if err := f.readSinceLocked(ctx, db, last); err != nil {
+		return nil, err
 	}
-	return rows, db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
-		var there, total int64
-		err := q.QueryRowContext(ctx, "SELECT COUNT(*), COALESCE(SUM(head % ? * (num % ?)), 0) FROM device_states", sumFactor, sumFactor).Scan(&there, &total)
-		if err == nil && (there != count || total != sum) {
+	return f.rows, f.compareLocked(ctx, db)
+}
+
+// compareLocked compares the rows with those of the database. Errors: errAstray, those of the database.
+func (f *Follower) compareLocked(ctx context.Context, db *sqldb.DB) error {
+	sum := int64(0)
+	for i := range f.rows {
+		sum += f.rows[i].ints[10] % sumFactor * (f.rows[i].ints[0] % sumFactor)
+	}
+	return db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+		var count, total int64
+		err := q.QueryRowContext(ctx, "SELECT COUNT(*), COALESCE(SUM(head % ? * (num % ?)), 0) FROM device_states", sumFactor, sumFactor).Scan(&count, &total)
+		if err == nil && (count != int64(len(f.ids)) || total != sum) {
 			return errAstray
 		}
 		return err
