@@ -37,9 +37,11 @@ func (b *mysqlDB) connect() *sql.DB {
 	cfg.Timeout = 10 * time.Second
 	cfg.ReadTimeout, cfg.WriteTimeout = patience, patience
 	cfg.ConnectionAttributes = "program_name:holter"
-	cfg.Logger = &mysql.NopLogger{}                                                                                                                      // the errors say the same
-	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": fmt.Sprintf("'STRICT_ALL_TABLES' /*M!100300 , idle_transaction_timeout = %d */", // MySQL has none
-		int(idleLimit.Seconds()))}
+	cfg.Logger = &mysql.NopLogger{} // the errors say the same
+	cfg.Params = map[string]string{
+		"time_zone": "'+00:00'",
+		"sql_mode":  fmt.Sprintf("'STRICT_ALL_TABLES' /*M!100300 , idle_transaction_timeout = %d */", int(idleLimit.Seconds())), // MySQL has no such limit
+	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil { // mysqlOf has checked all of the user's options
 		panic(err)

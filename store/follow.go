@@ -12,8 +12,8 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Follower keeps in memory what a standby will have to know of the devices, 290 bytes for each with an id of 26. Give it to the store of the judge that the standby becomes, see [Config.Follower]:
-// [Store.Load] then reads only what has changed since. What it knows is compared with the database by a
+// Follower keeps in memory what a standby will have to know of the devices, some 290 bytes for each. Give
+// it to the store of the judge that the standby becomes, see [Config.Follower]: [Store.Load] then reads only what has changed since. What it knows is compared with the database by a
 // sum over all rows before it is used. The zero Follower knows nothing. Its methods may be called
 // concurrently.
 type Follower struct {
