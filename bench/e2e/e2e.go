@@ -1,14 +1,13 @@
 // Package e2e measures the whole of Holter from end to end: holter serve, in one process with one port,
-// and holter loadgen, which plays the devices and checks the verdicts against ground truth.
+// and holter loadgen, which plays the devices and checks the verdicts against ground truth. With -ears
+// the port is that of some processes of holter ear, of which the server is the judge.
 //
-// Each scenario has a new server, or several with -per-server: then each has a database, a device port
-// and an API of its own, and a block of the devices, which always come back to it.
+// Each scenario has a new server.
 //
 // The benchmark fails unless every scenario met its targets. Linux only.
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -28,7 +27,7 @@ type bench struct {
 	*run.Run
 
 	connections int
-	perServer   int
+	ears        int
 	interval    time.Duration
 	length      time.Duration
 }
@@ -54,18 +53,17 @@ func Command() run.Command {
 		Names: "steady, silent-10pct, site-outage, reconnect-storm",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.connections, "connections", b.connections, "devices")
-			f.IntVar(&b.perServer, "per-server", b.perServer, "devices of each server, at most; 0: all are of one")
+			f.IntVar(&b.ears, "ears", b.ears, "processes of holter ear, which share one port; 0: the port is the server's own")
 			f.DurationVar(&b.interval, "interval", b.interval, "time between two heartbeats of a device; its timeout is three of them")
 			f.DurationVar(&b.length, "duration", b.length, "length of each scenario after its ramp (default what it says itself)")
 		},
-		Quick: func() { b.connections, b.perServer, b.interval, b.length = 2000, 1000, 2*time.Second, 20*time.Second },
+		Quick: func() { b.connections, b.interval, b.length = 2000, 2*time.Second, 20*time.Second },
 		Run: func(ctx context.Context, r *run.Run) error {
 			b.Run = r
-			if b.connections < 1 || b.perServer < 0 || b.interval < 100*time.Millisecond || b.length < 0 {
-				return errors.New("want 1 or more connections, also for each server, an interval of 100ms or more, and " +
+			if b.connections < 1 || b.ears < 0 || b.interval < 100*time.Millisecond || b.length < 0 {
+				return errors.New("want 1 or more connections, no negative number of ears, an interval of 100ms or more, and " +
 					"no negative duration")
 			}
-			b.perServer = min(cmp.Or(b.perServer, b.connections), b.connections)
 			return b.playAll(ctx)
 		},
 	}
@@ -95,7 +93,11 @@ func (b *bench) playAll(ctx context.Context) error {
 	if len(results) == 0 {
 		return errors.New("-only: no scenario matches")
 	}
-	if err := b.Publish(ctx, "End to end", "e2e", b.report(results)); err != nil {
+	title, name := "End to end", "e2e"
+	if b.ears > 0 {
+		title, name = "End to end, with ears", "ears"
+	}
+	if err := b.Publish(ctx, title, name, b.report(results)); err != nil {
 		return err
 	}
 	if !passed {
@@ -104,7 +106,7 @@ func (b *bench) playAll(ctx context.Context) error {
 	return nil
 }
 
-// play plays one scenario against new servers.
+// play plays one scenario against a new server.
 func (b *bench) play(ctx context.Context, s scenario) (*result, error) {
 	out := filepath.Join(b.Dir, s.name)
 	if err := os.Mkdir(out, 0o700); err != nil {
@@ -114,14 +116,13 @@ func (b *bench) play(ctx context.Context, s scenario) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := (b.connections-1)/b.perServer + 1
-	b.Progress("%s: %d connections, %d servers", s.name, b.connections, n)
-	r := &result{scenario: s, servers: n}
+	b.Progress("%s: %d connections, %d ears", s.name, b.connections, b.ears)
+	r := &result{scenario: s}
 	before, _ := measured.Available()
-	all, err := startServers(ctx, program, out, n, b.perServer)
-	defer all.stop()
+	t, err := b.startTarget(ctx, program, out)
+	defer t.stop()
 	if err != nil {
 		return nil, err
 	}
-	return r, b.generate(ctx, program, out, all, before, r)
+	return r, b.generate(ctx, program, out, t, before, r)
 }

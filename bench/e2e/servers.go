@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -20,44 +19,77 @@ import (
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
-// servers are all of one scenario.
-type servers []*serve.Server
-
-// startServers starts n servers for so many devices each, one after the other. Those of an error have
-// to be stopped, too.
-func startServers(ctx context.Context, program, out string, n, devices int) (all servers, err error) {
-	settings := filepath.Join(out, "holter.yaml")
-	most := devices + devices/50 + 100 // who comes back may be there before the server has seen it leave
-	if err := os.WriteFile(settings, fmt.Appendf(nil, "gateway: {max_connections: %d}\n", most), 0o600); err != nil {
-		return nil, err
-	}
-	for i := range n {
-		path := filepath.Join(out, fmt.Sprintf("server-%02d", i))
-		s, err := serve.Holter(ctx, serve.Options{
-			Program: program, Log: path + ".log", Procs: max(1, runtime.NumCPU()/n),
-			Args: []string{
-				"serve", "--listen", serve.AnyPort, "--http", serve.AnyPort, "--mqtt", "off", "--data", path, "--log-format", "json", "--config", settings,
-			},
-		})
-		if err != nil {
-			return all, fmt.Errorf("server %d of %d: %w", i+1, n, err)
-		}
-		all = append(all, s)
-	}
-	return all, nil
+// target is what a scenario is played against.
+type target struct {
+	server *serve.Server
+	ears   []*serve.Server
 }
 
-// stop ends all servers.
-func (all servers) stop() {
+// startTarget starts a server, and its ears. Those of an error have to be stopped, too.
+func (b *bench) startTarget(ctx context.Context, program, out string) (t target, err error) {
+	settings := filepath.Join(out, "holter.yaml")
+	most := b.connections + b.connections/50 + 100 // who comes back may be there before the server has seen it leave
+	if err := os.WriteFile(settings, fmt.Appendf(nil, "gateway: {max_connections: %d}\n", most), 0o600); err != nil {
+		return t, err
+	}
+	socket := "unix:" + filepath.Join(out, "link")
+	args := []string{"--http", serve.AnyPort, "--log-format", "json", "--config", settings}
+	own := []string{"serve", "--mqtt", "off", "--data", filepath.Join(out, "server"), "--listen", serve.AnyPort}
+	if b.ears > 0 {
+		own[len(own)-1] = "off"
+		own = append(own, "--link", socket)
+	}
+	t.server, err = serve.Holter(ctx, serve.Options{Program: program, Log: filepath.Join(out, "server.log"), Args: append(own, args...)})
+	if err != nil || b.ears == 0 {
+		return t, err
+	}
+	ports, err := serve.FreePorts(ctx, 1)
+	if err != nil {
+		return t, err
+	}
+	for i := range b.ears {
+		name := fmt.Sprintf("ear-%d", i+1)
+		own := []string{"ear", "--node", name, "--judge", socket, "--listen", ports[0], "--reuse-port"}
+		e, err := serve.Ear(ctx, serve.Options{Program: program, Log: filepath.Join(out, name+".log"), Args: append(own, args...)})
+		if err != nil {
+			return t, fmt.Errorf("%s: %w", name, err)
+		}
+		t.ears = append(t.ears, e)
+	}
+	return t, nil
+}
+
+// stop ends all processes. The devices are gone, so the ears have nobody to lead elsewhere.
+func (t target) stop() {
 	var wg sync.WaitGroup
-	for _, s := range all {
+	for _, s := range t.ears {
 		wg.Go(s.Stop)
 	}
 	wg.Wait()
+	if t.server != nil {
+		t.server.Stop()
+	}
 }
 
-// sum adds up what is read of all processes. What a process of /proc no longer tells counts as nothing.
-func sum[T int | time.Duration](all servers, read func(pid int) (T, error)) (sum T) {
+// err returns why one of the processes has ended.
+func (t target) err() error {
+	err := t.server.Err()
+	for _, s := range t.ears {
+		err = errors.Join(err, s.Err())
+	}
+	return err
+}
+
+// devices is where devices connect.
+func (t target) devices() string {
+	if len(t.ears) > 0 {
+		return t.ears[0].Devices
+	}
+	return t.server.Devices
+}
+
+// sum adds up what is read of processes. What a process of /proc no longer tells counts as nothing.
+func sum[T int | time.Duration](all []*serve.Server, read func(pid int) (T, error)) (sum T) {
 	for _, s := range all {
 		one, _ := read(s.PID())
 		sum += one
@@ -67,9 +99,11 @@ func sum[T int | time.Duration](all servers, read func(pid int) (T, error)) (sum
 
 // usage is what was used of the machine while a scenario was played.
 type usage struct {
-	servers   int           // bytes of memory of all servers together, at most
+	server    int           // bytes of memory of the server, at most
+	ears      int           // of its ears together
 	machine   int           // bytes that less was available on the whole machine than before, at most
-	cpu       time.Duration // of all servers,
+	cpu       time.Duration // of the server,
+	earsCPU   time.Duration // of its ears together,
 	generator time.Duration // of holter loadgen and its workers,
 	busy      time.Duration // and of all cores together, whatever used them
 	elapsed   time.Duration
@@ -77,13 +111,14 @@ type usage struct {
 
 // watch looks every so often at the memory, until ctx ends. To read that of a server takes it some
 // milliseconds.
-func (u *usage) watch(ctx context.Context, all servers, available int) {
+func (u *usage) watch(ctx context.Context, t target, available int) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for {
 		now, _ := measured.Available()
 		u.machine = max(u.machine, available-now)
-		u.servers = max(u.servers, sum(all, measured.Proportional))
+		u.server = max(u.server, sum([]*serve.Server{t.server}, measured.Proportional))
+		u.ears = max(u.ears, sum(t.ears, measured.Proportional))
 		if ctx.Err() != nil {
 			return
 		}
@@ -94,19 +129,20 @@ func (u *usage) watch(ctx context.Context, all servers, available int) {
 	}
 }
 
-// generate runs the generator to its end and reads its report. Before the servers were started, so
+// generate runs the generator to its end and reads its report. Before the target was started, so
 // many bytes of memory were available.
-func (b *bench) generate(ctx context.Context, program, out string, all servers, available int, r *result) error {
-	cmd := exec.CommandContext(ctx, program, b.arguments(r.scenario, out, all)...)
+func (b *bench) generate(ctx context.Context, program, out string, t target, available int, r *result) error {
+	cmd := exec.CommandContext(ctx, program, b.arguments(r.scenario, out, t)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Stdout, cmd.Stderr = b.Log, b.Log
-	began, cpu := time.Now(), sum(all, cores.CPUTime)
+	server := []*serve.Server{t.server}
+	began, cpu, ears := time.Now(), sum(server, cores.CPUTime), sum(t.ears, cores.CPUTime)
 	busy, _ := cores.BusyTime()
 	var wg sync.WaitGroup
 	watched, end := context.WithCancel(ctx)
-	wg.Go(func() { r.usage.watch(watched, all, available) })
+	wg.Go(func() { r.usage.watch(watched, t, available) })
 	err := cmd.Run()
 	end()
 	wg.Wait()
@@ -114,11 +150,10 @@ func (b *bench) generate(ctx context.Context, program, out string, all servers, 
 		return fmt.Errorf("holter loadgen: %w", err)
 	}
 	after, _ := cores.BusyTime()
-	r.usage.elapsed, r.usage.busy, r.usage.cpu = time.Since(began), after-busy, sum(all, cores.CPUTime)-cpu
+	r.usage.elapsed, r.usage.busy = time.Since(began), after-busy
+	r.usage.cpu, r.usage.earsCPU = sum(server, cores.CPUTime)-cpu, sum(t.ears, cores.CPUTime)-ears
 	r.usage.generator = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	for _, server := range all {
-		r.failed = errors.Join(r.failed, server.Err())
-	}
+	r.failed = t.err()
 	return r.read(out, cmd.ProcessState.ExitCode())
 }
 
@@ -136,7 +171,7 @@ func (r *result) read(out string, status int) error {
 
 // arguments is the generator's command line. A quick run proves that verdicts are right, and not that
 // they are quick.
-func (b *bench) arguments(s scenario, out string, all servers) []string {
+func (b *bench) arguments(s scenario, out string, t target) []string {
 	args := []string{
 		"loadgen", "--scenario", s.name, "--connections", strconv.Itoa(b.connections), "--ramp", "10000/s",
 		"--interval", b.interval.String(), "--report", out,
@@ -147,10 +182,7 @@ func (b *bench) arguments(s scenario, out string, all servers) []string {
 	if s.p99 > 0 && !b.Quick {
 		args = append(args, "--max-latency-p99", s.p99.String())
 	}
-	for _, server := range all {
-		args = append(args, "--target", server.Devices, "--verify", server.API)
-	}
-	return args
+	return append(args, "--target", t.devices(), "--verify", t.server.API)
 }
 
 func readFinal(name string, f *report.Final) error {
