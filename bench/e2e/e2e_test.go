@@ -47,6 +47,12 @@ func act(how string, args []string) int {
 			fmt.Fprintln(os.Stderr, `{"msg":"no","error":"there is no disk"}`)
 			return 1
 		}
+		if at := slices.Index(args, "standby"); at > 0 {
+			web := &http.Server{Addr: args[slices.Index(args, "--http")+1], ReadHeaderTimeout: time.Second}
+			defer context.AfterFunc(ctx, func() { _ = web.Close() })()
+			_ = web.ListenAndServe()
+			return 0
+		}
 		fmt.Fprintln(os.Stderr, "noise\n"+`{"msg":"holter is watching","http":"127.0.0.1:81","devices":"line://127.0.0.1:70"}`)
 		<-ctx.Done()
 		return 0
@@ -113,7 +119,7 @@ func runTest(ctx context.Context, t *testing.T, how string, args ...string) (std
 
 func TestRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "benchmarks.md")
-	stdout, logs, err := runTest(t.Context(), t, "well", "-connections", "1000", "-ears", "3", "-only", "steady|reconnect-storm", "-md", file)
+	stdout, logs, err := runTest(t.Context(), t, "well", "-connections", "1000", "-ears", "3", "-only", "steady|reconnect-storm|judge-killed", "-md", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +131,7 @@ func TestRun(t *testing.T) {
 		"## End to end, with ears\n\n<!-- ears:begin -->\n",
 		"| steady | 1,000 | 2.00 s | 1,234 | – | 0 ms | met |",
 		"| reconnect-storm | 12,345 | 2 | 3 | 4 | – |",
-		"each with a heartbeat every 1m0s and a timeout of 3m0s. One `holter serve --listen off`, with SQLite, and `holter ear`: 3,",
+		"each with a heartbeat every 1m0s and a timeout of 3m0s. One `holter serve --listen off`, with SQLite, another that stands by, and `holter ear`: 3,",
 		" | 5 | 5,000 | ",
 	} {
 		if !strings.Contains(string(text), want) {
@@ -140,7 +146,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "loadgen --scenario reconnect-storm --connections 1000 --ramp 10000/s --interval 1m0s --report " + filepath.Join(logs, "reconnect-storm") +
-		" --max-latency-p99 2s --target 127.0.0.1:71 --verify http://127.0.0.1:81"
+		" --max-latency-p99 2.2s --target 127.0.0.1:71 --verify http://127.0.0.1:81"
 	if f.Command != want {
 		t.Errorf("command = %q, want %q", f.Command, want)
 	}

@@ -61,7 +61,7 @@ func (b *bench) report(rs []*result) string {
 	}
 	holder := "One `holter serve`, with SQLite and one device port"
 	if b.ears > 0 {
-		holder = fmt.Sprintf("One `holter serve --listen off`, with SQLite, and `holter ear`: %d, at one device port, linked over a Unix socket", b.ears)
+		holder = fmt.Sprintf("One `holter serve --listen off`, with SQLite, another that stands by, and `holter ear`: %d, at one device port, linked over a Unix socket", b.ears)
 	}
 	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v. %s. "+
 		"A process may have %s files open here; where it has more connections, its event loops have tables of descriptors of "+
@@ -71,7 +71,7 @@ func (b *bench) report(rs []*result) string {
 		"that from its deadline to its arrival at the generator, through commit and event stream. A device that was back after its "+
 		"deadline, but before a listening clock that was behind had reached it, needs no verdict (the last columns).\n\n%s\n"+
 		"Memory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. "+
-		"CPU is that of the whole run.\n\n%s%s",
+		"CPU is that of the whole run, without what was killed.\n\n%s%s",
 		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, holder, figures.Grouped(openFiles()),
 		table(fleetColumns()...), table(verdictColumns()...), table(b.usageColumns()...), missed(rs))
 }

@@ -21,42 +21,80 @@ import (
 
 // target is what a scenario is played against.
 type target struct {
-	server *serve.Server
-	ears   []*serve.Server
+	server  *serve.Server
+	standby *serve.Server // nil without ears
+	ears    []*serve.Server
+	kills   victim
 }
 
-// startTarget starts a server, and its ears. Those of an error have to be stopped, too.
-func (b *bench) startTarget(ctx context.Context, program, out string) (t target, err error) {
+// startTarget starts a server, and its ears and their next judge. Those of an error have to be stopped, too.
+func (b *bench) startTarget(ctx context.Context, program, out string, kills victim) (t target, err error) {
+	t.kills = kills
 	settings := filepath.Join(out, "holter.yaml")
 	most := b.connections + b.connections/50 + 100 // who comes back may be there before the server has seen it leave
 	if err := os.WriteFile(settings, fmt.Appendf(nil, "gateway: {max_connections: %d}\n", most), 0o600); err != nil {
 		return t, err
 	}
-	socket := "unix:" + filepath.Join(out, "link")
-	args := []string{"--http", serve.AnyPort, "--log-format", "json", "--config", settings}
-	own := []string{"serve", "--mqtt", "off", "--data", filepath.Join(out, "server"), "--listen", serve.AnyPort}
-	if b.ears > 0 {
-		own[len(own)-1] = "off"
-		own = append(own, "--link", socket)
+	options := func(name, web string, args ...string) serve.Options {
+		args = append(args, "--node", name, "--http", web, "--log-format", "json", "--config", settings)
+		return serve.Options{Program: program, Log: filepath.Join(out, name+".log"), Args: args}
 	}
-	t.server, err = serve.Holter(ctx, serve.Options{Program: program, Log: filepath.Join(out, "server.log"), Args: append(own, args...)})
-	if err != nil || b.ears == 0 {
+	serves := []string{"serve", "--mqtt", "off", "--data", filepath.Join(out, "data"), "--listen"}
+	if b.ears == 0 {
+		t.server, err = serve.Holter(ctx, options("server", serve.AnyPort, append(serves, serve.AnyPort)...))
 		return t, err
 	}
-	ports, err := serve.FreePorts(ctx, 1)
+	link := func(name string) string { return "unix:" + filepath.Join(out, name+".link") }
+	if t.server, err = serve.Holter(ctx, options("server", serve.AnyPort, append(serves, "off", "--link", link("server"))...)); err != nil {
+		return t, err
+	}
+	ports, err := serve.FreePorts(ctx, 2)
 	if err != nil {
 		return t, err
 	}
+	if t.standby, err = serve.Program(ctx, options("standby", ports[1], append(serves, "off", "--link", link("standby"))...), ports[1]); err != nil {
+		return t, err
+	}
+	t.standby.API = "http://" + ports[1]
 	for i := range b.ears {
 		name := fmt.Sprintf("ear-%d", i+1)
-		own := []string{"ear", "--node", name, "--judge", socket, "--listen", ports[0], "--reuse-port"}
-		e, err := serve.Ear(ctx, serve.Options{Program: program, Log: filepath.Join(out, name+".log"), Args: append(own, args...)})
+		e, err := serve.Ear(ctx, options(name, serve.AnyPort, "ear", "--judge", link("server"), "--judge", link("standby"), "--listen", ports[0], "--reuse-port"))
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", name, err)
 		}
 		t.ears = append(t.ears, e)
 	}
 	return t, nil
+}
+
+// servers returns the server, and its standby.
+func (t target) servers() (all []*serve.Server) {
+	for _, s := range []*serve.Server{t.server, t.standby} {
+		if s != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// victim returns the process that is killed; nil if none is.
+func (t target) victim() *serve.Server {
+	switch t.kills {
+	case judge:
+		return t.server
+	case anEar:
+		return t.ears[len(t.ears)-1]
+	case nobody:
+	}
+	return nil
+}
+
+// api returns the URL of a server that answers in the end.
+func (t target) api() string {
+	if t.kills == judge {
+		return t.standby.API
+	}
+	return t.server.API
 }
 
 // stop ends all processes. The devices are gone, so the ears have nobody to lead elsewhere.
@@ -66,16 +104,18 @@ func (t target) stop() {
 		wg.Go(s.Stop)
 	}
 	wg.Wait()
-	if t.server != nil {
-		t.server.Stop()
+	for _, s := range t.servers() {
+		wg.Go(s.Stop)
 	}
+	wg.Wait()
 }
 
-// err returns why one of the processes has ended.
-func (t target) err() error {
-	err := t.server.Err()
-	for _, s := range t.ears {
-		err = errors.Join(err, s.Err())
+// err returns why processes have ended that were not killed.
+func (t target) err() (err error) {
+	for _, s := range append(t.servers(), t.ears...) {
+		if s != t.victim() {
+			err = errors.Join(err, s.Err())
+		}
 	}
 	return err
 }
@@ -117,7 +157,7 @@ func (u *usage) watch(ctx context.Context, t target, available int) {
 	for {
 		now, _ := measured.Available()
 		u.machine = max(u.machine, available-now)
-		u.server = max(u.server, sum([]*serve.Server{t.server}, measured.Proportional))
+		u.server = max(u.server, sum(t.servers(), measured.Proportional))
 		u.ears = max(u.ears, sum(t.ears, measured.Proportional))
 		if ctx.Err() != nil {
 			return
@@ -137,8 +177,7 @@ func (b *bench) generate(ctx context.Context, program, out string, t target, ava
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Stdout, cmd.Stderr = b.Log, b.Log
-	server := []*serve.Server{t.server}
-	began, cpu, ears := time.Now(), sum(server, cores.CPUTime), sum(t.ears, cores.CPUTime)
+	began, cpu, ears := time.Now(), sum(t.servers(), cores.CPUTime), sum(t.ears, cores.CPUTime)
 	busy, _ := cores.BusyTime()
 	var wg sync.WaitGroup
 	watched, end := context.WithCancel(ctx)
@@ -151,7 +190,7 @@ func (b *bench) generate(ctx context.Context, program, out string, t target, ava
 	}
 	after, _ := cores.BusyTime()
 	r.usage.elapsed, r.usage.busy = time.Since(began), after-busy
-	r.usage.cpu, r.usage.earsCPU = sum(server, cores.CPUTime)-cpu, sum(t.ears, cores.CPUTime)-ears
+	r.usage.cpu, r.usage.earsCPU = sum(t.servers(), cores.CPUTime)-cpu, sum(t.ears, cores.CPUTime)-ears
 	r.usage.generator = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	r.failed = t.err()
 	return r.read(out, cmd.ProcessState.ExitCode())
@@ -172,17 +211,21 @@ func (r *result) read(out string, status int) error {
 // arguments is the generator's command line. A quick run proves that verdicts are right, and not that
 // they are quick.
 func (b *bench) arguments(s scenario, out string, t target) []string {
-	args := []string{
-		"loadgen", "--scenario", s.name, "--connections", strconv.Itoa(b.connections), "--ramp", "10000/s",
-		"--interval", b.interval.String(), "--report", out,
+	play := []string{s.name}
+	if v := t.victim(); v != nil {
+		play = []string{filepath.Join(out, killedFile), "--on-signal", "kill -9 " + strconv.Itoa(v.PID())}
 	}
+	args := append([]string{"loadgen", "--scenario"}, play...)
+	args = append(args, "--connections", strconv.Itoa(b.connections), "--ramp", "10000/s",
+		"--interval", b.interval.String(), "--report", out,
+	)
 	if b.length > 0 {
 		args = append(args, "--duration", b.length.String())
 	}
 	if s.p99 > 0 && !b.Quick {
 		args = append(args, "--max-latency-p99", s.p99.String())
 	}
-	return append(args, "--target", t.devices(), "--verify", t.server.API)
+	return append(args, "--target", t.devices(), "--verify", t.api())
 }
 
 func readFinal(name string, f *report.Final) error {
