@@ -21,7 +21,22 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-func TestMain(m *testing.M) { os.Exit(testdb.Main(m).Run()) }
+// serveVariable names the variable with the configuration file of a server that is a process of its own.
+const serveVariable = "HOLTER_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	file := os.Getenv(serveVariable)
+	if file == "" {
+		os.Exit(testdb.Main(m).Run())
+	}
+	cfg, err := config.Resolve(file, nil)
+	if err == nil {
+		err = Serve(context.Background(), cfg, io.Discard, os.Stderr)
+	}
+	if err != nil {
+		os.Exit(1) // it is in the log
+	}
+}
 
 // lockedBuffer is a log that is read while it is written.
 type lockedBuffer struct {
@@ -69,8 +84,8 @@ func serveWith(t *testing.T, node, database, line string) *served {
 // serveFile is serve with lines for its file.
 func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 	t.Helper()
-	address := freeAddress(t)
-	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nbroker: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), nil)
+	file, address := configured(t, node, lines)
+	cfg, err := config.Resolve(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +102,13 @@ func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 		}
 	})
 	return s
+}
+
+// configured writes the file of a server, and returns it with the address of the API.
+func configured(t *testing.T, node, lines string) (file, address string) {
+	t.Helper()
+	address = freeAddress(t)
+	return tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nbroker: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), address
 }
 
 // ask returns the status and the answer; 0 if there is none.
@@ -209,6 +231,10 @@ func TestJudgeIsFenced(t *testing.T) {
 	}
 }
 
+// likeA adds b, a standby that does not answer, to the list on which a is alone.
+const likeA = "INSERT INTO nodes (process, node, role, term, version, api, started, renewed)" +
+	" SELECT 'x', 'b', 'standby', term, version, 'http://127.0.0.1:1', started, renewed FROM nodes"
+
 // A judge whose database hangs, and that another server does not answer, lets its devices go and stands
 // by. It does not wait for the database first: nobody would answer requests meanwhile.
 func TestJudgeIsCutOff(t *testing.T) {
@@ -221,8 +247,7 @@ func TestJudgeIsCutOff(t *testing.T) {
 		_, _, body := a.ask("GET", "/v1/nodes")
 		return a.judges() && strings.Contains(body, `"node":"a"`)
 	})
-	change(t, url, "INSERT INTO nodes (process, node, role, term, version, api, started, renewed)"+
-		" SELECT 'x', 'b', 'standby', term, version, 'http://127.0.0.1:1', started, renewed FROM nodes")
+	change(t, url, likeA)
 	testwait.Until(t, "b is known", func() bool {
 		_, _, body := a.ask("GET", "/v1/nodes")
 		return strings.Contains(body, `"node":"b"`)
