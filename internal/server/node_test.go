@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -114,10 +115,17 @@ func configured(t *testing.T, node, lines string) (file, address string) {
 // ask returns the status and the answer; 0 if there is none.
 func (s *served) ask(method, path string) (status int, header http.Header, body string) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), method, s.api+path, http.NoBody)
+	return s.send(method, path, http.NoBody)
+}
+
+// send is ask with a body of JSON.
+func (s *served) send(method, path string, content io.Reader) (status int, header http.Header, body string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.api+path, content)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	request.Header.Set("Content-Type", "application/json")
 	request.Close = true
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -347,5 +355,36 @@ func TestDatabaseIsBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A job that is being delivered has the node and the term of the judge that does so, also after a takeover.
+func TestOwnerOfJobs(t *testing.T) {
+	t.Setenv(PrivateEnv, "127.0.0.0/8")
+	url := testdb.Postgres(t)
+	arrived := make(chan struct{}, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the request is not noticed
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(receiver.Close)
+	a := serve(t, "a", url)
+	testwait.Until(t, "a judges", a.judges)
+	b := serve(t, "b", url)
+	testwait.Until(t, "b stands by", b.standsBy)
+	if status, _, body := a.send("POST", "/v1/jobs", strings.NewReader(fmt.Sprintf(`{"url":%q,"body":1}`, receiver.URL))); status != 200 {
+		t.Fatalf("enqueue a job: %d %s", status, body)
+	}
+	for term, node := range []string{"a", "b"} {
+		<-arrived
+		testwait.Until(t, node+" delivers the job", func() bool {
+			_, _, body := b.ask("GET", "/v1/jobs")
+			return strings.Contains(body, fmt.Sprintf(`"state":"claimed","node":%q,"term":%d`, node, term+1))
+		})
+		receiver.CloseClientConnections() // else the end of the server waits for the answer
+		if err := a.stop(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
