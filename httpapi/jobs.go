@@ -38,6 +38,8 @@ type Job struct {
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
 	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
 	State    string    `json:"state" enum:"ready,waiting,blocked,claimed" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
+	Node     string    `json:"node,omitempty" doc:"Server that has claimed it: the judge. A job is claimed by no server that judges no longer."`
+	Term     int64     `json:"term,omitempty" doc:"Term of the judge that has claimed it."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
 	Attempts int       `json:"attempts" doc:"Failed attempts."`
 	RunAt    time.Time `json:"run_at,omitzero"`
@@ -105,7 +107,7 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err er
 	}
 	names := namesOf(a.config.Delivery)
 	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{Lanes: lanes, After: in.After}, in.Limit, a.now())
-	page.Jobs = mapped(views, names.job)
+	page.Jobs = mapped(views, func(v *jobs.View) Job { return a.job(names, v) })
 	page.Next = nextPage(views, in.Limit, func(v *jobs.View) uint64 { return v.ID })
 	return page, err
 }
@@ -119,7 +121,7 @@ func (a *API) getJob(ctx context.Context, in *oneJobInput) (Job, error) {
 	case len(views) == 0:
 		return Job{}, noJob(in.Job)
 	}
-	return names.job(&views[0]), nil
+	return a.job(names, &views[0]), nil
 }
 
 // noJob is the problem that a job does not exist.
@@ -178,10 +180,11 @@ func namesOf(e *delivery.Engine) laneNames {
 	return n
 }
 
-func (n laneNames) job(v *jobs.View) Job {
+// job returns a job as it is shown.
+func (a *API) job(n laneNames, v *jobs.View) Job {
 	return Job{
-		Job: v.ID, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State), Event: v.Event,
-		Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
+		Job: v.ID, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State),
+		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
 	}
 }
 

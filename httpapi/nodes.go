@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,6 +87,19 @@ func (a *API) noEar(name string) error {
 
 func (a *API) listNodes(context.Context, *struct{}) (nodeList, error) {
 	return nodeList{a.nodes()}, nil
+}
+
+// judgeOf returns the name of the server that was the judge in a term; "" if the list does not have it.
+func (a *API) judgeOf(term int64) string {
+	if a.config.Roster == nil {
+		return ""
+	}
+	members := a.config.Roster.Members()
+	i := slices.IndexFunc(members, func(m cluster.Member) bool { return m.Role == cluster.Judge && m.Term == term })
+	if i < 0 {
+		return ""
+	}
+	return members[i].Node
 }
 
 // nodes returns the servers, and then the ears.

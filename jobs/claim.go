@@ -35,7 +35,7 @@ type Claimed struct {
 func (s *Store) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease time.Duration) (Claimed, error) {
 	s.mu.Lock()
 	s.claims++
-	c := claim{lane: lane, n: n, now: now, until: dueOf(now.Add(lease)), number: s.db.Fence()<<32 | s.claims, cursor: s.cursors[lane]}
+	c := claim{lane: lane, n: n, now: now, until: dueOf(now.Add(lease)), number: s.db.Fence()<<claimBits | s.claims, cursor: s.cursors[lane]}
 	s.mu.Unlock()
 	var out Claimed
 	err := s.write(ctx, "claim jobs", func(ctx context.Context, tx sqldb.Tx) (err error) {

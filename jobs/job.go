@@ -49,10 +49,16 @@ type Job struct {
 	Lane     Lane
 	Event    uint64 // offset of the event that it reports; 0 if it has a body
 	Key      int64  // hash of lane and ordering key; 0 for no key
-	Claim    int64  // number of the claim
+	Claim    int64  // number of the claim; 0 for none
 	Attempts int    // failed attempts
 	Body     *Body  // nil for the job of an event, and if the body is large, see [Store.Body]
 }
+
+// Term returns the term of the process that has claimed the job, see [sqldb.DB.Fence]; 0 if none has.
+func (j *Job) Term() int64 { return j.Claim >> claimBits }
+
+// claimBits is the length of the part of a claim number that counts the claims of a term.
+const claimBits = 32
 
 // blocked is the due time of a job that waits until another one is gone.
 const blocked = math.MaxInt64

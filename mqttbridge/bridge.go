@@ -160,8 +160,8 @@ func (b *Bridge) subscribeAll(ctx context.Context, l *link) (byte, error) {
 		best = max(best, qos)
 	}
 	if !b.answers.Load() {
-		if err := l.subscribe(ctx, map[string]byte{b.config.Watermark: best}); errors.Is(err, errRefused) {
-			b.weaken(err)
+		if err := l.subscribe(ctx, map[string]byte{l.watermark: best}); errors.Is(err, errRefused) {
+			b.weaken(l, err)
 		} else if err != nil {
 			return 0, err
 		}
@@ -201,11 +201,11 @@ func (b *Bridge) subscribeMore(ctx context.Context, l *link, filters map[string]
 }
 
 // weaken makes the broker's answers the watermarks.
-func (b *Bridge) weaken(why error) {
+func (b *Bridge) weaken(l *link, why error) {
 	b.answers.Store(true)
 	b.note()
 	b.config.Logger.Warn("the bridge does not receive its own messages; the listening clock follows the broker's answers instead, which prove less",
-		"bridge", b.config.Name, "topic", b.config.Watermark, "error", why,
+		"bridge", b.config.Name, "topic", l.watermark, "error", why,
 		"help", "let this user publish and subscribe to that topic")
 }
 
@@ -261,7 +261,7 @@ func (b *Bridge) advance(l *link, now time.Time) error {
 	switch late := b.clock.late(now); {
 	case heard && l.sendsRetained(now, maxProbes*b.config.ProbeTimeout):
 	case late && !b.answers.Load():
-		b.weaken(errNoWatermark)
+		b.weaken(l, errNoWatermark)
 		b.clock.forget()
 	case late && !heard, b.clock.stuck(now):
 		return errNoAnswer
@@ -278,7 +278,7 @@ func (b *Bridge) advance(l *link, now time.Time) error {
 // receive puts a message into the queue. It never blocks, because the client could not read the
 // broker's answers meanwhile.
 func (b *Bridge) receive(l *link, m convention.Message) {
-	if m.Topic == b.config.Watermark {
+	if m.Topic == l.watermark {
 		if n, err := strconv.ParseUint(string(m.Payload), 10, 64); err == nil {
 			b.queue.put(item{kind: returned, probe: n, message: convention.Message{Time: m.Time}, link: l})
 		}

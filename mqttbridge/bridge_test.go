@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -423,5 +424,27 @@ func TestBadConfig(t *testing.T) {
 				t.Errorf("New = %v, want an error with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestSession: a bridge connects when its turn comes, with the identifier that it is told then.
+func TestSession(t *testing.T) {
+	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
+	errLater := errors.New("another one has its turn")
+	var turn atomic.Bool
+	s := start(t, mqttbridge.Config{URL: broker.URL(), ClientID: "mine", Session: func(context.Context) (string, error) {
+		if !turn.Load() {
+			return "", errLater
+		}
+		return "ours", nil
+	}})
+	testwait.Until(t, "it is refused", func() bool { return s.bridge.View().LastError == errLater.Error() })
+	turn.Store(true)
+	testwait.Until(t, "the bridge listens", func() bool { return s.bridge.View().Listening })
+	if log := broker.Log(); !strings.Contains(log, " as ours ") || strings.Contains(log, " as mine ") {
+		t.Error("it is not connected as ours alone")
+	}
+	if v := s.bridge.View(); v.Watermark != "message" {
+		t.Errorf("Watermark = %q, want message", v.Watermark)
 	}
 }

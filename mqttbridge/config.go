@@ -2,6 +2,7 @@ package mqttbridge
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
@@ -25,6 +26,12 @@ type Config struct {
 	URL string
 	// ClientID is the client identifier. Default: holter- and a random text, chosen by New.
 	ClientID string
+	// Session is called before each connection. It returns the client identifier, in place of
+	// ClientID; with an error, the bridge does not connect, and tries again later. A broker has one
+	// connection of an identifier, so that processes that take over from each other have one between
+	// them: each must know here that it is its turn, or they end each other's connections. It may
+	// block until ctx is done. nil: ClientID, at any time.
+	Session  func(ctx context.Context) (clientID string, err error)
 	Username string
 	// Password is called for each connection, so that the password can change without a restart.
 	// nil: none.
@@ -94,7 +101,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.answersOnly = c.Watermark == noWatermark; c.answersOnly {
 		c.Watermark = ""
 	}
-	c.Watermark = cmp.Or(c.Watermark, ownTopics+"watermark/"+c.ClientID)
 	c.Queue, c.MaxPayload = cmp.Or(c.Queue, 1<<16), cmp.Or(c.MaxPayload, 256<<10)
 	c.KeepAlive, c.ConnectTimeout = cmp.Or(c.KeepAlive, 30*time.Second), cmp.Or(c.ConnectTimeout, 10*time.Second)
 	c.ReconnectMax, c.ProbeTimeout = cmp.Or(c.ReconnectMax, 30*time.Second), cmp.Or(c.ProbeTimeout, 5*time.Second)
@@ -123,8 +129,8 @@ func (c *Config) validate() error {
 	if c.MaxPayload < 1 || c.MaxPayload > maxPacket/2 {
 		bad("MaxPayload is %d, want 1 to %d", c.MaxPayload, maxPacket/2)
 	}
-	if strings.ContainsAny(c.Watermark, "+#\x00") {
-		bad("Watermark is %q: a topic to publish to has no wildcards", c.Watermark)
+	if topic := c.watermark(c.ClientID); strings.ContainsAny(topic, "+#\x00") {
+		bad("Watermark is %q: a topic to publish to has no wildcards", topic)
 	}
 	if strings.ContainsAny(c.Share, "+#/\x00") {
 		bad("Share is %q: the name of a group has no wildcards and no /", c.Share)
@@ -137,6 +143,11 @@ func (c *Config) validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// watermark returns the topic of the messages to itself of a bridge with a client identifier.
+func (c *Config) watermark(clientID string) string {
+	return cmp.Or(c.Watermark, ownTopics+"watermark/"+clientID)
 }
 
 // parseURL returns a broker's address with its port.

@@ -18,12 +18,13 @@ import (
 
 // link is one connection to the broker.
 type link struct {
-	client  paho.Client
-	receive func(*link, convention.Message)
-	timeout time.Duration
-	lost    chan error    // capacity 1, never closed; receives why the connection ended
-	probes  chan uint64   // capacity 1, never closed; watermarks to send
-	wake    chan struct{} // capacity 1, never closed; receives when waiting is not empty
+	client    paho.Client
+	receive   func(*link, convention.Message)
+	timeout   time.Duration
+	watermark string        // topic of the messages to itself
+	lost      chan error    // capacity 1, never closed; receives why the connection ended
+	probes    chan uint64   // capacity 1, never closed; watermarks to send
+	wake      chan struct{} // capacity 1, never closed; receives when waiting is not empty
 
 	mu       sync.Mutex // guards the fields below
 	waiting  []convention.Sign
@@ -45,12 +46,16 @@ func (c *Config) dial(ctx, life context.Context, heard *atomic.Int64, base time.
 	if err := c.checkPassword(); err != nil {
 		return nil, err
 	}
-	o, err := c.clientOptions(life, heard, base)
+	clientID, err := c.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.clientOptions(life, clientID, heard, base)
 	if err != nil {
 		return nil, err
 	}
 	l := &link{
-		receive: receive, timeout: c.ConnectTimeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
+		watermark: c.watermark(clientID), receive: receive, timeout: c.ConnectTimeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
 		retained: time.Now(),
 	}
 	o.SetConnectionLostHandler(func(_ paho.Client, err error) { l.lost <- err })
@@ -63,6 +68,14 @@ func (c *Config) dial(ctx, life context.Context, heard *atomic.Int64, base time.
 		return nil, fmt.Errorf("connect: %w", explain(err))
 	}
 	return l, nil
+}
+
+// session returns the client identifier of a connection.
+func (c *Config) session(ctx context.Context) (clientID string, err error) {
+	if c.Session == nil {
+		return c.ClientID, nil
+	}
+	return c.Session(ctx)
 }
 
 var errNoAnswer = errors.New("no answer from the broker")
@@ -90,6 +103,7 @@ func explain(err error) error {
 		"certificate":           "check the CA that the broker's certificate is from, and the server name",
 		"unacceptable protocol": "the broker must speak MQTT 3.1.1",
 		"connection refused":    "no broker listens there",
+		"EOF":                   "the broker closed the connection, as it does when another client has the same identifier",
 	} {
 		if strings.Contains(err.Error(), text) {
 			return fmt.Errorf("%w: %s", err, help)
@@ -191,7 +205,7 @@ func (s *sender) run(ctx context.Context) {
 
 // probe sends a watermark.
 func (s *sender) probe(ctx context.Context, n uint64) {
-	topic := s.bridge.config.Watermark
+	topic := s.watermark
 	if !s.bridge.answers.Load() {
 		s.client.Publish(topic, s.qos, false, strconv.AppendUint(nil, n, 10))
 		return

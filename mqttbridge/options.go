@@ -57,12 +57,12 @@ func (c *Config) checkPassword() error {
 }
 
 // clientOptions returns the options of a bridge's connection, which is closed when ctx is done.
-func (c *Config) clientOptions(ctx context.Context, heard *atomic.Int64, base time.Time) (*paho.ClientOptions, error) {
+func (c *Config) clientOptions(ctx context.Context, clientID string, heard *atomic.Int64, base time.Time) (*paho.ClientOptions, error) {
 	o, err := Options(*c)
 	if err != nil {
 		return nil, err
 	}
-	o.SetClientID(c.ClientID).SetKeepAlive(c.KeepAlive).SetPingTimeout(min(c.KeepAlive, 10*time.Second)).
+	o.SetClientID(clientID).SetKeepAlive(c.KeepAlive).SetPingTimeout(min(c.KeepAlive, 10*time.Second)).
 		SetAutoReconnect(false).SetConnectRetry(false).SetOrderMatters(true).SetWriteTimeout(c.ConnectTimeout)
 	o.SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
 		conn, err := Dial(ctx, u, &o)

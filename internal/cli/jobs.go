@@ -38,12 +38,12 @@ type jobsListCommand struct {
 
 func jobs() list {
 	return list{
-		columns: []string{"JOB", "QUEUE", "ENDPOINT,least=8,inner", "STATE", "FAILED", "DUE,spare", "ERROR,least=16,spare"},
+		columns: []string{"JOB", "QUEUE", "ENDPOINT,least=8,inner", "STATE", "NODE,spare", "FAILED", "DUE,spare", "ERROR,least=16,spare"},
 		row: rowOf(func(j *httpapi.Job) []any {
 			if j.State != "waiting" {
 				j.RunAt = time.Time{}
 			}
-			return []any{j.Job, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Attempts, j.RunAt, j.Error}
+			return []any{j.Job, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, j.RunAt, j.Error}
 		}),
 	}
 }

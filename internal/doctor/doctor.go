@@ -73,6 +73,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	d.checkAPI(ctx, o.API, o.Wanted || server > 0)
 	if len(o.Sources)+len(o.Targets) == 0 {
 		d.checkDevices(o.Config)
+		d.checkBalancer(o.Config)
 		d.checkLimits(server, cmp.Or(o.Connections, o.Config.Gateway.MaxConnections), perConnection(o.Config.Listen))
 	}
 	if o.Connections > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -20,6 +21,20 @@ func (d *doctor) checkNodes(ctx context.Context, api *apiclient.Client) {
 	if err := api.Get(ctx, "/v1/nodes", nil, &list); err == nil && len(list.Nodes) > 1 {
 		d.judgeNodes(list.Nodes)
 	}
+}
+
+// checkBalancer says what a server with ears on other machines needs of a load balancer before them. Its
+// settings cannot be seen from here.
+func (d *doctor) checkBalancer(cfg config.Config) {
+	if cfg.Link.Listen == "" || strings.HasPrefix(cfg.Link.Listen, "unix:") {
+		return
+	}
+	within := terminal.Short(config.DefaultDrainDelay)
+	d.judge("load balancer", "", problem{
+		true, LevelOK, "not checked: what stands before the ears cannot be seen from here",
+		"It must notice within " + within + " that an ear does not answer /readyz: the interval of its check times the failures that count, " +
+			"for instance inter 2s fall 3 of HAProxy. Devices are given that long to find another one, beside their interval and 10s.",
+	})
 }
 
 func (d *doctor) judgeNodes(nodes []httpapi.Node) {

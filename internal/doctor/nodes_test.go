@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/config"
 )
 
 func TestDoctorNodes(t *testing.T) {
@@ -36,5 +37,21 @@ func TestDoctorNodes(t *testing.T) {
 				t.Errorf("text %q, want %q", text, tt.text)
 			}
 		})
+	}
+}
+
+// Nothing is claimed of a load balancer, but for ears on other machines it is said what one must do.
+func TestDoctorBalancer(t *testing.T) {
+	for address, want := range map[string]int{"": 0, "unix:/run/holter/link.sock": 0, "0.0.0.0:7710": 1} {
+		d := &doctor{}
+		d.checkBalancer(config.Config{Link: config.Link{Listen: address}})
+		if len(d.findings) != want {
+			t.Errorf("link %q: %d findings, want %d", address, len(d.findings), want)
+		}
+		for _, f := range d.findings {
+			if f.Level != LevelOK || !strings.Contains(f.Text, "not checked") || !strings.Contains(f.Help, "within 10s") {
+				t.Errorf("link %q: %+v", address, f)
+			}
+		}
 	}
 }

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -21,6 +24,7 @@ func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) err
 		}
 	}
 	for _, cfg := range bridges {
+		cfg.Session = s.session("bridge/"+cfg.Name, cfg.ClientID)
 		b, err := mqttbridge.New(s.registry, cfg) //nolint:contextcheck // a source ends with the registry's Run
 		if err != nil {
 			return fmt.Errorf("bridge %s: %w", cfg.Name, err)
@@ -32,6 +36,33 @@ func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) err
 		s.edges = append(s.edges, s.found)
 	}
 	return s.buildReport(bridges)
+}
+
+// session returns what decides about each connection to a broker of a server that shares its database,
+// by the purpose of the connection, see mqttbridge.Config; nil if nothing is to decide, since the
+// database is a file: two processes never have that at a time.
+//
+// The client identifier is one for all servers of a fleet: when the next judge connects, the broker ends
+// the connection of a judge that was stopped or cut off, and publishes its will before anything of the
+// next one. Such a judge must not connect again once it runs on.
+func (s *server) session(purpose, clientID string) func(ctx context.Context) (string, error) {
+	if _, file := SQLitePath(DatabaseConfig(s.config).URL); file {
+		return nil
+	}
+	return func(ctx context.Context) (string, error) {
+		if s.database.Lapsed() > 0 {
+			if err := s.roster.Ask(ctx, s.peers, s.database.Fence()); err != nil {
+				return "", fmt.Errorf("the lease of the database could not be renewed: %w", err)
+			}
+		}
+		return cmp.Or(clientID, fleetClient(s.database.ID(), purpose)), nil
+	}
+}
+
+// fleetClient returns the client identifier for a purpose in a fleet.
+func fleetClient(fleet, purpose string) string {
+	sum := sha256.Sum256([]byte(fleet + "\x00" + purpose))
+	return "holter-" + hex.EncodeToString(sum[:8]) // 23 bytes, which MQTT 3.1.1 promises (section 3.1.3.1)
 }
 
 // buildBroker creates the embedded broker.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -21,7 +22,22 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-func TestMain(m *testing.M) { os.Exit(testdb.Main(m).Run()) }
+// serveVariable names the variable with the configuration file of a server that is a process of its own.
+const serveVariable = "HOLTER_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	file := os.Getenv(serveVariable)
+	if file == "" {
+		os.Exit(testdb.Main(m).Run())
+	}
+	cfg, err := config.Resolve(file, nil)
+	if err == nil {
+		err = Serve(context.Background(), cfg, io.Discard, os.Stderr)
+	}
+	if err != nil {
+		os.Exit(1) // it is in the log
+	}
+}
 
 // lockedBuffer is a log that is read while it is written.
 type lockedBuffer struct {
@@ -69,8 +85,8 @@ func serveWith(t *testing.T, database, line string) *served {
 // serveFile is serve with lines for its file.
 func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 	t.Helper()
-	address := freeAddress(t)
-	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nbroker: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), nil)
+	file, address := configured(t, node, lines)
+	cfg, err := config.Resolve(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,13 +105,27 @@ func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 	return s
 }
 
+// configured writes the file of a server, and returns it with the address of the API.
+func configured(t *testing.T, node, lines string) (file, address string) {
+	t.Helper()
+	address = freeAddress(t)
+	return tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nbroker: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), address
+}
+
 // ask returns the status and the answer; 0 if there is none.
 func (s *served) ask(method, path string) (status int, header http.Header, body string) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), method, s.api+path, http.NoBody)
+	return s.send(method, path, http.NoBody)
+}
+
+// send is ask with a body of JSON.
+func (s *served) send(method, path string, content io.Reader) (status int, header http.Header, body string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.api+path, content)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	request.Header.Set("Content-Type", "application/json")
 	request.Close = true
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -209,6 +239,10 @@ func TestJudgeIsFenced(t *testing.T) {
 	}
 }
 
+// likeA adds b, a standby that does not answer, to the list on which a is alone.
+const likeA = "INSERT INTO nodes (process, node, role, term, version, api, started, renewed)" +
+	" SELECT 'x', 'b', 'standby', term, version, 'http://127.0.0.1:1', started, renewed FROM nodes"
+
 // A judge whose database hangs, and that another server does not answer, lets its devices go and stands
 // by. It does not wait for the database first: nobody would answer requests meanwhile.
 func TestJudgeIsCutOff(t *testing.T) {
@@ -221,8 +255,7 @@ func TestJudgeIsCutOff(t *testing.T) {
 		_, _, body := a.ask("GET", "/v1/nodes")
 		return a.judges() && strings.Contains(body, `"node":"a"`)
 	})
-	change(t, url, "INSERT INTO nodes (process, node, role, term, version, api, started, renewed)"+
-		" SELECT 'x', 'b', 'standby', term, version, 'http://127.0.0.1:1', started, renewed FROM nodes")
+	change(t, url, likeA)
 	testwait.Until(t, "b is known", func() bool {
 		_, _, body := a.ask("GET", "/v1/nodes")
 		return strings.Contains(body, `"node":"b"`)
@@ -322,5 +355,36 @@ func TestDatabaseIsBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A job that is being delivered has the node and the term of the judge that does so, also after a takeover.
+func TestOwnerOfJobs(t *testing.T) {
+	t.Setenv(PrivateEnv, "127.0.0.0/8")
+	url := testdb.Postgres(t)
+	arrived := make(chan struct{}, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the end of the request is not noticed
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(receiver.Close)
+	a := serve(t, "a", url)
+	testwait.Until(t, "a judges", a.judges)
+	b := serve(t, "b", url)
+	testwait.Until(t, "b stands by", b.standsBy)
+	if status, _, body := a.send("POST", "/v1/jobs", strings.NewReader(fmt.Sprintf(`{"url":%q,"body":1}`, receiver.URL))); status != 200 {
+		t.Fatalf("enqueue a job: %d %s", status, body)
+	}
+	for term, node := range []string{"a", "b"} {
+		<-arrived
+		testwait.Until(t, node+" delivers the job", func() bool {
+			_, _, body := b.ask("GET", "/v1/jobs")
+			return strings.Contains(body, fmt.Sprintf(`"state":"claimed","node":%q,"term":%d`, node, term+1))
+		})
+		receiver.CloseClientConnections() // else the end of the server waits for the answer
+		if err := a.stop(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -77,7 +77,7 @@ func (s *server) publisher(bridges []mqttbridge.Config) (runningPublisher, error
 		return nil, err
 	}
 	return report.NewPaho(report.PahoConfig{
-		Options: options, Prefix: c.Prefix, MaxReconnect: bridges[i].ReconnectMax, Logger: s.log.With(slog.String("bridge", c.To)),
+		Options: options, Session: s.session("report/"+reportPrefix(&s.config), ""), Prefix: c.Prefix, MaxReconnect: bridges[i].ReconnectMax, Logger: s.log.With(slog.String("bridge", c.To)),
 	})
 }
 

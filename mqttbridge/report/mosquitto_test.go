@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	randv2 "math/rand/v2"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -294,5 +297,32 @@ func TestEndWhileAway(t *testing.T) {
 	case <-done:
 	case <-time.After(20 * time.Second):
 		t.Error("Run did not return")
+	}
+}
+
+// TestSession: the publisher connects when its turn comes, with the identifier that it is told then. The
+// next process ends its connection, and its will comes before what that one says.
+func TestSession(t *testing.T) {
+	s := testmqtt.Mosquitto(t, testmqtt.Options{})
+	w := watch(t, s.URL())
+	var turn atomic.Int32 // of the first or the second
+	for n := range int32(2) {
+		connect(t, s.URL(), func(c *report.PahoConfig) {
+			c.ClientID = "mine"
+			c.Session = func(context.Context) (string, error) {
+				if n != turn.Load() {
+					return "", errors.New("another one has its turn")
+				}
+				return "ours", nil
+			}
+		})
+	}
+	testwait.Until(t, "the first is online", func() bool { return w.get("holter/status") == "online" })
+	turn.Store(1)
+	testwait.Until(t, "the second has ended the connection of the first", func() bool {
+		return strings.Contains(s.Log(), "Client ours already connected, closing old connection.") && w.get("holter/status") == "online"
+	})
+	if log := s.Log(); strings.Count(log, " as ours ") != 2 || strings.Contains(log, " as mine ") {
+		t.Error("there were other connections than one of each")
 	}
 }

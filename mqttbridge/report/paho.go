@@ -31,6 +31,10 @@ type PahoConfig struct {
 	// ClientID is the client identifier. Default: derived from the host's name and the prefix, so
 	// that a new process takes over the connection of one that died.
 	ClientID string
+	// Session is called before each connection. It returns the client identifier, in place of
+	// ClientID; with an error, the publisher does not connect, and tries again later, see
+	// [mqttbridge.Config]. It may block until ctx is done. nil: ClientID, at any time.
+	Session func(ctx context.Context) (clientID string, err error)
 	// KeepAlive is the keep alive of the connection. Default: 30 s.
 	KeepAlive time.Duration
 	// MaxReconnect is the longest pause between two connection attempts. Default: 30 s.
@@ -78,6 +82,7 @@ type Paho struct {
 // session is one connection.
 type session struct {
 	client paho.Client
+	id     string        // client identifier
 	ended  chan struct{} // closed when the connection has ended
 	once   sync.Once     // closes it
 }
@@ -138,9 +143,15 @@ func (p *Paho) session() (*session, <-chan struct{}) {
 // connect opens a session and publishes the online status. Until it returns, the end of ctx closes
 // the network connection.
 func (p *Paho) connect(ctx context.Context) (*session, error) {
-	s := &session{ended: make(chan struct{})}
+	s := &session{id: p.cfg.ClientID, ended: make(chan struct{})}
+	if p.cfg.Session != nil {
+		var err error
+		if s.id, err = p.cfg.Session(ctx); err != nil {
+			return nil, err
+		}
+	}
 	o := *p.cfg.Options
-	o.SetClientID(p.cfg.ClientID).SetProtocolVersion(4).SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).SetOrderMatters(true)
+	o.SetClientID(s.id).SetProtocolVersion(4).SetCleanSession(true).SetAutoReconnect(false).SetConnectRetry(false).SetOrderMatters(true)
 	o.SetKeepAlive(p.cfg.KeepAlive).SetPingTimeout(min(p.cfg.KeepAlive, 10*time.Second)).SetWriteTimeout(10 * time.Second)
 	o.SetConnectTimeout(min(cmp.Or(o.ConnectTimeout, 10*time.Second), 10*time.Second)).SetStore(nil)
 	o.SetWill(StatusTopic(p.cfg.Prefix), Offline, 1, true)

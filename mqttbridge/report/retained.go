@@ -61,7 +61,7 @@ func (p *Paho) Retained(ctx context.Context, filter string) (map[string][]byte, 
 		return nil, errLost
 	}
 	c := &collector{found: make(map[string][]byte), last: time.Now(), echoed: make(chan struct{})}
-	own := p.cfg.Prefix + "/reporter/" + Encode(p.cfg.ClientID)
+	own := p.cfg.Prefix + "/reporter/" + Encode(s.id)
 	if err := s.subscribe(ctx, own, c.echo); err != nil && !errors.Is(err, ErrRefused) {
 		return nil, err
 	}
