@@ -79,7 +79,7 @@ func (r *trial) newBalancer(ctx context.Context) error {
 		return err
 	}
 	for i := range (r.config.Devices + perBalancer - 1) / perBalancer {
-		p := &program{record: r.record, name: fmt.Sprintf("haproxy-%d", i+1), command: []string{haproxy, "-db", "-f", file}}
+		p := &program{record: r.record, name: fmt.Sprintf("haproxy-%d", i+1), path: haproxy, args: []string{"-db", "-f", file}}
 		b.processes = append(b.processes, p)
 		if p.log, err = os.Create(filepath.Join(r.config.Dir, p.name+".log")); err != nil {
 			return err

@@ -65,6 +65,7 @@ const (
 // Config describes a run.
 type Config struct {
 	Program  string        // the path of holter
+	Previous string        // that of the version before, with which a cluster begins; "": none is upgraded
 	Dir      string        // for data and logs; it must be there
 	Database string        // SQLite, Postgres or MariaDB
 	Nodes    int           // how many servers share the database
@@ -103,6 +104,7 @@ func (c *Config) check() error {
 	bad(c.Ears < 0 || c.Ears > mostEars, "-ears is %d, want 0 to %d", c.Ears, mostEars)
 	bad(c.For <= 0, "-for is %v, want more than 0", c.For)
 	known := []string{SQLite, Postgres, MariaDB}
+	bad(c.Previous != "" && c.Nodes < 2, "-previous: one server is not upgraded while it runs; want 2 or more with -nodes")
 	bad(!slices.Contains(known, c.Database), "-database is %q, want %s", c.Database, strings.Join(known, ", "))
 	bad(c.Rules.Epsilon <= 0, "-epsilon is %v, want more than 0", c.Rules.Epsilon)
 	for _, ttl := range c.Rules.TTLs {
@@ -125,6 +127,7 @@ func Command() run.Command {
 			flags.IntVar(&c.Nodes, "nodes", c.Nodes, "how many servers share the database: one judges, the others stand by")
 			flags.IntVar(&c.Ears, "ears", c.Ears, "how many ears hold the devices' connections; 0: the servers do")
 			flags.BoolVar(&c.Balancer, "balancer", c.Balancer, "devices connect to HAProxy, which leads them to the ears, or to the servers if there are no ears")
+			flags.StringVar(&c.Previous, "previous", "", "holter of the version before, ready built: servers and ears begin with it, are upgraded one after the other, and put back")
 			flags.Func("ttl", "timeouts that devices announce, with commas between (default 10s,20s,30s)", c.Rules.set)
 			flags.DurationVar(&c.Rules.Epsilon, "epsilon", c.Rules.Epsilon, "how late the server may be")
 		},

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ const (
 type ears struct {
 	all  []*ear
 	work sync.WaitGroup // of faults that go on
+
+	choice sync.Mutex // held while an ear is chosen
 }
 
 // ear is a process that holds connections. One goroutine at a time calls its methods.
@@ -43,7 +46,7 @@ type ear struct {
 // newEars makes the ears, which do not run yet.
 func (r *trial) newEars(ctx context.Context) error {
 	for i := range r.config.Ears {
-		e := &ear{program: program{record: r.record, name: fmt.Sprintf("ear-%d", i+1)}}
+		e := &ear{program: program{record: r.record, name: fmt.Sprintf("ear-%d", i+1), path: r.versions.now}}
 		r.ears.all = append(r.ears.all, e)
 		r.history.Ears = append(r.history.Ears, e.name)
 		ports, err := serve.FreePorts(ctx, 2)
@@ -60,15 +63,15 @@ func (r *trial) newEars(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.command = append([]string{r.config.Program, "ear", "--http", e.web, "--node", e.name, "--log-format", "json"}, listens...)
-		e.command = append(e.command, r.drains()...)
+		e.args = append([]string{"ear", "--http", e.web, "--node", e.name, "--log-format", "json"}, listens...)
+		e.args = append(e.args, r.drains()...)
 		for _, s := range r.nodes {
 			l, err := linkTo(ctx, s.ears)
 			if err != nil {
 				return err
 			}
 			e.links = append(e.links, l)
-			e.command = append(e.command, "--judge", l.address())
+			e.args = append(e.args, "--judge", l.address())
 		}
 	}
 	return nil
@@ -130,38 +133,31 @@ func (g *ears) close() error {
 	return errors.Join(errs...)
 }
 
-// free returns an ear by chance to which nothing happens, and leaves one: devices can come back
-// somewhere. It is nil if there is none.
-func (g *ears) free() *ear {
-	var list []*ear
-	for _, e := range g.all {
-		if !e.busy.Load() {
-			list = append(list, e)
-		}
-	}
-	if len(list) == 0 || len(list) == 1 && len(g.all) > 1 {
+// take returns one of some ears by chance, to which nothing happened and something is to happen now. It leaves one of
+// all ears: devices can come back somewhere. It is nil if there is none.
+func (g *ears) take(of []*ear) *ear {
+	g.choice.Lock()
+	defer g.choice.Unlock()
+	busy := func(e *ear) bool { return e.busy.Load() }
+	all, list := slices.DeleteFunc(slices.Clone(g.all), busy), slices.DeleteFunc(slices.Clone(of), busy)
+	if len(list) == 0 || len(all) == 1 && len(g.all) > 1 {
 		return nil
 	}
-	return list[rand.IntN(len(list))]
+	e := list[rand.IntN(len(list))]
+	e.busy.Store(true)
+	return e
 }
 
 // injectEar begins a fault of an ear, and does not wait for its end.
 func (r *trial) injectEar(ctx context.Context, f *Fault) error {
-	e := r.ears.free()
-	for ; e == nil; e = r.ears.free() {
+	e := r.ears.take(r.ears.all)
+	for ; e == nil; e = r.ears.take(r.ears.all) {
 		if err := r.wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
-	e.busy.Store(true)
-	r.say("  %s", e.name)
 	fault := *f
-	r.ears.work.Go(func() {
-		defer e.busy.Store(false)
-		if err := e.suffer(ctx, &fault); err != nil && ctx.Err() == nil {
-			r.failed(fmt.Errorf("%s: %w", e.name, err))
-		}
-	})
+	r.ears.work.Go(func() { r.hurt(ctx, e, &fault) })
 	return nil
 }
 
@@ -184,6 +180,15 @@ func (e *ear) suffer(ctx context.Context, f *Fault) error {
 	}
 	over()
 	return err
+}
+
+// hurt does what a fault says to an ear that was taken, which is free after that.
+func (r *trial) hurt(ctx context.Context, e *ear, f *Fault) {
+	defer e.busy.Store(false)
+	r.say("  %s: %s", e.name, f.Kind)
+	if err := e.suffer(ctx, f); err != nil && ctx.Err() == nil {
+		r.failed(fmt.Errorf("%s: %w", e.name, err))
+	}
 }
 
 // lapse notes that a lapse begins. The function that it returns notes that it is over.

@@ -33,6 +33,7 @@ const (
 	LongStop    FaultKind = "long stop"    // Stop for 1 to 20 s
 	StandbyKill FaultKind = "standby kill" // Kill of another node
 	Rolling     FaultKind = "rolling"      // Term of one node after the other
+	Upgrade     FaultKind = "upgrade"      // Rolling, of the ears too, to the other one of two versions
 	KillAll     FaultKind = "kill all"     // Kill of all nodes at once
 	Cut         FaultKind = "cut"          // the judge is cut off from the database for Length
 	CutAll      FaultKind = "cut all"      // all nodes are
@@ -62,7 +63,7 @@ func AllFaults() []FaultKind {
 	return []FaultKind{
 		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
 		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
-		LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB, Promote, PromoteLoss,
+		LongStop, StandbyKill, Rolling, Upgrade, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB, Promote, PromoteLoss,
 		EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow,
 	}
 }
@@ -77,6 +78,8 @@ func (c *Config) possible(disk bool) []FaultKind {
 			return c.Database == SQLite
 		case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB:
 			return c.Nodes == 1
+		case Upgrade:
+			return c.Nodes == 1 || c.Previous == ""
 		case Promote, PromoteLoss:
 			return c.Nodes == 1 || c.Database != Postgres || kind == PromoteLoss && len(c.Faults) > 1
 		case EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow:
@@ -217,7 +220,7 @@ func (p *planner) faults(kind FaultKind) []Fault {
 		f.Length = p.between(time.Second, 10*time.Second)
 	case EarSlow:
 		f.Length = p.between(2*time.Second, 20*time.Second)
-	case Rolling, EarTerm, Files, Starved:
+	case Rolling, Upgrade, EarTerm, Files, Starved:
 	}
 	return []Fault{f}
 }

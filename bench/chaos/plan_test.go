@@ -68,6 +68,7 @@ func TestPossible(t *testing.T) {
 		{"one node on a server", Config{Database: Postgres, Nodes: 1, Faults: all}, 14},
 		{"two on MariaDB, which has no replica", Config{Database: MariaDB, Nodes: 2, Faults: all}, 23},
 		{"two on PostgreSQL, and no commit is lost", Config{Database: Postgres, Nodes: 2, Faults: all}, 24},
+		{"two, and the version before", Config{Database: MariaDB, Nodes: 2, Previous: "old", Faults: all}, 24},
 		{"ears", Config{Database: SQLite, Nodes: 1, Ears: 1, Faults: all}, 18},
 		{"commits are lost, and nothing else happens", Config{Database: Postgres, Nodes: 2, Faults: []FaultKind{PromoteLoss}}, 1},
 	} {

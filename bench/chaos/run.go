@@ -38,9 +38,10 @@ type trial struct {
 	nodes     []*server
 	ears      ears
 	balancer  *balancer // nil if there is none
-	server    *server   // the one that faults are injected into
-	judges    *judges   // nil with one node
-	fleets    []*fleet  // one for each timeout
+	versions  versions
+	server    *server  // the one that faults are injected into
+	judges    *judges  // nil with one node
+	fleets    []*fleet // one for each timeout
 	writer    writer
 	readers   readers
 	witnesses witnesses
@@ -91,6 +92,7 @@ func (r *trial) prepare(ctx context.Context) error {
 	if err := r.newEars(ctx); err != nil {
 		return err
 	}
+	r.newVersions()
 	if err := r.newBalancer(ctx); err != nil {
 		return err
 	}
