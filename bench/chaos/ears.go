@@ -33,12 +33,19 @@ type ears struct {
 	choice sync.Mutex // held while an ear is chosen
 }
 
+// passage is the way from an ear to a node.
+type passage interface {
+	address() string // where it is to be connected to
+	set(s linkState)
+	close() error
+}
+
 // ear is a process that holds connections. One goroutine at a time calls its methods.
 type ear struct {
 	program
 
 	line  string      // address of the line protocol
-	links []*link     // to each node
+	links []passage   // to each node
 	busy  atomic.Bool // a fault goes on
 	count int         // of its processes
 }
@@ -53,7 +60,11 @@ func (r *trial) newEars(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		own := strings.NewReplacer("127.0.0.1", fmt.Sprintf("127.0.101.%d", i+1)) // see newNode
+		at, err := r.place(&e.program, 101, i+1)
+		if err != nil {
+			return err
+		}
+		own := strings.NewReplacer(loopback, at)
 		e.line, e.web = own.Replace(ports[0]), own.Replace(ports[1])
 		e.api = apiclient.New("http://"+e.web, "", nil)
 		if e.log, err = os.Create(filepath.Join(r.config.Dir, serverLog+"-"+e.name)); err != nil {
@@ -64,17 +75,25 @@ func (r *trial) newEars(ctx context.Context) error {
 			return err
 		}
 		e.args = append([]string{"ear", "--http", e.web, "--node", e.name, "--log-format", "json"}, listens...)
-		e.args = append(e.args, r.drains()...)
+		e.args = slices.Concat(e.args, r.drains(), r.secured())
 		for _, s := range r.nodes {
-			l, err := linkTo(ctx, s.ears)
+			to, err := r.newPassage(ctx, e, s)
 			if err != nil {
 				return err
 			}
-			e.links = append(e.links, l)
-			e.args = append(e.args, "--judge", l.address())
+			e.links = append(e.links, to)
+			e.args = append(e.args, "--judge", to.address())
 		}
 	}
-	return nil
+	return r.certify()
+}
+
+// newPassage makes the way from an ear to a node: a wire of the network, or else a proxy.
+func (r *trial) newPassage(ctx context.Context, e *ear, s *server) (passage, error) {
+	if r.network != nil {
+		return r.newWire(e.line, s.ears)
+	}
+	return linkTo(ctx, loopback, s.ears)
 }
 
 // lines are the addresses that devices connect to.
@@ -170,7 +189,7 @@ func (e *ear) suffer(ctx context.Context, f *Fault) error {
 		err = e.restart(ctx, f.Down, syscall.SIGKILL)
 	case EarTerm:
 		err = e.restart(ctx, 0, syscall.SIGTERM)
-	case EarCut, EarCutTo, EarCutFrom, EarSlow:
+	case EarCut, EarCutTo, EarCutFrom, EarSlow, EarLossy:
 		err = e.cut(ctx, f)
 	default:
 		err = e.stop(ctx, f.Length)

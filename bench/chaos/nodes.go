@@ -45,15 +45,23 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	if err != nil {
 		return err
 	}
-	// Nothing else is at this address, so no client is given a port of it while the server is away.
-	own := strings.NewReplacer("127.0.0.1", fmt.Sprintf("127.0.100.%d", len(r.nodes)))
+	at, err := r.place(&s.program, 100, len(r.nodes))
+	if err != nil {
+		return err
+	}
+	own := strings.NewReplacer(loopback, at)
 	s.line, s.web = own.Replace(ports[0]), own.Replace(ports[1])
 	s.api = apiclient.New("http://"+s.web, "", nil)
 	data, log := filepath.Join(r.config.Dir, "data"), filepath.Join(r.config.Dir, serverLog)
 	if r.config.Nodes > 1 {
 		data, log = data+s.name, log+s.name
-		if s.link, database, err = newLink(ctx, database); err != nil {
+		if s.link, database, err = newLink(ctx, r.here(atDatabase, loopback), database); err != nil {
 			return err
+		}
+		if r.network != nil {
+			if s.link.wire, err = r.newWire(s.web, s.link.address()); err != nil {
+				return err
+			}
 		}
 	}
 	if s.log, err = os.Create(log); err != nil {
@@ -66,7 +74,7 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	s.args = append([]string{"serve", "--http", s.web, "--mqtt", "off", "--log-format", "json", "--data", data}, listens...)
 	if r.config.Ears > 0 {
 		s.ears = own.Replace(ports[2])
-		s.args = append(s.args, "--link", s.ears)
+		s.args = slices.Concat(s.args, []string{"--link", s.ears}, r.secured())
 	}
 	if database != "" {
 		s.args = append(s.args, "--database", database)
@@ -79,7 +87,7 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 		return nil
 	}
 	memory := filepath.Join(r.memory, s.name)
-	s.within = []string{"unshare", "-m", "sh", "-c", `mount --bind "$0" /dev/shm && exec "$@"`, memory}
+	s.within = append(s.within, "unshare", "-m", "sh", "-c", `mount --bind "$0" /dev/shm && exec "$@"`, memory)
 	return os.Mkdir(memory, 0o700)
 }
 

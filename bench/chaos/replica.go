@@ -22,7 +22,7 @@ func (r *trial) newReplica(ctx context.Context) (err error) {
 	if !slices.ContainsFunc(r.config.possible(false), promoted) {
 		return nil
 	}
-	if r.replica.link, err = linkTo(ctx, r.database.Address()); err != nil {
+	if r.replica.link, err = linkTo(ctx, loopback, r.database.Address()); err != nil {
 		return err
 	}
 	r.replica.server, err = testdb.NewStandby(r.replica.link.address()) //nolint:contextcheck // it has a limit of its own
