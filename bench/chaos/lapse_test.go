@@ -199,6 +199,17 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Close, 100.01)
 			w.says(d.ID, "offline", "closed", 124)
 		}), "", ""},
+		{"closes after another ear was removed, and was not heard since", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarLongStop, 97.5, 106)
+			w.step(d, plan.Close, 102.6)
+			w.says(d.ID, "offline", "closed", 123)
+		}), "", ""},
+		{"closes after another ear was removed, and was heard since", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarLongStop, 97.5, 106)
+			w.beat(d, 101)
+			w.step(d, plan.Close, 102.6)
+			w.says(d.ID, "offline", "closed", 123)
+		}), MissedOffline, "it was at"},
 		{"closes while a new judge waits for another ear", until(0, func(w *world, d *Device) {
 			w.lapse("b", EarCut, 96.5, 106)
 			w.brk(Ended, 98, 98.2)
