@@ -146,8 +146,9 @@ bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, int
 	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-e2e
-bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, into docs/numbers/benchmarks.md (45 minutes)
+bench-e2e: ## Measure server, ears and load generator end to end with 500,000 connections, into docs/numbers/benchmarks.md (95 minutes)
 	cd bench && $(GO) run . e2e -md ../docs/numbers/benchmarks.md
+	cd bench && $(GO) run . e2e -ears 2 -md ../docs/numbers/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools

@@ -15,10 +15,12 @@
 // A device without a connection, over UDP, has a session, too, see [Ear.OpenDatagrams], at another source
 // of the ear, which has rounds of its own: so the ear can tell with a mark that datagrams were lost, and
 // that source alone is deaf. What the device says may reach any ear. Then its session moves without an
-// event, and what the ear before had heard counts, whenever it is told. What an ear hears while there is
-// no judge to open a session it notes, up to 65,536 times, and tells with the next mark; what is more is
-// lost. When an ear is lost, datagrams are, or a judge is, the devices of all such sources have their
-// grace: a heartbeat may be gone of which no session tells.
+// event, and what the ear before had heard counts, whenever it is told. When an ear is lost, datagrams are,
+// or a judge is, the devices of all such sources have their grace: a heartbeat may be gone of which no
+// session tells.
+//
+// What an ear hears while there is no judge to open a session it notes, up to 65,536 times for each
+// source, and tells with the next mark; what is more is lost, and the source is deaf for a moment.
 //
 // Messages to devices go the other way, see [Judge.Send]; they hold up nothing else.
 //

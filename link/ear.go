@@ -59,7 +59,7 @@ type Ear struct {
 	link        *stream    // nil while there is no judge
 	member      bool       // there was a judge since the ear let go
 	clocks      [inputs]clock
-	notes       notes
+	notes       [inputs]notes
 	losses      uint64 // how often datagrams began to be lost, or ceased to be, as a judge was told last
 	heard       time.Duration
 	sent        time.Duration
@@ -376,7 +376,10 @@ func (e *Ear) letGoLocked(why string) {
 	e.ended, e.passed = nil, 0
 	e.beats.take()
 	e.member, e.incarnation = false, newIncarnation()
-	e.clocks, e.notes = [inputs]clock{}, notes{dropped: e.notes.dropped}
+	e.clocks = [inputs]clock{}
+	for i := range e.notes {
+		e.notes[i] = notes{dropped: e.notes[i].dropped}
+	}
 	if e.link != nil {
 		e.link.cancel()
 		e.link = nil

@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/link/linkpb"
@@ -367,7 +369,7 @@ func TestRefused(t *testing.T) {
 		join *linkpb.Join
 		want codes.Code
 	}{
-		{"wire", &linkpb.Join{Wire: 2, Name: "x"}, codes.Unimplemented},
+		{"wire", &linkpb.Join{Name: "x"}, codes.Unimplemented},
 		{"fleet", &linkpb.Join{Wire: 1, Name: "x", Fleet: "g"}, codes.PermissionDenied},
 		{"name", &linkpb.Join{Wire: 1, Name: "one", Incarnation: 7}, codes.AlreadyExists},
 		{"no name", &linkpb.Join{Wire: 1}, codes.InvalidArgument},
@@ -395,6 +397,50 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%d ears", n)
 		}
 	})
+}
+
+// Two sides speak the lesser of their versions, unless one of them knows that no more.
+func TestVersions(t *testing.T) {
+	inFleet(t, func(f *fleet, _ *node) {
+		w := f.wire()
+		defer w.close()
+		w.say(join(&linkpb.Join{Wire: 9, Name: "later", Incarnation: 1}))
+		m, err := w.Recv()
+		if err != nil || m.GetFrames()[0].GetJoined().GetWire() != 1 {
+			t.Errorf("an ear that knows version 9 is told %v, %v", m, err)
+		}
+		for version, want := range []bool{false, true, false} {
+			l := bufconn.Listen(1 << 16)
+			server := grpc.NewServer()
+			linkpb.RegisterLinkServer(server, speaker{version: uint32(version)})
+			go func() { _ = server.Serve(l) }()
+			name := fmt.Sprintf("version%d", version)
+			f.mu.Lock()
+			f.nodes[name] = &node{listener: l}
+			f.mu.Unlock()
+			e := f.ear(name, func(c *link.EarConfig) { c.Judges = []string{name} })
+			f.wait(time.Second)
+			if e.Ready() != want {
+				t.Errorf("a judge that speaks version %d: joined: %v, want %v", version, e.Ready(), want)
+			}
+			e.stop()
+			server.Stop()
+		}
+	})
+}
+
+// speaker is a judge that says only what version of the frames it speaks.
+type speaker struct {
+	linkpb.UnimplementedLinkServer
+
+	version uint32
+}
+
+func (s speaker) Join(stream linkpb.Link_JoinServer) error {
+	joined := &linkpb.JudgeFrame{Body: &linkpb.JudgeFrame_Joined{Joined: &linkpb.Joined{Wire: s.version}}}
+	err := stream.Send(&linkpb.FromJudge{Frames: []*linkpb.JudgeFrame{joined}})
+	<-stream.Context().Done()
+	return err
 }
 
 // Frames of a session that has ended do nothing to the next at its slot; what makes no sense ends

@@ -125,7 +125,7 @@ func (b *batch) beatLocked(s *Session) {
 // do not fit.
 func (b *batch) markLocked(i *item) bool {
 	e := b.ear
-	if i.input == datagrams && !b.notesLocked() {
+	if !b.notesLocked(i.input) {
 		return false
 	}
 	if !i.collected {
@@ -143,10 +143,7 @@ func (b *batch) markLocked(i *item) bool {
 	if i.input == connections {
 		e.passed = len(e.ended)
 	}
-	mark := &linkpb.Mark{Round: i.round, Datagrams: i.input == datagrams, Deaf: i.losses}
-	if i.input == datagrams {
-		mark.Deaf += e.notes.dropped
-	}
+	mark := &linkpb.Mark{Round: i.round, Datagrams: i.input == datagrams, Deaf: i.losses + e.notes[i.input].dropped}
 	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Mark{Mark: mark}})
 	return true
 }
@@ -211,11 +208,11 @@ func (e *Ear) apply(ctx context.Context, l *stream, frames []*linkpb.JudgeFrame)
 func (e *Ear) roundLocked(r *linkpb.Round, now time.Duration) {
 	in := inputOf(r.GetDatagrams())
 	e.clocks[in].read(time.Duration(r.GetListenedNs()), now)
+	e.notes[in].told = nil // the judge has handled the mark behind them
 	if in == connections {
 		e.confirmLocked()
 		return
 	}
-	e.notes.told = nil // the judge has handled the mark behind them
 	if e.losses%2 == 1 {
 		e.clocks[in].kept = 0
 	}

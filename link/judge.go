@@ -261,8 +261,8 @@ func (j *Judge) check(join *linkpb.Join) error {
 		return err
 	}
 	switch fleet := join.GetFleet(); {
-	case join.GetWire() != wire:
-		return status.Errorf(codes.Unimplemented, "the ear speaks version %d of the frames, this judge %d", join.GetWire(), wire)
+	case join.GetWire() < oldestWire:
+		return status.Errorf(codes.Unimplemented, "the ear knows version %d of the frames, this judge %d to %d; upgrade the ear", join.GetWire(), oldestWire, wire)
 	case fleet != "" && fleet != j.config.Fleet:
 		return status.Errorf(codes.PermissionDenied, "the ear is of fleet %q, this judge of %q", fleet, j.config.Fleet)
 	case !validName(join.GetName()):

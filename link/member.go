@@ -18,6 +18,7 @@ type member struct {
 	name        string
 	incarnation uint64
 	version     string
+	wire        uint32 // version of the frames that both speak
 	address     string
 	since       time.Time
 	queue       queue
@@ -112,11 +113,11 @@ func (m *member) attach(s linkpb.Link_JoinServer) *attached {
 func newMember(j *Judge, join *linkpb.Join) *member {
 	now := time.Now()
 	m := &member{
-		judge: j, name: join.GetName(), incarnation: join.GetIncarnation(), version: join.GetVersion(),
+		judge: j, wire: min(wire, join.GetWire()), name: join.GetName(), incarnation: join.GetIncarnation(), version: join.GetVersion(),
 		since: now, latest: now, gone: make(chan struct{}), left: make(chan struct{}),
 	}
 	r := &m.clocks[connections]
-	r.kept, r.listened = time.Duration(join.GetKeptNs()), time.Duration(join.GetListenedNs())
+	r.kept, r.listened, r.losses = time.Duration(join.GetKeptNs()), time.Duration(join.GetListenedNs()), join.GetDeaf()
 	if d := join.GetDatagrams(); d != nil {
 		r := &m.clocks[datagrams]
 		r.input, r.kept, r.listened, r.losses = datagrams, time.Duration(d.GetKeptNs()), time.Duration(d.GetListenedNs()), d.GetDeaf()&^1
@@ -181,7 +182,7 @@ func (m *member) dismissed() bool {
 func (m *member) serve(a *attached) error {
 	log := m.judge.config.Logger.With("ear", m.name, "address", m.address)
 	log.Info("an ear has joined", "version", m.version)
-	joined := &linkpb.Joined{Wire: wire, Fleet: m.judge.config.Fleet, Term: m.judge.config.Term(), Node: m.judge.config.Node}
+	joined := &linkpb.Joined{Wire: m.wire, Fleet: m.judge.config.Fleet, Term: m.judge.config.Term(), Node: m.judge.config.Node}
 	if err := a.Send(&linkpb.FromJudge{Frames: []*linkpb.JudgeFrame{{Body: &linkpb.JudgeFrame_Joined{Joined: joined}}}}); err != nil {
 		a.end(err)
 	} else {

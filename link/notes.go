@@ -6,9 +6,9 @@ import (
 	"github.com/holter-iot/holter/link/linkpb"
 )
 
-// A session of a device without a connection may fail to be opened because there is no judge, or none
-// that answers. The device is told so, and may repeat what it said; but it was heard. So the next mark
-// tells when, and is followed by verdicts that know it.
+// A session may fail to be opened because there is no judge, or none that answers. The device is told
+// so, and may repeat what it said; but it was heard. So the next mark tells when, and is followed by
+// verdicts that know it.
 
 const (
 	// maxNotes bounds what is to be told without a session. What is more counts as lost.
@@ -23,24 +23,20 @@ type note struct {
 	heard time.Duration
 }
 
-// notes are what is to be told with the next mark of datagrams.
+// notes are what is to be told with the next mark of an input.
 type notes struct {
 	waiting []note
 	told    []note // with the latest mark, of which the judge may not know yet
 	dropped uint64 // twice the times that there was no room
 }
 
-// add notes when the device of a session was heard, unless it has a connection. It reports whether there
-// was room.
+// add notes when the device of a session was heard. It reports whether there was room.
 func (n *notes) add(s *Session) bool {
-	switch {
-	case !s.datagrams:
-	case len(n.waiting)+len(n.told) >= maxNotes:
+	if len(n.waiting)+len(n.told) >= maxNotes {
 		n.dropped += 2
 		return false
-	default:
-		n.waiting = append(n.waiting, note{s.id, time.Duration(s.heard.Load())})
 	}
+	n.waiting = append(n.waiting, note{s.id, time.Duration(s.heard.Load())})
 	return true
 }
 
@@ -51,19 +47,19 @@ func (n *notes) again() {
 
 // noteLocked notes that the device of a session was heard that is not opened.
 func (e *Ear) noteLocked(s *Session) {
-	if e.member && !e.notes.add(s) {
-		e.clocks[datagrams].kept = 0
+	if in := inputOf(s.datagrams); e.member && !e.notes[in].add(s) {
+		e.clocks[in].kept = 0
 	}
 }
 
 // notesLocked tells what was heard without a session. It returns false if that does not fit.
-func (b *batch) notesLocked() bool {
-	n := &b.ear.notes
+func (b *batch) notesLocked(in input) bool {
+	n := &b.ear.notes[in]
 	some := n.waiting[:min(len(n.waiting), maxHeard)]
 	if len(some) == 0 {
 		return true
 	}
-	heard := &linkpb.Heard{}
+	heard := &linkpb.Heard{Datagrams: in == datagrams}
 	for _, d := range some {
 		heard.Ids = append(heard.Ids, d.id)
 		heard.AgesUs = append(heard.AgesUs, uint64(b.age(d.heard)/time.Microsecond))

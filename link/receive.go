@@ -122,15 +122,15 @@ func (in *intake) beats(b *linkpb.Beats) error {
 }
 
 func (in *intake) heard(h *linkpb.Heard) error {
-	ages := h.GetAgesUs()
-	if in.member.clocks[datagrams].source == nil {
+	ages, source := h.GetAgesUs(), in.member.clocks[inputOf(h.GetDatagrams())].source
+	if source == nil {
 		return errNoDatagrams
 	}
 	if len(ages) != len(h.GetIds()) {
 		return status.Error(codes.InvalidArgument, "the lists of devices differ in length")
 	}
 	for i, id := range h.GetIds() {
-		in.member.clocks[datagrams].source.Belated(id, in.now, time.Duration(min(ages[i], maxAge))*time.Microsecond)
+		source.Belated(id, in.now, time.Duration(min(ages[i], maxAge))*time.Microsecond)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ type rounds struct {
 	begun   time.Time
 	at      time.Duration // listening time at the begin
 	waited  time.Duration // since then, while this process was running
-	losses  uint64        // how often datagrams began to be lost, or ceased to be: odd while they are, and nobody listens
+	losses  uint64        // how often what was heard began to be lost, or ceased to be: odd while it is, and nobody listens
 	over    bool
 }
 

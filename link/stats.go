@@ -6,7 +6,7 @@ type Stats struct {
 	Sessions   int    // those there are
 	Unanswered int    // questions without an answer
 	Joins      uint64 // times that a judge has taken the ear in
-	Dropped    uint64 // signs of life of devices without connections that could not be kept for a judge; it knows
+	Dropped    uint64 // signs of life that could not be kept for a judge; it knows
 }
 
 // Stats returns a snapshot of the ear.
@@ -16,6 +16,6 @@ func (e *Ear) Stats() Stats {
 	defer e.mu.Unlock()
 	return Stats{
 		Ready: e.member && now-e.heard < deafLimit, Sessions: e.sessionsLocked(),
-		Unanswered: len(e.asked), Joins: e.joins, Dropped: e.notes.dropped / 2,
+		Unanswered: len(e.asked), Joins: e.joins, Dropped: (e.notes[connections].dropped + e.notes[datagrams].dropped) / 2,
 	}
 }

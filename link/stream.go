@@ -215,9 +215,12 @@ func (e *Ear) dial(address string, refused *atomic.Bool) (*grpc.ClientConn, erro
 func (e *Ear) join(l *stream) error {
 	now := e.config.Now()
 	e.mu.Lock()
-	join := &linkpb.Join{Wire: wire, Name: e.config.Name, Incarnation: e.incarnation, Version: e.config.Version, Fleet: e.fleet, Term: e.term}
+	join := &linkpb.Join{
+		Wire: wire, Name: e.config.Name, Incarnation: e.incarnation, Version: e.config.Version, Fleet: e.fleet, Term: e.term,
+		Deaf: e.notes[connections].dropped,
+	}
 	if e.config.PassDatagrams != nil {
-		join.Datagrams = &linkpb.Datagrams{Deaf: e.losses + e.notes.dropped}
+		join.Datagrams = &linkpb.Datagrams{Deaf: e.losses + e.notes[datagrams].dropped}
 	}
 	if e.member {
 		c := &e.clocks[connections]
@@ -245,8 +248,8 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case j.GetWire() != wire:
-		return fmt.Errorf("link: the judge speaks version %d of the frames, this ear %d", j.GetWire(), wire)
+	case j.GetWire() < oldestWire || j.GetWire() > wire:
+		return fmt.Errorf("link: the judge speaks version %d of the frames, this ear knows %d to %d; upgrade the judge", j.GetWire(), oldestWire, wire)
 	case e.fleet != "" && j.GetFleet() != e.fleet:
 		return fmt.Errorf("link: the judge is that of fleet %q, this ear's is %q", j.GetFleet(), e.fleet)
 	case j.GetTerm() < e.term:
@@ -288,7 +291,9 @@ func (e *Ear) lost(l *stream) {
 			e.dropLocked(c.session)
 		}
 	}
-	e.notes.again()
+	for i := range e.notes {
+		e.notes[i].again()
+	}
 	again := e.ended
 	for _, i := range e.out {
 		if i.round == 0 && i.frame == nil {

@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -481,5 +482,42 @@ func TestAwaitedBeforeRun(t *testing.T) {
 		if err := registry.Run(ended); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// A device whose hello no judge has answered was heard: the next one knows when.
+func TestHelloWithoutAJudge(t *testing.T) {
+	inFailover(t, func(f *fleet, a *node, e *listener) {
+		s, _ := e.open("d")
+		f.wait(20 * time.Second)
+		kept := a.checkpoint()
+		a.die()
+		f.wait(time.Second)
+		s.Close(f.now(), liveness.Closed)
+		f.wait(time.Second)
+		said := time.Now()
+		var o outcome
+		e.Open("d", liveness.Hello{}, &far{}, f.now(), o.done)
+		e.Open("new", liveness.Hello{}, &far{}, f.now(), nil)
+		f.wait(5500 * time.Millisecond)
+		o.want(f, liveness.ErrBusy)
+		a = a.successor(kept, secondTerm)
+		defer a.stop()
+		f.wait(2 * time.Second)
+		if e.lettings() > 0 {
+			t.Fatal("the ear has let go")
+		}
+		v, err := a.registry.Device("d")
+		if err != nil || v.LastSeen.Sub(said).Abs() > 300*time.Millisecond || v.Connected {
+			t.Errorf("%+v, %v; it said hello at %v", v, err, said)
+		}
+		if _, err := a.registry.Device("new"); !errors.Is(err, liveness.ErrUnknownDevice) {
+			t.Errorf("a device is known that was never told that it is: %v", err)
+		}
+		a.want("d:1 device.online")
+		f.wait(22 * time.Second) // 30 s after it said hello
+		a.want()
+		f.wait(14 * time.Second)
+		a.want("d:2 device.offline silence")
 	})
 }

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// wire is the version of the frames. The other side's must be the same.
-	wire = 1
+	// wire is the version of the frames, and oldestWire the one that is spoken to a side that knows no
+	// later one. Two sides speak the lesser of their versions, so what the other has to know needs a new
+	// one; a field that it may overlook does not.
+	wire, oldestWire = 1, 1
 	// maxSlots bounds an ear's table.
 	maxSlots = 1 << 24
 	// maxFrames and maxBeats bound a message, which may have 4 MiB.

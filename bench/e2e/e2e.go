@@ -1,15 +1,16 @@
 // Package e2e measures the whole of Holter from end to end: holter serve, in one process with one port,
-// and holter loadgen, which plays the devices and checks the verdicts against ground truth.
+// and holter loadgen, which plays the devices and checks the verdicts against ground truth. With -ears
+// the port is that of some processes of holter ear, of which the server is the judge; another server
+// stands by, and there are two more scenarios, in which the judge or an ear is killed.
 //
-// Each scenario has a new server, or several with -per-server: then each has a database, a device port
-// and an API of its own, and a block of the devices, which always come back to it.
+// Each scenario has new processes.
 //
 // The benchmark fails unless every scenario met its targets. Linux only.
 package e2e
 
 import (
-	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,44 +29,72 @@ type bench struct {
 	*run.Run
 
 	connections int
-	perServer   int
+	ears        int
 	interval    time.Duration
 	length      time.Duration
 }
 
-// scenario is one of holter loadgen's, with its target.
+// scenario is one of holter loadgen's, or killed, with its target.
 type scenario struct {
-	name string
-	p99  time.Duration // how long after their deadlines 99 % of the verdicts may arrive; 0: not checked
+	name  string
+	p99   time.Duration // how long after their deadlines 99 % of the verdicts may arrive; 0: not checked
+	kills victim
 }
 
+// victim is which process is killed in a scenario.
+type victim int
+
+const (
+	nobody victim = iota
+	judge
+	anEar
+)
+
+// killed is the scenario in which a process is killed, and killedFile its name.
+//
+//go:embed killed.yaml
+var killed []byte
+
+const killedFile = "killed.yaml"
+
 // scenarios are those that are measured.
-func scenarios() []scenario {
-	return []scenario{
-		{"steady", 0}, {"silent-10pct", 100 * time.Millisecond}, {"site-outage", 0}, {"reconnect-storm", 2 * time.Second},
+func (b *bench) scenarios() []scenario {
+	all := []scenario{
+		{"steady", 0, nobody}, {"silent-10pct", 100 * time.Millisecond, nobody}, {"site-outage", 0, nobody}, {"reconnect-storm", 2 * time.Second, nobody},
 	}
+	if b.ears == 0 {
+		return all
+	}
+	for i := range all {
+		if all[i].p99 > 0 {
+			all[i].p99 += rounds
+		}
+	}
+	return append(all, scenario{"judge-killed", 8 * time.Second, judge}, scenario{"ear-killed", 4 * time.Second, anEar})
 }
+
+// rounds is for how long a verdict may wait for ears: two rounds of theirs.
+const rounds = 200 * time.Millisecond
 
 // Command returns the benchmark.
 func Command() run.Command {
 	b := &bench{connections: 500_000, interval: time.Minute}
 	return run.Command{
 		Name: "e2e", Help: "servers and load generator end to end, with 500,000 connections",
-		Names: "steady, silent-10pct, site-outage, reconnect-storm",
+		Names: "steady, silent-10pct, site-outage, reconnect-storm; with -ears judge-killed and ear-killed",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.connections, "connections", b.connections, "devices")
-			f.IntVar(&b.perServer, "per-server", b.perServer, "devices of each server, at most; 0: all are of one")
+			f.IntVar(&b.ears, "ears", b.ears, "processes of holter ear, which share one port; 0: the port is the server's own")
 			f.DurationVar(&b.interval, "interval", b.interval, "time between two heartbeats of a device; its timeout is three of them")
 			f.DurationVar(&b.length, "duration", b.length, "length of each scenario after its ramp (default what it says itself)")
 		},
-		Quick: func() { b.connections, b.perServer, b.interval, b.length = 2000, 1000, 2*time.Second, 20*time.Second },
+		Quick: func() { b.connections, b.interval, b.length = 2000, 2*time.Second, 20*time.Second },
 		Run: func(ctx context.Context, r *run.Run) error {
 			b.Run = r
-			if b.connections < 1 || b.perServer < 0 || b.interval < 100*time.Millisecond || b.length < 0 {
-				return errors.New("want 1 or more connections, also for each server, an interval of 100ms or more, and " +
+			if b.connections < 1 || b.ears < 0 || b.interval < 100*time.Millisecond || b.length < 0 {
+				return errors.New("want 1 or more connections, no negative number of ears, an interval of 100ms or more, and " +
 					"no negative duration")
 			}
-			b.perServer = min(cmp.Or(b.perServer, b.connections), b.connections)
 			return b.playAll(ctx)
 		},
 	}
@@ -76,7 +105,7 @@ func Command() run.Command {
 func (b *bench) playAll(ctx context.Context) error {
 	var results []*result
 	passed := true
-	for _, s := range scenarios() {
+	for _, s := range b.scenarios() {
 		if !b.Wanted(s.name, "") {
 			continue
 		}
@@ -95,7 +124,11 @@ func (b *bench) playAll(ctx context.Context) error {
 	if len(results) == 0 {
 		return errors.New("-only: no scenario matches")
 	}
-	if err := b.Publish(ctx, "End to end", "e2e", b.report(results)); err != nil {
+	title, name := "End to end", "e2e"
+	if b.ears > 0 {
+		title, name = "End to end, with ears", "ears"
+	}
+	if err := b.Publish(ctx, title, name, b.report(results)); err != nil {
 		return err
 	}
 	if !passed {
@@ -104,24 +137,26 @@ func (b *bench) playAll(ctx context.Context) error {
 	return nil
 }
 
-// play plays one scenario against new servers.
+// play plays one scenario against a new server.
 func (b *bench) play(ctx context.Context, s scenario) (*result, error) {
 	out := filepath.Join(b.Dir, s.name)
 	if err := os.Mkdir(out, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(out, killedFile), killed, 0o600); err != nil {
 		return nil, err
 	}
 	program, err := b.Holter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	n := (b.connections-1)/b.perServer + 1
-	b.Progress("%s: %d connections, %d servers", s.name, b.connections, n)
-	r := &result{scenario: s, servers: n}
+	b.Progress("%s: %d connections, %d ears", s.name, b.connections, b.ears)
+	r := &result{scenario: s}
 	before, _ := measured.Available()
-	all, err := startServers(ctx, program, out, n, b.perServer)
-	defer all.stop()
+	t, err := b.startTarget(ctx, program, out, s.kills)
+	defer t.stop()
 	if err != nil {
 		return nil, err
 	}
-	return r, b.generate(ctx, program, out, all, before, r)
+	return r, b.generate(ctx, program, out, t, before, r)
 }

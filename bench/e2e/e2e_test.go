@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -45,7 +47,20 @@ func act(how string, args []string) int {
 			fmt.Fprintln(os.Stderr, `{"msg":"no","error":"there is no disk"}`)
 			return 1
 		}
+		if at := slices.Index(args, "standby"); at > 0 {
+			web := &http.Server{Addr: args[slices.Index(args, "--http")+1], ReadHeaderTimeout: time.Second}
+			defer context.AfterFunc(ctx, func() { _ = web.Close() })()
+			_ = web.ListenAndServe()
+			return 0
+		}
 		fmt.Fprintln(os.Stderr, "noise\n"+`{"msg":"holter is watching","http":"127.0.0.1:81","devices":"line://127.0.0.1:70"}`)
+		<-ctx.Done()
+		return 0
+	}
+	if args[0] == "ear" {
+		web := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		defer web.Close()
+		fmt.Fprintf(os.Stderr, `{"msg":"holter ear is listening","http":%q,"devices":"line://127.0.0.1:71"}`+"\n", strings.TrimPrefix(web.URL, "http://"))
 		<-ctx.Done()
 		return 0
 	}
@@ -104,7 +119,7 @@ func runTest(ctx context.Context, t *testing.T, how string, args ...string) (std
 
 func TestRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "benchmarks.md")
-	stdout, logs, err := runTest(t.Context(), t, "well", "-connections", "1000", "-per-server", "400", "-only", "steady|reconnect-storm", "-md", file)
+	stdout, logs, err := runTest(t.Context(), t, "well", "-connections", "1000", "-ears", "3", "-only", "steady|reconnect-storm|judge-killed", "-md", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,26 +128,25 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"## End to end\n\n<!-- e2e:begin -->\n",
+		"## End to end, with ears\n\n<!-- ears:begin -->\n",
 		"| steady | 1,000 | 2.00 s | 1,234 | – | 0 ms | met |",
 		"| reconnect-storm | 12,345 | 2 | 3 | 4 | – |",
-		"each with a heartbeat every 1m0s and a timeout of 3m0s. Processes of `holter serve`: 3,",
+		"each with a heartbeat every 1m0s and a timeout of 3m0s. One `holter serve --listen off`, with SQLite, another that stands by, and `holter ear`: 3,",
 		" | 5 | 5,000 | ",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing from\n%s", want, text)
 		}
 	}
-	if !strings.HasPrefix(stdout, "## End to end\n") {
+	if !strings.HasPrefix(stdout, "## End to end, with ears\n") {
 		t.Errorf("stdout is\n%s", stdout)
 	}
 	var f report.Final
 	if err := readFinal(filepath.Join(logs, "reconnect-storm", "report.json"), &f); err != nil {
 		t.Fatal(err)
 	}
-	server := " --target 127.0.0.1:70 --verify http://127.0.0.1:81"
 	want := "loadgen --scenario reconnect-storm --connections 1000 --ramp 10000/s --interval 1m0s --report " + filepath.Join(logs, "reconnect-storm") +
-		" --max-latency-p99 2s" + strings.Repeat(server, 3)
+		" --max-latency-p99 2.2s --target 127.0.0.1:71 --verify http://127.0.0.1:81"
 	if f.Command != want {
 		t.Errorf("command = %q, want %q", f.Command, want)
 	}
@@ -183,7 +197,7 @@ func TestRunInterrupted(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{
-		{"x"}, {"-connections", "0"}, {"-only", "calm"}, {"-interval", "1ms"}, {"-duration", "-1s"}, {"-per-server", "-1"},
+		{"x"}, {"-connections", "0"}, {"-only", "calm"}, {"-interval", "1ms"}, {"-duration", "-1s"}, {"-ears", "-1"},
 	} {
 		args = append([]string{"e2e", "-program", "/nowhere"}, args...)
 		if err := run.Main(t.Context(), args, nil, io.Discard, io.Discard, Command()); err == nil {

@@ -16,10 +16,9 @@ import (
 type result struct {
 	scenario
 
-	servers int
-	usage   usage
-	final   report.Final
-	failed  error // why it does not count as passed although the generator says so; nil if it does
+	usage  usage
+	final  report.Final
+	failed error // why it does not count as passed although the generator says so; nil if it does
 
 	connected int           // devices, at most, until the first phase began,
 	in        time.Duration // and how long that took
@@ -60,16 +59,20 @@ func (b *bench) report(rs []*result) string {
 	table := func(columns ...figures.Column[*result]) string {
 		return figures.Table("scenario", rows, results, columns...)
 	}
-	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v. Processes of `holter serve`: %d, with SQLite, "+
-		"each with one database and one device port. A process may have %s files open here; where it has more connections, its event loops have tables of descriptors of "+
+	holder := "One `holter serve`, with SQLite and one device port"
+	if b.ears > 0 {
+		holder = fmt.Sprintf("One `holter serve --listen off`, with SQLite, another that stands by, and `holter ear`: %d, at one device port, linked over a Unix socket", b.ears)
+	}
+	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v. %s. "+
+		"A process may have %s files open here; where it has more connections, its event loops have tables of descriptors of "+
 		"their own. All of it, server, generator and both ends of each connection, is on one machine, "+
 		"and every scenario has a new server.\n\n%s\n"+
-		"What the servers said of the devices, beside what was done to them (`--verify` for each server). The latency of a verdict is "+
+		"What the server said of the devices, beside what was done to them (`--verify`). The latency of a verdict is "+
 		"that from its deadline to its arrival at the generator, through commit and event stream. A device that was back after its "+
 		"deadline, but before a listening clock that was behind had reached it, needs no verdict (the last columns).\n\n%s\n"+
 		"Memory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. "+
-		"CPU is that of the whole run.\n\n%s%s",
-		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, rs[0].servers, figures.Grouped(openFiles()),
+		"CPU is that of the whole run, without what was killed.\n\n%s%s",
+		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, holder, figures.Grouped(openFiles()),
 		table(fleetColumns()...), table(verdictColumns()...), table(b.usageColumns()...), missed(rs))
 }
 
@@ -142,18 +145,24 @@ func (b *bench) usageColumns() []figures.Column[*result] {
 	each := func(title string, of func(*result) int) figures.Column[*result] {
 		return figures.Col(title, 0, func(r *result) float64 { return float64(of(r)) / float64(b.connections) })
 	}
-	servers := func(r *result) int { return r.usage.servers }
+	server := func(r *result) int { return r.usage.server }
 	generator := func(r *result) int { return r.memory }
-	return []figures.Column[*result]{
-		mega("servers, MB", servers), each("B each connection", servers),
+	of := func(title string, cpu func(u *usage) time.Duration) figures.Column[*result] {
+		return text(title, func(r *result) string { return figures.Duration(cpu(&r.usage)) })
+	}
+	columns := []figures.Column[*result]{mega("server, MB", server), each("B each connection", server), of("server's CPU", func(u *usage) time.Duration { return u.cpu })}
+	if b.ears > 0 {
+		ears := func(r *result) int { return r.usage.ears }
+		columns = append(columns, mega("ears, MB", ears), each("B each connection", ears), of("ears' CPU", func(u *usage) time.Duration { return u.earsCPU }))
+	}
+	return append(columns,
 		mega("generator, MB", generator), each("B each connection", generator),
 		each("whole machine, B each connection", func(r *result) int { return r.usage.machine }),
-		text("servers' CPU", func(r *result) string { return figures.Duration(r.usage.cpu) }),
-		text("generator's", func(r *result) string { return figures.Duration(r.usage.generator) }),
+		of("generator's", func(u *usage) time.Duration { return u.generator }),
 		text("cores busy", func(r *result) string {
 			return fmt.Sprintf("%.2f of %d", r.usage.busy.Seconds()/max(r.usage.elapsed.Seconds(), 0.001), runtime.NumCPU())
 		}),
-	}
+	)
 }
 
 func latency(l report.Latency) string {

@@ -161,7 +161,7 @@ func (r *resolver) checkBridges() {
 // nobody, and fills in Anonymous.
 func (r *resolver) checkBroker() {
 	b, c := &r.cfg.Broker, &r.cfg
-	if b.Listen == brokerOff {
+	if b.Listen == off {
 		b.Listen = ""
 	}
 	switch {

@@ -43,7 +43,7 @@ const (
 // not given, and the package that uses it applies its default; if 0 turns
 // something off, it is off. No value is negative.
 type Config struct {
-	Listen    []Listener            // where devices connect; empty only for holter monitor
+	Listen    []Listener            // where devices connect; never empty for holter ear, always for holter monitor
 	HTTP      string                // HOST:PORT of the API
 	HTTPRate  int                   // requests per second from one IP address; 0 is no limit
 	Streams   int                   // largest number of streams of events; 0 if it was not given

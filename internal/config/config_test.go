@@ -220,6 +220,7 @@ func TestAccepted(t *testing.T) {
 		{"literal text", "data: |-\n  /var/lib\n"},
 		{"no timeout at all", "policy: {timeout: never, late_after: 1h, interval: 10m}\ndevices: {a: {timeout: never}}\n"},
 		{"no limit of requests", "http_rate: 0\n"},
+		{"no device port", "listen: [off]\n"},
 		{"no broker", "broker: {listen: off}\nlisten: [127.0.0.1:1883]\n"},
 		{"broker for all, with users", "broker: {listen: ':1883', users: users, anonymous: never}\n"},
 		{"broker for all, open", "open: true\nbroker: {listen: ':1883'}\n"},

@@ -126,6 +126,7 @@ func TestEarMistakes(t *testing.T) {
 		{"half a certificate", "{}\n", append(given("link.tls.ca", "x"), judge...), "--link.tls.ca: both sides of a link show certificates"},
 		{"TLS over a Unix socket", "link: {tls: {cert: c, key: k, ca: a}}\n", judge, "--judges: unix:a is a Unix socket, over which there is no TLS"},
 		{"max_devices of a port", "listen: [{address: '127.0.0.1:1', max_devices: 5}]\n", judge, "ear.yaml:1:10: listen[0]: the ports of an ear have no max_devices"},
+		{"no port at all", "listen: [off]\n", judge, "ear.yaml:1:10: listen[0]: an ear without device ports hears nobody; write where devices connect"},
 		{"reachable", "{}\n", append(given("listen", ":7700"), judge...), "--listen: other machines reach :7700, and there is no token"},
 		{"policy", "policy: {timeout: 5m}\n", judge, "ear.yaml:1:9: policy: " + has},
 		{"database", "database: 'sqlite:a'\n", judge, "ear.yaml:1:11: database: " + has},

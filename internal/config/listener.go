@@ -88,8 +88,14 @@ func (l Listener) reach() string {
 // Mistake returns the error for a mistake in a device port, with the place where it was written.
 func (l Listener) Mistake(message string) error { return l.at.Mistake(message) }
 
-// parseListener reads [PROTOCOL[+PROTOCOL…]://]HOST:PORT.
+// off instead of an address says that nothing is to listen.
+const off = "off"
+
+// parseListener reads [PROTOCOL[+PROTOCOL…]://]HOST:PORT, or off.
 func parseListener(text string) (Listener, error) {
+	if text == off {
+		return Listener{Address: off}, nil
+	}
 	l, err := parseAnyListener(text)
 	if err == nil && slices.Contains(l.Protocols, ProtocolDTU) {
 		err = fmt.Errorf("%s: dtu needs an expression for the registration; write the port into the file, as "+

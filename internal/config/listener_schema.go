@@ -20,7 +20,7 @@ func listenList(d *strictyaml.Reader, all *[]Listener) strictyaml.Setter {
 		items := d.Items(path, n)
 		if len(items) == 0 {
 			if v := d.Resolve(path, n); v != nil && v.Type() == ast.SequenceType {
-				d.Fail(path, n, "the list is empty; remove the key for %s", DefaultListen)
+				d.Fail(path, n, "the list is empty; remove the key for %s, or write [off] for no device port", DefaultListen)
 			}
 		}
 		for i, item := range items {

@@ -41,16 +41,13 @@ func (s span) orNeverOfRule(text string) (time.Duration, error) {
 
 func parseAddressOrOff(text string) (string, error) {
 	switch text {
-	case brokerOff:
+	case off:
 		return text, nil
 	case "false", "no", "none":
 		return "", fmt.Errorf("%s is not an address; write HOST:PORT, or off", strictyaml.Quote(text))
 	}
 	return parseAddress(text)
 }
-
-// brokerOff instead of an address says that there is to be no broker.
-const brokerOff = "off"
 
 func parseAnonymous(text string) (Anonymous, error) {
 	return oneOf(text, "one of: loopback (clients on this machine), never, anyone", AnonymousLoopback, AnonymousNever, AnonymousAnyone)

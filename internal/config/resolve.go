@@ -207,8 +207,8 @@ func (r *resolver) fillDefaults() {
 	}
 	if r.monitor {
 		c.Listen, c.Link = nil, Link{}
-	} else if len(c.Listen) == 0 {
-		c.Listen = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
+	} else {
+		r.settleListen()
 	}
 	c.Fleet.MinTimeout = cmp.Or(c.Fleet.MinTimeout, DefaultMinTimeout)
 	if r.ear {
@@ -220,6 +220,25 @@ func (r *resolver) fillDefaults() {
 	}
 	c.Data = cmp.Or(c.Data, DefaultData)
 	c.Log.Format = cmp.Or(c.Log.Format, LogAuto)
+}
+
+// settleListen fills in the default device port, and takes off for none.
+func (r *resolver) settleListen() {
+	all := &r.cfg.Listen
+	if len(*all) == 0 {
+		*all = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
+		return
+	}
+	at := slices.IndexFunc(*all, func(l Listener) bool { return l.Address == off })
+	if at < 0 {
+		return
+	}
+	if r.ear {
+		r.errs = append(r.errs, (*all)[at].Mistake("an ear without device ports hears nobody; write where devices connect"))
+	} else if len(*all) > 1 {
+		r.errs = append(r.errs, (*all)[at].Mistake("off stands beside device ports; remove it, or them"))
+	}
+	*all = slices.Delete(*all, at, at+1)
 }
 
 // checkAddresses rejects an address that is used twice, a device port that
@@ -245,7 +264,7 @@ func (r *resolver) checkAddresses() {
 	if l := r.cfg.Link.Listen; l != "" {
 		once(l, r.at("link.listen"))
 	}
-	if b := r.cfg.Broker.Listen; b != "" && b != brokerOff {
+	if b := r.cfg.Broker.Listen; b != "" && b != off {
 		once(b, r.at("broker.listen"))
 	}
 	if (r.cfg.TLS.Cert == "") != (r.cfg.TLS.Key == "") {

@@ -4,12 +4,41 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
 )
+
+func TestNoDevicePort(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "fleet.yaml", "listen: [127.0.0.1:1, 127.0.0.1:2]\n")
+	write(t, "none.yaml", "listen: [off]\n")
+	tests := []struct {
+		name, file string
+		settings   []config.Setting
+		want       []config.Listener
+		err        string
+	}{
+		{"in the file", "none.yaml", nil, nil, ""},
+		{"instead of those of the file", "fleet.yaml", given("listen", "off"), nil, ""},
+		{"ports instead of none", "none.yaml", given("listen", "127.0.0.1:6"), lines("127.0.0.1:6"), ""},
+		{"beside a port", "", given("listen", "127.0.0.1:6", "listen", "off"), nil, "--listen: off stands beside device ports; remove it, or them"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := config.Resolve(tt.file, tt.settings)
+			if (err != nil || tt.err != "") && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Fatalf("error %v, want %q", err, tt.err)
+			}
+			if got = config.Plain(got); !slices.EqualFunc(got.Listen, tt.want, func(a, b config.Listener) bool { return reflect.DeepEqual(a, b) }) {
+				t.Errorf("listens at %v, want %v", got.Listen, tt.want)
+			}
+		})
+	}
+}
 
 func TestResolveSettings(t *testing.T) {
 	t.Chdir(t.TempDir())

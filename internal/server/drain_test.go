@@ -15,7 +15,7 @@ import (
 func judged(t *testing.T) (judge *served, line string) {
 	t.Helper()
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge = serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
+	judge = serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
 	return judge, "judges: ['" + socket + "']"
 }
 

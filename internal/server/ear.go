@@ -217,7 +217,7 @@ func (e *ear) collect(m metrics.Sample) {
 	m.Add("sessions", "Sessions of devices that the ear keeps at its judge.", float64(st.Sessions))
 	m.Add("unanswered", "Questions that the judge has not answered yet.", float64(st.Unanswered))
 	m.Count("joins_total", "Times that a judge has taken the ear in.", st.Joins)
-	m.Count("dropped_total", "Heartbeats over UDP that could not be kept for a judge; until their devices are heard again, they are not judged.", st.Dropped)
+	m.Count("dropped_total", "Signs of life that could not be kept for a judge; until the ear's devices are heard again, they are not judged.", st.Dropped)
 	m.Count("let_go_total", "Times that all connections were closed because there was no judge.", e.letGo.Load())
 }
 

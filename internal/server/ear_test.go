@@ -127,7 +127,7 @@ func (s *served) types(id string) (all []string) {
 // A device may connect to any ear, and goes on at another when one is gone, as it would at the judge.
 func TestEars(t *testing.T) {
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
+	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
 	one, two := hear(t, "one", "judges: ['"+socket+"']"), hear(t, "two", "judges: ['"+socket+"']")
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
 	first := connect(t, one.devices)
@@ -199,7 +199,7 @@ func TestLinkCertificates(t *testing.T) {
 	address := freeAddress(t)
 	gone := hear(t, "gone", "judges: ['"+address+"']", "link: {"+files(ca, "gone", authority)+"}")
 	testcert.Write(t, dir, "crl.pem", pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: ca.Revoke(t, certificates["gone"])}))
-	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge", authority+", crl: DIR/crl.pem")))
+	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge", authority+", crl: DIR/crl.pem")))
 	good := hear(t, "good", "judges: ['"+address+"']", "link: {"+files(ca, "good", authority)+"}")
 	bad := hear(t, "bad", "judges: ['"+address+"']", "link: {"+files(other, "bad", authority)+"}")
 	later := hear(t, "later", "judges: ['"+address+"']", "link: {"+files(ca, "later-own", "ca: DIR/later.pem")+"}")
@@ -218,13 +218,17 @@ func TestLinkCertificates(t *testing.T) {
 	testwait.Until(t, "the ear knows the judge's authority", later.ready)
 }
 
-// A standby sends ears on, and takes them in when it judges; the sessions of their devices stay.
+// A standby sends ears on, and takes them in when it judges; the sessions of their devices stay. Neither
+// has device ports.
 func TestEarMovesToAStandby(t *testing.T) {
 	url := testdb.Postgres(t)
 	sockets := [2]string{"unix:" + filepath.Join(t.TempDir(), "a"), "unix:" + filepath.Join(t.TempDir(), "b")}
-	a := serveWith(t, "a", url, fmt.Sprintf("link: {listen: '%s'}", sockets[0]))
+	serve := func(node, socket string) *served {
+		return serveFile(t, node, fmt.Sprintf("listen: [off]\ndatabase: %q\nlink: {listen: '%s'}\n", url, socket), io.Discard)
+	}
+	a := serve("a", sockets[0])
 	testwait.Until(t, "a judges", a.judges)
-	b := serveWith(t, "b", url, fmt.Sprintf("link: {listen: '%s'}", sockets[1]))
+	b := serve("b", sockets[1])
 	testwait.Until(t, "b stands by", b.standsBy)
 	testwait.Until(t, "b hands on what concerns ears", func() bool {
 		status, _, body := b.ask("POST", "/v1/nodes/one/drain")

@@ -55,7 +55,7 @@ func (d *datagrams) gets(want string) {
 // It is sent messages where it was heard last. Answers come once what they confirm is stored.
 func TestEarsOverUDP(t *testing.T) {
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
+	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
 	judges := "judges: ['" + socket + "']"
 	one, two := hear(t, "one", judges, alsoUDP, "token: secret"), hear(t, "two", judges, alsoUDP, "token: secret")
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
@@ -111,7 +111,7 @@ func TestEarsOverUDP(t *testing.T) {
 func TestEarsOverUDPEnd(t *testing.T) {
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
 	database, at := "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket)
-	judge := serveWith(t, "j", database, at)
+	judge := serveWith(t, database, at)
 	judges := "judges: ['" + socket + "']"
 	one, two := hear(t, "one", judges, alsoUDP), hear(t, "two", judges, alsoUDP)
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
@@ -143,7 +143,7 @@ func TestEarsOverUDPEnd(t *testing.T) {
 	if n, err := second.conn.Read(b); err != nil || !strings.HasPrefix(string(b[:n]), "ERR busy") {
 		t.Errorf("a new device is told %q, %v", b[:n], err)
 	}
-	judge = serveWith(t, "j", database, at)
+	judge = serveWith(t, database, at)
 	testwait.Until(t, "the ear has its judge", func() bool { return judge.judges() && two.ready() })
 	second.says("HELLO lamp ttl=300s\n", "OK 2 ttl=300\n")
 	second.says("HELLO new ttl=300s\n", "OK 1 ttl=300\n")

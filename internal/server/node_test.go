@@ -60,10 +60,10 @@ func serveAt(t *testing.T, node, database, devices string, log io.Writer) *serve
 	return serveFile(t, node, fmt.Sprintf("listen: ['%s']\ndatabase: %q\n", devices, database), log)
 }
 
-// serveWith is serve with another line for its file.
-func serveWith(t *testing.T, node, database, line string) *served {
+// serveWith serves as a server called j, with another line in its file.
+func serveWith(t *testing.T, database, line string) *served {
 	t.Helper()
-	return serveFile(t, node, fmt.Sprintf("listen: ['127.0.0.1:0']\ndatabase: %q\n%s\n", database, line), io.Discard)
+	return serveFile(t, "j", fmt.Sprintf("listen: ['127.0.0.1:0']\ndatabase: %q\n%s\n", database, line), io.Discard)
 }
 
 // serveFile is serve with lines for its file.

@@ -43,7 +43,7 @@ func (s *served) posts(id, message string) (status int, body string) {
 // answers are the same.
 func TestSendToEars(t *testing.T) {
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge := serveWith(t, "j", "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
+	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
 	limits := "gateway: {max_outbound: 50000}"
 	one, two := hear(t, "one", "judges: ['"+socket+"']", limits), hear(t, "two", "judges: ['"+socket+"']", limits)
 	testwait.Until(t, "all are ready", func() bool { return judge.judges() && one.ready() && two.ready() })

@@ -4,7 +4,8 @@
 // 	protoc        (unknown)
 // source: link/linkpb/link.proto
 
-// The wire between an ear and its judge, see package link. Version 1.
+// The wire between an ear and its judge, see package link. Version 1. A field that the other
+// side may overlook can be added; everything else needs a new version.
 
 package linkpb
 
@@ -412,7 +413,7 @@ func (*EarFrame_Heard) isEarFrame_Body() {}
 
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Wire          uint32                 `protobuf:"varint,1,opt,name=wire,proto3" json:"wire,omitempty"`
+	Wire          uint32                 `protobuf:"varint,1,opt,name=wire,proto3" json:"wire,omitempty"` // the latest version that the ear knows
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Incarnation   uint64                 `protobuf:"fixed64,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`                // random
 	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`                          // of holter
@@ -420,6 +421,7 @@ type Join struct {
 	Term          uint64                 `protobuf:"varint,6,opt,name=term,proto3" json:"term,omitempty"`                               // the greatest seen
 	KeptNs        int64                  `protobuf:"varint,7,opt,name=kept_ns,json=keptNs,proto3" json:"kept_ns,omitempty"`             // listening time since which the ear has kept all that it heard
 	ListenedNs    int64                  `protobuf:"varint,8,opt,name=listened_ns,json=listenedNs,proto3" json:"listened_ns,omitempty"` // listening time now, as the ear knows it by its last Round; 0 if it has none
+	Deaf          uint64                 `protobuf:"varint,41,opt,name=deaf,proto3" json:"deaf,omitempty"`                              // that of the latest Mark
 	Datagrams     *Datagrams             `protobuf:"bytes,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"`                     // absent if the ear hears no devices without connections
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -507,6 +509,13 @@ func (x *Join) GetKeptNs() int64 {
 func (x *Join) GetListenedNs() int64 {
 	if x != nil {
 		return x.ListenedNs
+	}
+	return 0
+}
+
+func (x *Join) GetDeaf() uint64 {
+	if x != nil {
+		return x.Deaf
 	}
 	return 0
 }
@@ -1152,12 +1161,13 @@ func (x *Beats) GetAgesUs() []uint64 {
 	return nil
 }
 
-// Heard are devices without connections that were heard without a session. Those that are not known stay
-// so. Both lists are of one length.
+// Heard are devices that were heard without a session. Those that are not known stay so. Both lists are
+// of one length.
 type Heard struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	AgesUs        []uint64               `protobuf:"varint,2,rep,packed,name=ages_us,json=agesUs,proto3" json:"ages_us,omitempty"` // rounded down
+	Datagrams     bool                   `protobuf:"varint,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"`               // they have no connections
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1206,12 +1216,19 @@ func (x *Heard) GetAgesUs() []uint64 {
 	return nil
 }
 
+func (x *Heard) GetDatagrams() bool {
+	if x != nil {
+		return x.Datagrams
+	}
+	return false
+}
+
 // Mark says that all that had reached the ear when it received the Round is in the frames before.
 type Mark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Round         uint64                 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
 	Datagrams     bool                   `protobuf:"varint,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // of the rounds of Datagrams
-	Deaf          uint64                 `protobuf:"varint,41,opt,name=deaf,proto3" json:"deaf,omitempty"`           // how often datagrams began to be lost, or ceased to be, since the ear runs: odd while they are
+	Deaf          uint64                 `protobuf:"varint,41,opt,name=deaf,proto3" json:"deaf,omitempty"`           // how often what was heard began to be lost, or ceased to be, since the ear runs: odd while it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1535,7 +1552,7 @@ func (*JudgeFrame_Drain) isJudgeFrame_Body() {}
 
 type Joined struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Wire          uint32                 `protobuf:"varint,1,opt,name=wire,proto3" json:"wire,omitempty"`
+	Wire          uint32                 `protobuf:"varint,1,opt,name=wire,proto3" json:"wire,omitempty"` // the version that both speak: at most that of the Join
 	Fleet         string                 `protobuf:"bytes,2,opt,name=fleet,proto3" json:"fleet,omitempty"`
 	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
 	Node          string                 `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
@@ -2106,7 +2123,7 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\bdraining\x18\x14 \x01(\v2\x18.holter.link.v1.DrainingH\x00R\bdraining\x12-\n" +
 	"\x05leave\x18\x15 \x01(\v2\x15.holter.link.v1.LeaveH\x00R\x05leave\x12-\n" +
 	"\x05heard\x18( \x01(\v2\x15.holter.link.v1.HeardH\x00R\x05heardB\x06\n" +
-	"\x04body\"\x87\x02\n" +
+	"\x04body\"\x9b\x02\n" +
 	"\x04Join\x12\x12\n" +
 	"\x04wire\x18\x01 \x01(\rR\x04wire\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -2116,7 +2133,8 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04term\x18\x06 \x01(\x04R\x04term\x12\x17\n" +
 	"\akept_ns\x18\a \x01(\x03R\x06keptNs\x12\x1f\n" +
 	"\vlistened_ns\x18\b \x01(\x03R\n" +
-	"listenedNs\x127\n" +
+	"listenedNs\x12\x12\n" +
+	"\x04deaf\x18) \x01(\x04R\x04deaf\x127\n" +
 	"\tdatagrams\x18( \x01(\v2\x19.holter.link.v1.DatagramsR\tdatagrams\"Y\n" +
 	"\tDatagrams\x12\x17\n" +
 	"\akept_ns\x18\x01 \x01(\x03R\x06keptNs\x12\x1f\n" +
@@ -2165,10 +2183,11 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x05Beats\x12\x14\n" +
 	"\x05slots\x18\x01 \x03(\rR\x05slots\x12\x12\n" +
 	"\x04gens\x18\x02 \x03(\rR\x04gens\x12\x17\n" +
-	"\aages_us\x18\x03 \x03(\x04R\x06agesUs\"2\n" +
+	"\aages_us\x18\x03 \x03(\x04R\x06agesUs\"P\n" +
 	"\x05Heard\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x17\n" +
-	"\aages_us\x18\x02 \x03(\x04R\x06agesUs\"N\n" +
+	"\aages_us\x18\x02 \x03(\x04R\x06agesUs\x12\x1c\n" +
+	"\tdatagrams\x18( \x01(\bR\tdatagrams\"N\n" +
 	"\x04Mark\x12\x14\n" +
 	"\x05round\x18\x01 \x01(\x04R\x05round\x12\x1c\n" +
 	"\tdatagrams\x18( \x01(\bR\tdatagrams\x12\x12\n" +

@@ -4,7 +4,8 @@
 // - protoc             (unknown)
 // source: link/linkpb/link.proto
 
-// The wire between an ear and its judge, see package link. Version 1.
+// The wire between an ear and its judge, see package link. Version 1. A field that the other
+// side may overlook can be added; everything else needs a new version.
 
 package linkpb
 

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package serve runs servers that benchmarks measure: holter serve and mosquitto.
+// Package serve runs servers that benchmarks measure: holter serve, holter ear and mosquitto.
 package serve
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -48,7 +49,34 @@ type Server struct {
 // Holter starts holter serve and waits until it is at work. Its arguments must make it log as JSON.
 func Holter(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{Options: o}
-	return s, s.start(ctx, s.watching)
+	return s, s.start(ctx, func() error { return s.watching("holter is watching") })
+}
+
+// Ear starts holter ear and waits until it has a judge. Its arguments must make it log as JSON.
+func Ear(ctx context.Context, o Options) (*Server, error) {
+	s := &Server{Options: o}
+	return s, s.start(ctx, func() error {
+		if err := s.watching("holter ear is listening"); err != nil {
+			return err
+		}
+		return s.ready(ctx)
+	})
+}
+
+// ready asks whether devices may be led here.
+func (s *Server) ready(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.API+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+		return errors.Join(errors.New(resp.Status), err)
+	}
+	return nil
 }
 
 // Program starts a program and waits until something listens at an address.
@@ -119,22 +147,21 @@ func (s *Server) await(ctx context.Context, ready func() error) error {
 	}
 }
 
-// watching looks for the line of the log that says that holter serve is at work, and notes the
-// addresses in it.
-func (s *Server) watching() error {
+// watching looks for the line of the log that says that it is at work, and notes the addresses in it.
+func (s *Server) watching(said string) error {
 	text, err := os.ReadFile(s.Log)
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
 		var w struct{ Msg, HTTP, Devices string }
-		if json.Unmarshal([]byte(line), &w) == nil && w.Msg == "holter is watching" {
+		if json.Unmarshal([]byte(line), &w) == nil && w.Msg == said {
 			first, _, _ := strings.Cut(w.Devices, ", ")
 			s.Devices, s.API = strings.TrimPrefix(first, "line://"), "http://"+w.HTTP
 			return nil
 		}
 	}
-	return errors.New("its log does not say that it is watching")
+	return fmt.Errorf("its log does not say: %s", said)
 }
 
 // Stop asks the server to end, kills it after 30 s, and waits. It may be called more than once.
