@@ -112,10 +112,20 @@ chaos-ears: ## The same with three ears that hold the devices' connections, with
 	cd bench && $(GO) run . chaos -ears 3 -for $(CHAOS) -md ../docs/numbers/reliability.md
 	cd bench && $(GO) run . chaos -ears 3 -nodes 2 -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
 
-FOR ?= 60m
+FOR      ?= 60m
+# The version before: a commit or tag. By default the latest release before this commit; none without a release.
+PREVIOUS ?= $(shell git describe --tags --abbrev=0 HEAD^ 2>/dev/null)
 .PHONY: chaos-cluster
-chaos-cluster: ## The same for FOR (60m) with all at once: three servers, PostgreSQL and a replica, six ears behind HAProxy, 30,000 devices
-	cd bench && $(GO) run . chaos -nodes 3 -ears 6 -balancer -devices 30000 -for $(FOR) -database postgres -md ../docs/numbers/reliability.md
+chaos-cluster: ## The same for FOR (60m) with all at once: three servers, PostgreSQL and a replica, six ears behind HAProxy, each in a network namespace, 30,000 devices, upgrades from PREVIOUS
+	@dir=; trap 'test -z "$$dir" || { git worktree remove --force "$$dir/source"; rm -rf "$$dir"; }' EXIT; trap 'exit 130' INT TERM; \
+	if [ -n "$(PREVIOUS)" ]; then \
+		dir=$$(mktemp -d) && git worktree add --quiet --detach "$$dir/source" $(PREVIOUS) && \
+		(cd "$$dir/source" && CGO_ENABLED=0 $(GO) build -o "$$dir/holter-$(notdir $(PREVIOUS))" ./cmd/holter) || exit 1; \
+		set -- -previous "$$dir/holter-$(notdir $(PREVIOUS))"; \
+	else \
+		echo 'There is no release: without PREVIOUS=COMMIT nothing is upgraded.'; \
+	fi; \
+	cd bench && $(GO) run . chaos -nodes 3 -ears 6 -balancer -namespaces -devices 30000 -for $(FOR) -database postgres -md ../docs/numbers/reliability.md "$$@"
 
 ATTACK ?= 15
 .PHONY: attack

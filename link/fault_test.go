@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -620,6 +622,34 @@ func TestEarConfig(t *testing.T) {
 			t.Errorf("NewEar(%+v) = nil", cfg)
 		}
 	}
+}
+
+// However many judges there are, an ear that has none asks each of them every second: it finds the one that takes over in time.
+func TestEachJudgeIsAsked(t *testing.T) {
+	inFleet(t, func(f *fleet, _ *node) {
+		judges := []string{"x", "y", "z", "u", "v"}
+		var mu sync.Mutex // guards asked
+		asked, longest := map[string]time.Duration{}, time.Duration(0)
+		e := f.ear("one", func(c *link.EarConfig) {
+			c.Judges = judges
+			c.Dial = func(_ context.Context, address string) (net.Conn, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if at, again := asked[address]; again {
+					longest = max(longest, f.now()-at)
+				}
+				asked[address] = f.now()
+				return nil, syscall.ECONNREFUSED
+			}
+		})
+		f.wait(time.Minute)
+		e.stop()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(asked) != len(judges) || longest > time.Second || longest < 500*time.Millisecond {
+			t.Errorf("%d of %d judges were asked, with up to %v between", len(asked), len(judges), longest)
+		}
+	})
 }
 
 // An ear's end fails what it has asked, and calls every done once.

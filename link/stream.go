@@ -22,7 +22,9 @@ import (
 
 const (
 	leastBackoff = 50 * time.Millisecond
-	mostBackoff  = time.Second
+	// mostBackoff is how long no judge goes unasked because of pauses, however many there are: the ear has to find the one that
+	// has taken over before it must let go of its connections.
+	mostBackoff = time.Second
 	// joinPatience is how long a node has to take the ear in.
 	joinPatience = time.Second
 )
@@ -130,7 +132,7 @@ func (e *Ear) attend(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		wait.Stop()
-		backoff = min(2*backoff, mostBackoff)
+		backoff = min(2*backoff, mostBackoff/time.Duration(len(e.config.Judges)))
 	}
 }
 

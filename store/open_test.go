@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
@@ -119,6 +120,27 @@ func TestFenced(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// A reader that comes from the judge of today to one that has not noticed that it was overtaken is not told to begin anew.
+func TestReadOvertaken(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			s, _ := open(t, config{URL: db.URL(t)})
+			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
+			if err := s.Exec(t.Context(), "UPDATE meta SET last_offset = 3"); err != nil { // as the other one does
+				t.Fatal(err)
+			}
+			for after, want := range map[uint64]error{1: nil, 2: sqldb.ErrFenced, 3: sqldb.ErrFenced, 4: eventlog.ErrMissed} {
+				if _, err := s.Read(t.Context(), nil, after, 10); !errors.Is(err, want) {
+					t.Errorf("Read after %d: %v, want %v", after, err, want)
+				}
+			}
+			if _, err := s.Wait(t.Context(), nil, 3, 10); !errors.Is(err, sqldb.ErrFenced) {
+				t.Errorf("Wait: %v, want ErrFenced", err)
 			}
 		})
 	}

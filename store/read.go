@@ -31,7 +31,7 @@ const maxRead = 10_000
 // from the database, and may then return fewer than there are. With offset 0 it begins with the oldest
 // event that is kept. Errors: eventlog.ErrMissed if the events right after the offset are deleted, or if
 // the offset is beyond the latest: it is then from another database, or from before a backup was
-// restored.
+// restored. sqldb.ErrFenced if another process has given the offset, which has taken the database over.
 func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
 	oldest, latest := s.Bounds()
 	if after == 0 {
@@ -39,7 +39,7 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 	}
 	switch {
 	case after > latest:
-		return buffer, fmt.Errorf("%w: offset %d lies beyond the latest, %d", eventlog.ErrMissed, after, latest)
+		return buffer, s.beyond(ctx, after, latest)
 	case after+1 < oldest:
 		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", eventlog.ErrMissed, oldest-after-1, after, oldest)
 	case after == latest || limit <= 0:
@@ -58,6 +58,22 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 		return buffer, fmt.Errorf("%w: those after offset %d are no longer kept", eventlog.ErrMissed, after)
 	}
 	return got, nil
+}
+
+// beyond returns why there are no events after an offset beyond the latest that this process knows. The database tells whether
+// somebody else has given it meanwhile: to a reader that comes from there, the log is not another one.
+func (s *Store) beyond(ctx context.Context, after, latest uint64) error {
+	var given uint64
+	err := s.db.Read(ctx, "read the latest offset", func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT last_offset FROM meta WHERE id = 1").Scan(&given)
+	})
+	if err != nil {
+		return err
+	}
+	if after <= given {
+		return fmt.Errorf("%w: its latest offset is %d, that of this one %d", sqldb.ErrFenced, given, latest)
+	}
+	return fmt.Errorf("%w: offset %d lies beyond the latest, %d", eventlog.ErrMissed, after, latest)
 }
 
 // Wait is like Read, but waits until there is an event or ctx is done.

@@ -63,10 +63,23 @@ func (j *judge) deadline(a *absence) time.Duration {
 		need = max(need, again+j.policy.Grace-a.from)
 	}
 	soon := a.from + need + j.policy.Epsilon
-	if quiet(j.outages, a.from-j.policy.Epsilon, soon) {
+	from := a.from
+	if heard := j.unheardSince(a.from); heard < from {
+		from = heard
+	} else if quiet(j.outages, a.from-j.policy.Epsilon, soon) {
 		return soon
 	}
-	return max(soon, j.policy.deadline(j.outages, a.from))
+	return max(soon, j.policy.deadline(j.outages, from))
+}
+
+// unheardSince returns the last sign of life before an instant, if an ear was lost at it or after it: until the device is heard again it
+// has the failover of those who may have been with that ear. Else it returns the instant.
+func (j *judge) unheardSince(t time.Duration) time.Duration {
+	i := j.after(t) - 1
+	if i < 0 || !slices.ContainsFunc(j.outages, func(o outage) bool { return o.lost && o.from < t && j.sign(i) < o.to }) {
+		return t
+	}
+	return j.sign(i)
 }
 
 // told reports whether the judge at an instant learns what a device does with its connection: the

@@ -49,11 +49,11 @@ func (r *trial) inject(ctx context.Context, f *Fault) error {
 		return r.during(ctx, f, r.freeze, r.thaw)
 	case Crash, CrashKill:
 		return r.during(ctx, f, func() error { r.database.Kill(); return nil }, r.database.Restart)
-	case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB:
+	case LongStop, StandbyKill, Rolling, Upgrade, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB, LossyDB:
 		return r.injectNodes(ctx, f)
 	case Promote, PromoteLoss:
 		return r.promote(ctx, f)
-	case EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow:
+	case EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow, EarLossy:
 		return r.injectEar(ctx, f)
 	case Files, Starved: // are not planned
 	}

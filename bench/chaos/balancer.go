@@ -20,7 +20,7 @@ import (
 
 const (
 	haproxy = "haproxy"
-	// balancerAddress is where the balancer is, and where the ears or nodes expect it.
+	// balancerAddress is where the balancer is and, without a network, where the ears or nodes expect it.
 	balancerAddress = "127.0.102.1"
 	// perBalancer is how many connections one of its processes has to carry at most, at two files each.
 	perBalancer = 8000
@@ -56,7 +56,7 @@ func (r *trial) newBalancer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := &balancer{address: strings.Replace(ports[0], "127.0.0.1", balancerAddress, 1)}
+	b := &balancer{address: strings.Replace(ports[0], loopback, balancerAddress, 1)}
 	r.balancer = b
 	var servers strings.Builder
 	behind := func(name, line string, p *program) {
@@ -73,13 +73,13 @@ func (r *trial) newBalancer(ctx context.Context) error {
 		}
 	}
 	text := fmt.Sprintf("global\n    nbthread 1\n    log stdout format raw local0\nlisten devices\n    bind %s\n    log global\n"+
-		"    log-format \"%%ci %%s %%Ts.%%ms\"\n    source %s\n%s%s", b.address, balancerAddress, balancerRules, &servers)
+		"    log-format \"%%ci %%s %%Ts.%%ms\"\n    source %s\n%s%s", b.address, r.here(atBalancer, balancerAddress), balancerRules, &servers)
 	file := filepath.Join(r.config.Dir, "haproxy.cfg")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
 	for i := range (r.config.Devices + perBalancer - 1) / perBalancer {
-		p := &program{record: r.record, name: fmt.Sprintf("haproxy-%d", i+1), command: []string{haproxy, "-db", "-f", file}}
+		p := &program{record: r.record, name: fmt.Sprintf("haproxy-%d", i+1), path: haproxy, args: []string{"-db", "-f", file}}
 		b.processes = append(b.processes, p)
 		if p.log, err = os.Create(filepath.Join(r.config.Dir, p.name+".log")); err != nil {
 			return err
@@ -115,10 +115,10 @@ func (b *balancer) close() error {
 // listens returns the flags with which a node or ear listens for devices at an address.
 func (r *trial) listens(name, line string) ([]string, error) {
 	if !r.config.Balancer {
-		return []string{"--listen", line}, nil
+		return append(r.opens(), "--listen", line), nil
 	}
 	file := filepath.Join(r.config.Dir, name+".yaml")
-	text := fmt.Sprintf("open: true\nlisten:\n  - {address: \"line://%s\", proxies: [%s]}\n", line, balancerAddress)
+	text := fmt.Sprintf("open: true\nlisten:\n  - {address: \"line://%s\", proxies: [%s]}\n", line, r.here(atBalancer, balancerAddress))
 	return []string{"--config", file}, os.WriteFile(file, []byte(text), 0o600)
 }
 

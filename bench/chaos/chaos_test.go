@@ -76,13 +76,13 @@ func TestChaos(t *testing.T) {
 		t.Logf("%d verdicts were due", report.Due) // on a busy machine each turn may put all of them off
 	})
 	// Two ears hold the devices' connections, and one after the other is killed, stopped, ended or cut
-	// off from the judge: the devices find the other one, and the same holds. `go run . chaos -ears 3`
-	// is the large form.
+	// off from the judge, or their link loses packets, if this process may make network namespaces: the devices find
+	// the other one, and the same holds. `go run . chaos -ears 3` is the large form.
 	t.Run("ears", func(t *testing.T) {
 		t.Parallel()
 		cfg := smallConfig()
-		cfg.Ears, cfg.Devices, cfg.For, cfg.Seed = 2, 100, 20*time.Second, 1
-		cfg.Faults = []FaultKind{EarKill, EarStop, EarLongStop, EarTerm, EarCut}
+		cfg.Ears, cfg.Devices, cfg.For, cfg.Seed, cfg.Namespaces = 2, 100, 20*time.Second, 1, true
+		cfg.Faults = []FaultKind{EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarLossy}
 		cfg.Rules.TTLs = []time.Duration{2 * time.Second, 3 * time.Second}
 		report := runChaos(t, holter, cfg)
 		if len(report.Evidence.History.Lapses) == 0 {

@@ -2,8 +2,8 @@
 // the program again and again, with some thousand devices and its default settings, and checks the
 // complete log of events against what was done.
 //
-// The benchmark fails if a promise was broken. A full disk needs the right to mount (root); without
-// it that fault is left out, and the report says so. Linux only.
+// The benchmark fails if a promise was broken. A full disk and a network need the rights to mount and to make namespaces (root);
+// without them those faults are left out, and the report says so. Linux only.
 //
 // # What is done
 //
@@ -17,7 +17,8 @@
 // other. Some beat for the last time just before a kill, and operators write just
 // before one. Ears, if there are some, hold the devices' connections then, and are killed, stopped,
 // ended and cut off from the judge, too, also while something happens to the judge. Devices find the ears by themselves, or
-// HAProxy leads them there.
+// HAProxy leads them there. A cluster may be upgraded from another version meanwhile, and put back, and each of its nodes and ears may
+// be a machine of its own, in a network that loses packets.
 //
 // # What is known
 //
@@ -64,18 +65,20 @@ const (
 
 // Config describes a run.
 type Config struct {
-	Program  string        // the path of holter
-	Dir      string        // for data and logs; it must be there
-	Database string        // SQLite, Postgres or MariaDB
-	Nodes    int           // how many servers share the database
-	Ears     int           // how many processes hold the devices' connections; 0: the servers do
-	Balancer bool          // HAProxy is before them
-	Devices  int           // the size of the fleet
-	For      time.Duration // how long faults go on; up to a minute follows in which the last verdicts come
-	Seed     uint64        // what the faults of server and devices follow from
-	Faults   []FaultKind   // those that may be injected, if the database and the rights of this process allow them
-	Rules    Rules
-	Log      io.Writer // gets a line for each fault
+	Program    string        // the path of holter
+	Previous   string        // that of the version before, with which a cluster begins; "": none is upgraded
+	Dir        string        // for data and logs; it must be there
+	Database   string        // SQLite, Postgres or MariaDB
+	Nodes      int           // how many servers share the database
+	Ears       int           // how many processes hold the devices' connections; 0: the servers do
+	Balancer   bool          // HAProxy is before them
+	Namespaces bool          // each node and ear is a machine of its own in a network, if this process has the right to that
+	Devices    int           // the size of the fleet
+	For        time.Duration // how long faults go on; up to a minute follows in which the last verdicts come
+	Seed       uint64        // what the faults of server and devices follow from
+	Faults     []FaultKind   // those that may be injected, if the database and the rights of this process allow them
+	Rules      Rules
+	Log        io.Writer // gets a line for each fault
 }
 
 // defaults is the configuration of a run without flags.
@@ -103,6 +106,7 @@ func (c *Config) check() error {
 	bad(c.Ears < 0 || c.Ears > mostEars, "-ears is %d, want 0 to %d", c.Ears, mostEars)
 	bad(c.For <= 0, "-for is %v, want more than 0", c.For)
 	known := []string{SQLite, Postgres, MariaDB}
+	bad(c.Previous != "" && c.Nodes < 2, "-previous: one server is not upgraded while it runs; want 2 or more with -nodes")
 	bad(!slices.Contains(known, c.Database), "-database is %q, want %s", c.Database, strings.Join(known, ", "))
 	bad(c.Rules.Epsilon <= 0, "-epsilon is %v, want more than 0", c.Rules.Epsilon)
 	for _, ttl := range c.Rules.TTLs {
@@ -125,6 +129,8 @@ func Command() run.Command {
 			flags.IntVar(&c.Nodes, "nodes", c.Nodes, "how many servers share the database: one judges, the others stand by")
 			flags.IntVar(&c.Ears, "ears", c.Ears, "how many ears hold the devices' connections; 0: the servers do")
 			flags.BoolVar(&c.Balancer, "balancer", c.Balancer, "devices connect to HAProxy, which leads them to the ears, or to the servers if there are no ears")
+			flags.BoolVar(&c.Namespaces, "namespaces", false, "each server and ear has a network namespace, between which packets are lost and late; proxies do that otherwise, and without the right to make namespaces")
+			flags.StringVar(&c.Previous, "previous", "", "holter of the version before, ready built: servers and ears begin with it, are upgraded one after the other, and put back")
 			flags.Func("ttl", "timeouts that devices announce, with commas between (default 10s,20s,30s)", c.Rules.set)
 			flags.DurationVar(&c.Rules.Epsilon, "epsilon", c.Rules.Epsilon, "how late the server may be")
 		},
@@ -167,6 +173,9 @@ func publish(ctx context.Context, r *run.Run, report *Report) error {
 	}
 	if report.Config.Balancer {
 		name += ", HAProxy"
+	}
+	if report.Config.Namespaces {
+		name += ", namespaces"
 	}
 	err := r.Publish(ctx, "Chaos: "+name, "chaos "+name, report.Markdown())
 	if err == nil && !report.Clean() {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,15 @@ const (
 type ears struct {
 	all  []*ear
 	work sync.WaitGroup // of faults that go on
+
+	choice sync.Mutex // held while an ear is chosen
+}
+
+// passage is the way from an ear to a node.
+type passage interface {
+	address() string // where it is to be connected to
+	set(s linkState)
+	close() error
 }
 
 // ear is a process that holds connections. One goroutine at a time calls its methods.
@@ -35,7 +45,7 @@ type ear struct {
 	program
 
 	line  string      // address of the line protocol
-	links []*link     // to each node
+	links []passage   // to each node
 	busy  atomic.Bool // a fault goes on
 	count int         // of its processes
 }
@@ -43,14 +53,18 @@ type ear struct {
 // newEars makes the ears, which do not run yet.
 func (r *trial) newEars(ctx context.Context) error {
 	for i := range r.config.Ears {
-		e := &ear{program: program{record: r.record, name: fmt.Sprintf("ear-%d", i+1)}}
+		e := &ear{program: program{record: r.record, name: fmt.Sprintf("ear-%d", i+1), path: r.versions.now}}
 		r.ears.all = append(r.ears.all, e)
 		r.history.Ears = append(r.history.Ears, e.name)
 		ports, err := serve.FreePorts(ctx, 2)
 		if err != nil {
 			return err
 		}
-		own := strings.NewReplacer("127.0.0.1", fmt.Sprintf("127.0.101.%d", i+1)) // see newNode
+		at, err := r.place(&e.program, 101, i+1)
+		if err != nil {
+			return err
+		}
+		own := strings.NewReplacer(loopback, at)
 		e.line, e.web = own.Replace(ports[0]), own.Replace(ports[1])
 		e.api = apiclient.New("http://"+e.web, "", nil)
 		if e.log, err = os.Create(filepath.Join(r.config.Dir, serverLog+"-"+e.name)); err != nil {
@@ -60,18 +74,26 @@ func (r *trial) newEars(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.command = append([]string{r.config.Program, "ear", "--http", e.web, "--node", e.name, "--log-format", "json"}, listens...)
-		e.command = append(e.command, r.drains()...)
+		e.args = append([]string{"ear", "--http", e.web, "--node", e.name, "--log-format", "json"}, listens...)
+		e.args = slices.Concat(e.args, r.drains(), r.secured())
 		for _, s := range r.nodes {
-			l, err := linkTo(ctx, s.ears)
+			to, err := r.newPassage(ctx, e, s)
 			if err != nil {
 				return err
 			}
-			e.links = append(e.links, l)
-			e.command = append(e.command, "--judge", l.address())
+			e.links = append(e.links, to)
+			e.args = append(e.args, "--judge", to.address())
 		}
 	}
-	return nil
+	return r.certify()
+}
+
+// newPassage makes the way from an ear to a node: a wire of the network, or else a proxy.
+func (r *trial) newPassage(ctx context.Context, e *ear, s *server) (passage, error) {
+	if r.network != nil {
+		return r.newWire(e.line, s.ears)
+	}
+	return linkTo(ctx, loopback, s.ears)
 }
 
 // lines are the addresses that devices connect to.
@@ -130,38 +152,31 @@ func (g *ears) close() error {
 	return errors.Join(errs...)
 }
 
-// free returns an ear by chance to which nothing happens, and leaves one: devices can come back
-// somewhere. It is nil if there is none.
-func (g *ears) free() *ear {
-	var list []*ear
-	for _, e := range g.all {
-		if !e.busy.Load() {
-			list = append(list, e)
-		}
-	}
-	if len(list) == 0 || len(list) == 1 && len(g.all) > 1 {
+// take returns one of some ears by chance, to which nothing happened and something is to happen now. It leaves one of
+// all ears: devices can come back somewhere. It is nil if there is none.
+func (g *ears) take(of []*ear) *ear {
+	g.choice.Lock()
+	defer g.choice.Unlock()
+	busy := func(e *ear) bool { return e.busy.Load() }
+	all, list := slices.DeleteFunc(slices.Clone(g.all), busy), slices.DeleteFunc(slices.Clone(of), busy)
+	if len(list) == 0 || len(all) == 1 && len(g.all) > 1 {
 		return nil
 	}
-	return list[rand.IntN(len(list))]
+	e := list[rand.IntN(len(list))]
+	e.busy.Store(true)
+	return e
 }
 
 // injectEar begins a fault of an ear, and does not wait for its end.
 func (r *trial) injectEar(ctx context.Context, f *Fault) error {
-	e := r.ears.free()
-	for ; e == nil; e = r.ears.free() {
+	e := r.ears.take(r.ears.all)
+	for ; e == nil; e = r.ears.take(r.ears.all) {
 		if err := r.wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
-	e.busy.Store(true)
-	r.say("  %s", e.name)
 	fault := *f
-	r.ears.work.Go(func() {
-		defer e.busy.Store(false)
-		if err := e.suffer(ctx, &fault); err != nil && ctx.Err() == nil {
-			r.failed(fmt.Errorf("%s: %w", e.name, err))
-		}
-	})
+	r.ears.work.Go(func() { r.hurt(ctx, e, &fault) })
 	return nil
 }
 
@@ -174,7 +189,7 @@ func (e *ear) suffer(ctx context.Context, f *Fault) error {
 		err = e.restart(ctx, f.Down, syscall.SIGKILL)
 	case EarTerm:
 		err = e.restart(ctx, 0, syscall.SIGTERM)
-	case EarCut, EarCutTo, EarCutFrom, EarSlow:
+	case EarCut, EarCutTo, EarCutFrom, EarSlow, EarLossy:
 		err = e.cut(ctx, f)
 	default:
 		err = e.stop(ctx, f.Length)
@@ -184,6 +199,15 @@ func (e *ear) suffer(ctx context.Context, f *Fault) error {
 	}
 	over()
 	return err
+}
+
+// hurt does what a fault says to an ear that was taken, which is free after that.
+func (r *trial) hurt(ctx context.Context, e *ear, f *Fault) {
+	defer e.busy.Store(false)
+	r.say("  %s: %s", e.name, f.Kind)
+	if err := e.suffer(ctx, f); err != nil && ctx.Err() == nil {
+		r.failed(fmt.Errorf("%s: %w", e.name, err))
+	}
 }
 
 // lapse notes that a lapse begins. The function that it returns notes that it is over.

@@ -33,12 +33,14 @@ const (
 	LongStop    FaultKind = "long stop"    // Stop for 1 to 20 s
 	StandbyKill FaultKind = "standby kill" // Kill of another node
 	Rolling     FaultKind = "rolling"      // Term of one node after the other
+	Upgrade     FaultKind = "upgrade"      // Rolling, of the ears too, to the other one of two versions
 	KillAll     FaultKind = "kill all"     // Kill of all nodes at once
 	Cut         FaultKind = "cut"          // the judge is cut off from the database for Length
 	CutAll      FaultKind = "cut all"      // all nodes are
 	CutTo       FaultKind = "cut to db"    // nothing that the judge says reaches the database, for Length
 	CutFrom     FaultKind = "cut from db"  // nothing that the database says reaches the judge
 	SlowDB      FaultKind = "slow db"      // the judge's link to the database is slow
+	LossyDB     FaultKind = "lossy db"     // it loses packets
 	// Promote and PromoteLoss kill the database, and promote its replica, for which commits wait or which was cut off for Length.
 	// After the latter no judge goes on by itself, so it is planned only if it is the only fault.
 	Promote     FaultKind = "db promote"
@@ -55,6 +57,7 @@ const (
 	EarCutTo    FaultKind = "ear cut to judge"   // nothing that it says reaches a judge, for Length
 	EarCutFrom  FaultKind = "ear cut from judge" // nothing that a judge says reaches it
 	EarSlow     FaultKind = "ear slow"           // its links to the judges are slow
+	EarLossy    FaultKind = "ear lossy"          // they lose packets
 )
 
 // AllFaults are all kinds of faults.
@@ -62,8 +65,8 @@ func AllFaults() []FaultKind {
 	return []FaultKind{
 		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
 		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
-		LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB, Promote, PromoteLoss,
-		EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow,
+		LongStop, StandbyKill, Rolling, Upgrade, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB, LossyDB, Promote, PromoteLoss,
+		EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow, EarLossy,
 	}
 }
 
@@ -77,6 +80,12 @@ func (c *Config) possible(disk bool) []FaultKind {
 			return c.Database == SQLite
 		case LongStop, StandbyKill, Rolling, KillAll, Cut, CutAll, CutTo, CutFrom, SlowDB:
 			return c.Nodes == 1
+		case LossyDB:
+			return c.Nodes == 1 || !c.Namespaces
+		case EarLossy:
+			return c.Ears == 0 || !c.Namespaces
+		case Upgrade:
+			return c.Nodes == 1 || c.Previous == ""
 		case Promote, PromoteLoss:
 			return c.Nodes == 1 || c.Database != Postgres || kind == PromoteLoss && len(c.Faults) > 1
 		case EarKill, EarStop, EarLongStop, EarTerm, EarCut, EarCutTo, EarCutFrom, EarSlow:
@@ -123,6 +132,8 @@ func (f Fault) link() linkState {
 		return hangingFrom
 	case SlowDB, EarSlow:
 		return slow
+	case LossyDB, EarLossy:
+		return lossy
 	default:
 		if f.Hang {
 			return hanging
@@ -191,7 +202,7 @@ func (p *planner) faults(kind FaultKind) []Fault {
 		f.Length = min(p.between(time.Second, 25*time.Second), p.longest)
 	case Promote, PromoteLoss:
 		f.Length = p.between(500*time.Millisecond, 5*time.Second)
-	case SlowDB:
+	case SlowDB, LossyDB:
 		f.Length = min(p.between(5*time.Second, 25*time.Second), p.longest)
 	case Loop:
 		return p.again(f, 3*time.Second, p.between(4*time.Second, 30*time.Second))
@@ -215,9 +226,9 @@ func (p *planner) faults(kind FaultKind) []Fault {
 		f.Length, f.Hang = p.between(time.Second, 10*time.Second), p.chance.IntN(2) == 0
 	case EarCutTo, EarCutFrom:
 		f.Length = p.between(time.Second, 10*time.Second)
-	case EarSlow:
+	case EarSlow, EarLossy:
 		f.Length = p.between(2*time.Second, 20*time.Second)
-	case Rolling, EarTerm, Files, Starved:
+	case Rolling, Upgrade, EarTerm, Files, Starved:
 	}
 	return []Fault{f}
 }

@@ -15,6 +15,8 @@ const (
 	// rejoins is how long an ear may take to come back to a judge that is there again, and awaits how long a new judge waits
 	// for those that do not.
 	rejoins, awaits = time.Second, 5 * time.Second
+	// resends is how much later a packet may come that is lost twice: TCP sends it again after 0.3 s, and 0.6 s later.
+	resends = time.Second
 	// failover is how long devices have to find another ear, before their grace.
 	failover = 10 * time.Second
 )
@@ -43,9 +45,21 @@ func (l *Lapse) removed() time.Duration {
 	return l.Asked + removes - 2*relays
 }
 
-// lapses returns those of ears, and those of all ears for want of a judge. An ear whose link is slow tells all.
+// late is by how much what the ear says may be late because of the lapse.
+func (l *Lapse) late() time.Duration {
+	switch l.Kind {
+	case EarSlow:
+		return slowMost
+	case EarLossy:
+		return resends
+	default:
+		return 0
+	}
+}
+
+// lapses returns those of ears, and those of all ears for want of a judge. An ear whose link is slow or lossy tells all.
 func (h *History) lapses() []Lapse {
-	list := slices.DeleteFunc(slices.Clone(h.Lapses), func(l Lapse) bool { return l.Kind == EarSlow })
+	list := slices.DeleteFunc(slices.Clone(h.Lapses), func(l Lapse) bool { return l.Kind == EarSlow || l.Kind == EarLossy })
 	if len(h.Ears) == 0 {
 		return list
 	}
@@ -59,10 +73,13 @@ func (h *History) lapses() []Lapse {
 
 // relays is how long what an ear has heard at an instant may take to reach the judge.
 func (h *History) relays(ear string, t time.Duration) time.Duration {
-	if slices.ContainsFunc(h.Lapses, func(l Lapse) bool { return l.Kind == EarSlow && l.Ear == ear && l.Asked <= t && t <= l.Over+slowMost }) {
-		return relays + slowMost
+	more := time.Duration(0)
+	for _, l := range h.Lapses {
+		if late := l.late(); l.Ear == ear && l.Asked <= t && t <= l.Over+late {
+			more = max(more, late)
+		}
 	}
-	return relays
+	return relays + more
 }
 
 // outage returns what the lapse means for verdicts: they wait for an ear that stands still until it

@@ -174,6 +174,15 @@ func TestLapses(t *testing.T) {
 			w.lapse("a", EarSlow, 95, 99.95)
 			w.lapse("a", EarKill, 100.3, 104)
 		}, 120.4), "", ""},
+		{"its last heartbeat was lost with an ear whose link lost packets", last(func(w *world, _ *Device) {
+			w.lapse("a", EarLossy, 95, 99.95)
+			w.lapse("a", EarKill, 100.8, 104)
+		}, 120.9), "", ""},
+		{"its last heartbeat came long before the end of an ear whose link lost packets", last(func(w *world, _ *Device) {
+			w.lapse("a", EarLossy, 95, 99.95)
+			w.lapse("a", EarKill, 101.3, 104)
+		}, 121.4), FalseOffline, "the timeout is 30s"},
+		{"silent at an ear whose link loses packets, and judged late", silent(EarLossy, 112, 112), MissedOffline, "it was at"},
 		{"its last heartbeat came long before, and the link of another ear was slow", last(func(w *world, _ *Device) {
 			w.lapse("b", EarSlow, 95, 99.95)
 			w.lapse("a", EarKill, 100.3, 104)
@@ -190,6 +199,17 @@ func TestLapses(t *testing.T) {
 			w.step(d, plan.Close, 100.01)
 			w.says(d.ID, "offline", "closed", 124)
 		}), "", ""},
+		{"closes after another ear was removed, and was not heard since", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarLongStop, 97.5, 106)
+			w.step(d, plan.Close, 102.6)
+			w.says(d.ID, "offline", "closed", 123)
+		}), "", ""},
+		{"closes after another ear was removed, and was heard since", until(0, func(w *world, d *Device) {
+			w.lapse("b", EarLongStop, 97.5, 106)
+			w.beat(d, 101)
+			w.step(d, plan.Close, 102.6)
+			w.says(d.ID, "offline", "closed", 123)
+		}), MissedOffline, "it was at"},
 		{"closes while a new judge waits for another ear", until(0, func(w *world, d *Device) {
 			w.lapse("b", EarCut, 96.5, 106)
 			w.brk(Ended, 98, 98.2)

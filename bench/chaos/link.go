@@ -15,6 +15,7 @@ import (
 // methods may be called concurrently.
 type link struct {
 	listener net.Listener
+	wire     *wire // to it; nil if there is no network
 	work     sync.WaitGroup
 
 	mu    sync.Mutex // guards the fields below
@@ -33,6 +34,7 @@ const (
 	hangingTo             // nothing comes through to what is behind the link
 	hangingFrom           // nothing comes through from there
 	slow                  // all comes through, in order, from slowLeast to slowMost later
+	lossy                 // packets are a little later, and some are lost; only in a network
 )
 
 // The delays of a slow link, each way.
@@ -54,13 +56,13 @@ func (s linkState) holds(w way) bool {
 	return s == hanging || w == there && s == hangingTo || w == back && s == hangingFrom
 }
 
-// newLink starts a proxy, and returns the URL of the database by way of it.
-func newLink(ctx context.Context, database string) (*link, string, error) {
+// newLink starts a proxy at an address, and returns the URL of the database by way of it.
+func newLink(ctx context.Context, at, database string) (*link, string, error) {
 	u, err := url.Parse(database)
 	if err != nil {
 		return nil, "", err
 	}
-	l, err := linkTo(ctx, u.Host)
+	l, err := linkTo(ctx, at, u.Host)
 	if err != nil {
 		return nil, "", err
 	}
@@ -68,9 +70,11 @@ func newLink(ctx context.Context, database string) (*link, string, error) {
 	return l, u.String(), nil
 }
 
-// linkTo starts a proxy for an address.
-func linkTo(ctx context.Context, to string) (*link, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+// linkTo starts a proxy at an address for another one. It notices as soon as the database does that a client is gone: the
+// client asks that of the database.
+func linkTo(ctx context.Context, at, to string) (*link, error) {
+	alive := net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
+	listener, err := (&net.ListenConfig{KeepAliveConfig: alive}).Listen(ctx, "tcp", net.JoinHostPort(at, "0"))
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +86,12 @@ func linkTo(ctx context.Context, to string) (*link, error) {
 // address is where the link is to be connected to.
 func (l *link) address() string { return l.listener.Addr().String() }
 
-// set changes the state.
+// set changes the state. In a network, only resets are for the proxy to do.
 func (l *link) set(s linkState) {
+	if l.wire != nil && s != refused {
+		l.wire.set(s)
+		s = whole
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = s

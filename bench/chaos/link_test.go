@@ -96,7 +96,7 @@ func (c *caller) hearsNothing(why string) {
 
 func newTestLink(t *testing.T) *link {
 	t.Helper()
-	l, err := linkTo(t.Context(), echo(t, "a"))
+	l, err := linkTo(t.Context(), loopback, echo(t, "a"))
 	if err != nil {
 		t.Fatal(err)
 	}

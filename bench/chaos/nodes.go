@@ -29,7 +29,7 @@ func (r *trial) newNodes(ctx context.Context, database string) error {
 		}
 	}
 	for i := range r.config.Nodes {
-		s := &server{program: program{record: r.record, name: strconv.Itoa(i + 1)}, judges: r.judges}
+		s := &server{program: program{record: r.record, name: strconv.Itoa(i + 1), path: r.versions.now}, judges: r.judges}
 		r.nodes = append(r.nodes, s)
 		if err := r.newNode(ctx, s, database); err != nil {
 			return err
@@ -45,15 +45,23 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	if err != nil {
 		return err
 	}
-	// Nothing else is at this address, so no client is given a port of it while the server is away.
-	own := strings.NewReplacer("127.0.0.1", fmt.Sprintf("127.0.100.%d", len(r.nodes)))
+	at, err := r.place(&s.program, 100, len(r.nodes))
+	if err != nil {
+		return err
+	}
+	own := strings.NewReplacer(loopback, at)
 	s.line, s.web = own.Replace(ports[0]), own.Replace(ports[1])
 	s.api = apiclient.New("http://"+s.web, "", nil)
 	data, log := filepath.Join(r.config.Dir, "data"), filepath.Join(r.config.Dir, serverLog)
 	if r.config.Nodes > 1 {
 		data, log = data+s.name, log+s.name
-		if s.link, database, err = newLink(ctx, database); err != nil {
+		if s.link, database, err = newLink(ctx, r.here(atDatabase, loopback), database); err != nil {
 			return err
+		}
+		if r.network != nil {
+			if s.link.wire, err = r.newWire(s.web, s.link.address()); err != nil {
+				return err
+			}
 		}
 	}
 	if s.log, err = os.Create(log); err != nil {
@@ -63,23 +71,23 @@ func (r *trial) newNode(ctx context.Context, s *server, database string) error {
 	if err != nil {
 		return err
 	}
-	s.command = append([]string{r.config.Program, "serve", "--http", s.web, "--mqtt", "off", "--log-format", "json", "--data", data}, listens...)
+	s.args = append([]string{"serve", "--http", s.web, "--mqtt", "off", "--log-format", "json", "--data", data}, listens...)
 	if r.config.Ears > 0 {
 		s.ears = own.Replace(ports[2])
-		s.command = append(s.command, "--link", s.ears)
+		s.args = slices.Concat(s.args, []string{"--link", s.ears}, r.secured())
 	}
 	if database != "" {
-		s.command = append(s.command, "--database", database)
+		s.args = append(s.args, "--database", database)
 	}
 	if r.config.Nodes == 1 {
 		return nil
 	}
-	s.command = append(s.command, "--node", s.name)
+	s.args = append(s.args, "--node", s.name)
 	if r.memory == "" {
 		return nil
 	}
 	memory := filepath.Join(r.memory, s.name)
-	s.command = slices.Concat([]string{"unshare", "-m", "sh", "-c", `mount --bind "$0" /dev/shm && exec "$@"`, memory}, s.command)
+	s.within = append(s.within, "unshare", "-m", "sh", "-c", `mount --bind "$0" /dev/shm && exec "$@"`, memory)
 	return os.Mkdir(memory, 0o700)
 }
 
@@ -183,7 +191,9 @@ func (r *trial) injectNodes(ctx context.Context, f *Fault) error {
 		r.server = others[rand.IntN(len(others))]
 		return r.kill(ctx, f.Down)
 	case Rolling:
-		return r.roll(ctx)
+		return r.roll(ctx, f.Kind)
+	case Upgrade:
+		return r.upgrade(ctx)
 	case KillAll:
 		return r.killAll(ctx, f.Down)
 	case CutAll:
@@ -193,13 +203,13 @@ func (r *trial) injectNodes(ctx context.Context, f *Fault) error {
 	}
 }
 
-// roll restarts one node after the other, the judge last. Each has to be up before the next one is
-// ended.
-func (r *trial) roll(ctx context.Context) error {
+// roll restarts one node after the other, the judge last, for a fault of some kind. Each has to be
+// up before the next one is ended.
+func (r *trial) roll(ctx context.Context, kind FaultKind) error {
 	nodes := slices.DeleteFunc(slices.Clone(r.nodes), func(s *server) bool { return s == r.server })
 	for _, s := range append(nodes, r.server) {
-		r.judges.injects(Rolling, looks+restores)
-		r.server = s
+		r.judges.injects(kind, looks+restores)
+		r.server, s.path = s, r.versions.now
 		if err := r.restart(ctx, 0, syscall.SIGTERM, Ended); err != nil {
 			return err
 		}

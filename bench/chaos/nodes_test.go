@@ -43,7 +43,7 @@ func TestLink(t *testing.T) {
 			}()
 		}
 	}()
-	l, by, err := newLink(t.Context(), "postgres://user:secret@"+database.Addr().String()+"/test?x=y")
+	l, by, err := newLink(t.Context(), loopback, "postgres://user:secret@"+database.Addr().String()+"/test?x=y")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,8 @@ func TestPossible(t *testing.T) {
 		{"one node on a server", Config{Database: Postgres, Nodes: 1, Faults: all}, 14},
 		{"two on MariaDB, which has no replica", Config{Database: MariaDB, Nodes: 2, Faults: all}, 23},
 		{"two on PostgreSQL, and no commit is lost", Config{Database: Postgres, Nodes: 2, Faults: all}, 24},
+		{"two, and the version before", Config{Database: MariaDB, Nodes: 2, Previous: "old", Faults: all}, 24},
+		{"two on MariaDB and ears, in a network", Config{Database: MariaDB, Nodes: 2, Ears: 1, Namespaces: true, Faults: all}, 33},
 		{"ears", Config{Database: SQLite, Nodes: 1, Ears: 1, Faults: all}, 18},
 		{"commits are lost, and nothing else happens", Config{Database: Postgres, Nodes: 2, Faults: []FaultKind{PromoteLoss}}, 1},
 	} {
@@ -79,7 +81,7 @@ func TestPossible(t *testing.T) {
 
 func TestFaultLink(t *testing.T) {
 	for want, f := range map[linkState]Fault{
-		refused: {Kind: EarCut}, hanging: {Kind: CutAll, Hang: true}, hangingTo: {Kind: EarCutTo}, hangingFrom: {Kind: CutFrom}, slow: {Kind: EarSlow},
+		refused: {Kind: EarCut}, hanging: {Kind: CutAll, Hang: true}, hangingTo: {Kind: EarCutTo}, hangingFrom: {Kind: CutFrom}, slow: {Kind: EarSlow}, lossy: {Kind: LossyDB},
 	} {
 		if got := f.link(); got != want {
 			t.Errorf("%v: the link is in state %v, want %v", f, got, want)

@@ -22,7 +22,7 @@ func (r *trial) newReplica(ctx context.Context) (err error) {
 	if !slices.ContainsFunc(r.config.possible(false), promoted) {
 		return nil
 	}
-	if r.replica.link, err = linkTo(ctx, r.database.Address()); err != nil {
+	if r.replica.link, err = linkTo(ctx, loopback, r.database.Address()); err != nil {
 		return err
 	}
 	r.replica.server, err = testdb.NewStandby(r.replica.link.address()) //nolint:contextcheck // it has a limit of its own
@@ -88,14 +88,23 @@ func (r *trial) failover(ctx context.Context, kind FaultKind) error {
 	return nil
 }
 
+// databaseURL is where the database is now: a replica that was promoted has another address.
+func (r *trial) databaseURL() (string, error) {
+	u, err := url.Parse(r.url)
+	if err != nil {
+		return "", err
+	}
+	u.Host = r.database.Address()
+	return u.String(), nil
+}
+
 // lastOffset reads from the database what the latest event is.
 func (r *trial) lastOffset(ctx context.Context) (last uint64, err error) {
-	u, err := url.Parse(r.url)
+	at, err := r.databaseURL()
 	if err != nil {
 		return 0, err
 	}
-	u.Host = r.database.Address()
-	db, err := sql.Open("pgx", u.String())
+	db, err := sql.Open("pgx", at)
 	if err != nil {
 		return 0, err
 	}

@@ -131,6 +131,9 @@ func (r *Report) Markdown() string {
 	if r.Config.Balancer {
 		row("before them", "HAProxy")
 	}
+	if r.Config.Namespaces {
+		row("network", "a network namespace for each node and ear")
+	}
 	row("devices", "%d", r.Config.Devices)
 	row("rules", "the defaults; timeouts of %v are announced; late by %v at most", rules.TTLs, rules.Epsilon)
 	row("seed, length", "%d, %v", r.Config.Seed, round(r.Length))

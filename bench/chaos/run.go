@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/bench/internal/network"
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
@@ -22,6 +23,9 @@ import (
 
 // serverLog is the file of the server's log; that of a node or ear has its name behind it.
 const serverLog = "holter.log"
+
+// loopback is where what needs no address of its own is.
+const loopback = "127.0.0.1"
 
 const (
 	// deviceWaits is how long a device waits for an answer before it tries another node.
@@ -38,9 +42,11 @@ type trial struct {
 	nodes     []*server
 	ears      ears
 	balancer  *balancer // nil if there is none
-	server    *server   // the one that faults are injected into
-	judges    *judges   // nil with one node
-	fleets    []*fleet  // one for each timeout
+	versions  versions
+	network   *network.Network // nil if there is none: all is at addresses of this machine
+	server    *server          // the one that faults are injected into
+	judges    *judges          // nil with one node
+	fleets    []*fleet         // one for each timeout
 	writer    writer
 	readers   readers
 	witnesses witnesses
@@ -85,6 +91,8 @@ func (r *trial) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.newNetwork()
+	r.newVersions()
 	if err := r.newNodes(ctx, database); err != nil {
 		return err
 	}
@@ -140,6 +148,9 @@ func (r *trial) newFleet(ctx context.Context, i int) (*fleet, error) {
 	}
 	if n > 1 && i == n-1 {
 		p.Interval = ttl * 3 / 4
+	}
+	if r.network != nil {
+		p.Sources = []netip.Addr{r.network.Own(atDevices + i)}
 	}
 	for _, s := range r.nodes {
 		p.Targets = append(p.Targets, s.line)
@@ -273,6 +284,7 @@ func (r *trial) logTail(length int) string {
 func (r *trial) play(ctx context.Context) (*Evidence, error) {
 	r.plan = Plan(r.config.Seed, r.config.possible(r.disk != nil && r.config.Database == SQLite), r.config.For, &r.config.Rules)
 	for _, f := range r.plan {
+		f.Hang = f.Hang || r.network != nil && f.Kind == EarCut // nothing resets a connection there
 		if time.Now().Add(f.Wait).After(r.until) && r.enough() {
 			r.note("%d of %d planned faults were left out, since restarts took longer than planned", len(r.plan)-len(r.done), len(r.plan))
 			break
@@ -323,6 +335,9 @@ func (r *trial) close() error {
 	errs = append(errs, r.replica.close())
 	if r.database != nil {
 		r.database.Close()
+	}
+	if r.network != nil {
+		errs = append(errs, r.network.Close())
 	}
 	if r.disk != nil {
 		errs = append(errs, r.disk.unmount())

@@ -16,6 +16,7 @@ func TestConfigErrors(t *testing.T) {
 		"no timeout":    func(c *Config) { c.Rules.TTLs = nil },
 		"devices":       func(c *Config) { c.Devices = 2 },
 		"negative time": func(c *Config) { c.For = -1 },
+		"one version":   func(c *Config) { c.Previous = "old" },
 	} {
 		c := defaults()
 		change(&c)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,12 +47,14 @@ type program struct {
 	*record
 	*process
 
-	name    string
-	command []string // the program and its arguments
-	web     string   // address of its API
-	api     *apiclient.Client
-	log     *os.File       // of what it writes
-	watch   sync.WaitGroup // goroutines that wait for a process to end, or to be ready
+	name   string
+	within []string // the command, with arguments, that runs the program; empty if nothing does
+	path   string   // of the program
+	args   []string // its arguments
+	web    string   // address of its API
+	api    *apiclient.Client
+	log    *os.File       // of what it writes
+	watch  sync.WaitGroup // goroutines that wait for a process to end, or to be ready
 }
 
 // process is a process of the server.
@@ -68,7 +71,8 @@ type process struct {
 // launch starts a process.
 func (p *program) launch(ctx context.Context, number int) error {
 	next := &process{number: number, ended: make(chan struct{}), ready: make(chan struct{})}
-	cmd := exec.CommandContext(ctx, p.command[0], p.command[1:]...)
+	command := slices.Concat(p.within, []string{p.path}, p.args)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stderr, cmd.Stdout, cmd.Dir = p.log, p.log, filepath.Dir(p.log.Name())
 	// In a group of its own: the kernel continues the stopped processes of a group whose leader's
 	// parent, a shell, ends (_exit(2)).

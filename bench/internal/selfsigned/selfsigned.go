@@ -1,5 +1,5 @@
-// Package selfsigned makes a certificate for benchmarks: good for 127.0.0.1 and
-// a day, ECDSA P-256, signed by itself.
+// Package selfsigned makes a certificate for benchmarks: good for 127.0.0.1, other addresses
+// that are asked for, and a day, ECDSA P-256, signed by itself.
 package selfsigned
 
 import (
@@ -18,8 +18,14 @@ import (
 	"time"
 )
 
+// The files that Write writes.
+const (
+	Cert = "cert.pem"
+	Key  = "key.pem"
+)
+
 // New returns a new certificate with its key.
-func New() (tls.Certificate, error) {
+func New(addresses ...net.IP) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
@@ -29,7 +35,7 @@ func New() (tls.Certificate, error) {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IPAddresses: append(addresses, net.IPv4(127, 0, 0, 1)),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
@@ -37,8 +43,8 @@ func New() (tls.Certificate, error) {
 
 // Write writes a new certificate and its key into two files in a directory, as
 // PEM.
-func Write(dir string) (cert, key string, err error) {
-	c, err := New()
+func Write(dir string, addresses ...net.IP) (cert, key string, err error) {
+	c, err := New(addresses...)
 	if err != nil {
 		return "", "", err
 	}
@@ -46,7 +52,7 @@ func Write(dir string) (cert, key string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	cert, key = filepath.Join(dir, Cert), filepath.Join(dir, Key)
 	return cert, key, errors.Join(
 		os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o600),
 		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600),
