@@ -40,7 +40,7 @@ const (
 	CutFrom     FaultKind = "cut from db"  // nothing that the database says reaches the judge
 	SlowDB      FaultKind = "slow db"      // the judge's link to the database is slow
 	// Promote and PromoteLoss kill the database, and promote its replica, for which commits wait or which was cut off for Length.
-	// After the latter no judge goes on by itself, so it is planned only if it is the only fault.
+	// The latter loses answered writes that are no events, so it is planned only if it is the only fault.
 	Promote     FaultKind = "db promote"
 	PromoteLoss FaultKind = "db promote+loss"
 )
