@@ -190,7 +190,7 @@ func (s *server) run(ctx context.Context) error {
 		s.lastCheckpoint(ctx)
 		leave(ctx, s.roster, s.database)
 	}
-	if errors.Is(err, store.ErrChanged) { // a standby does not know what was lost
+	if errors.Is(err, store.ErrChanged) || errors.Is(err, sqldb.ErrFenced) { // if it is still ours: a standby does not know what was lost
 		s.database.KeepLease()
 	}
 	endServices()
