@@ -43,6 +43,8 @@ type Config struct {
 	Node string
 	// Patience is how long a server may take for a transaction before it counts as hung. Default: 30 s.
 	Patience time.Duration
+	// Terms has what this process knows of the terms of the same database from before. Default: nothing.
+	Terms *Terms
 	// Wall reads the wall clock. Default: time.Now.
 	Wall func() time.Time
 }
@@ -68,6 +70,7 @@ type DB struct {
 	steady  steadyClock
 	signs   signs
 	tenure  atomic.Pointer[tenure] // of the latest Open that succeeded; never nil
+	resumed atomic.Bool            // see Resumed
 
 	leaseTimes leaseTimes // set by New and tests
 
@@ -102,6 +105,9 @@ func New(cfg Config) (*DB, error) {
 	if cfg.Wall == nil {
 		cfg.Wall = time.Now
 	}
+	if cfg.Terms == nil {
+		cfg.Terms = new(Terms)
+	}
 	if file, ok := b.(*sqliteDB); ok && cfg.Dir == "" {
 		cfg.Dir = filepath.Dir(file.path)
 	}
@@ -130,6 +136,10 @@ func (db *DB) ID() string {
 
 // Fence returns the number that this process has raised the fence to; each Open raises it further.
 func (db *DB) Fence() int64 { return db.tenure.Load().term }
+
+// Resumed reports whether no other process has raised the fence between the latest Open and the time before
+// it when this process had the database, see [Config].Terms. It may have lost commits all the same.
+func (db *DB) Resumed() bool { return db.resumed.Load() }
 
 // Open takes the lock of a file or the lease of a server, brings its schema up to date, and makes this process the one that
 // writes. After an error it may be called again. Errors: ErrLocked, ErrNewerSchema, ErrLost, errors
@@ -182,7 +192,7 @@ func (db *DB) open(ctx context.Context) (err error) {
 		return err
 	}
 	if _, ok := db.backend.(*sqliteDB); ok {
-		t.fence = fence{before.term + 1, newNonce()}
+		t.fence = fence{db.config.Terms.beyond(before.term + 1), newNonce()}
 	}
 	if err = l.check(ctx); err != nil { // a server may have given the lease to another process meanwhile
 		return err
@@ -258,6 +268,16 @@ func (db *DB) bringUp(ctx context.Context, c *conns) (err error) {
 	}
 	_, err = migrate(ctx, c.backend, c.write.DB, false)
 	return errors.Join(err, l.release())
+}
+
+// KeepLease makes the next Close leave the lease of a server to a DB with the same [Config].Terms: as long as
+// it lasts, nobody else can take it.
+func (db *DB) KeepLease() {
+	db.state.RLock()
+	defer db.state.RUnlock()
+	if l, ok := db.lock.(*lease); ok {
+		l.stays.Store(true)
+	}
 }
 
 // Close closes the database, after its owners have let go of it. It may be opened again.

@@ -8,9 +8,13 @@ import (
 
 // Holder is who works on a database.
 type Holder struct {
-	// Free reports that nobody does: Open would succeed. Open also takes a server's database over from
-	// a process with the name of this one that has ended without a word, after some seconds.
+	// Free reports that nobody does, or that this process had it last ([Config].Terms): Open would succeed.
+	// Open also takes a server's database over from a process with the name of this one that has ended
+	// without a word, after some seconds.
 	Free bool
+	// Lost reports that the database has lost the holder, or a renewal of the lease, that was seen the time
+	// before, see [Config].Terms.
+	Lost bool
 	// Node is the name of the holder, see [Config], also of one whose lease is over since it did not
 	// renew it; "" if nobody holds it, and for a file.
 	Node string
@@ -37,8 +41,11 @@ func (db *DB) Holder(ctx context.Context) (Holder, error) {
 		return Holder{Free: true}, nil
 	case err != nil:
 		return Holder{}, db.wrap("ask for the holder", err)
-	case row.node == "":
+	}
+	lost := db.config.Terms.see(row)
+	if row.node == "" {
 		return Holder{Free: true}, nil
 	}
-	return Holder{Free: row.free(nowMicros), Node: row.node, Text: row.text(nowMicros)}, nil
+	free := row.free(nowMicros) || db.config.Terms.had(row.fence)
+	return Holder{Free: free, Lost: lost, Node: row.node, Text: row.text(nowMicros)}, nil
 }

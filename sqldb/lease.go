@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,6 +44,7 @@ type lease struct {
 	tenure *tenure
 	cancel context.CancelFunc // ends the goroutine
 	kept   sync.WaitGroup     // the goroutine
+	stays  atomic.Bool        // see DB.KeepLease
 
 	mu   sync.Mutex // guards sent
 	sent time.Time  // when the latest renewal that succeeded was sent
@@ -81,7 +83,7 @@ func (l *lease) take(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		free := row.free(nowMicros)
+		free := row.free(nowMicros) || l.db.config.Terms.had(row.fence)
 		if !free {
 			if free, err = l.inherit(&namesake, row, nowMicros); err != nil {
 				return err
@@ -129,7 +131,7 @@ func (l *lease) tryClaim(ctx context.Context, seen judgeRow) (ours bool, err err
 		if err != nil {
 			return err
 		}
-		l.tenure.term = seen.next(fence)
+		l.tenure.term = l.db.config.Terms.beyond(seen.next(fence))
 		if ours, err = l.claim(ctx, conn, seen, l.who, l.tenure.fence, l.length); ours || err != nil {
 			return err
 		}
@@ -212,13 +214,13 @@ func (l *lease) lapsed(now time.Time) time.Duration {
 
 func (l *lease) check(context.Context) error { return l.tenure.err() }
 
-// release gives the lease back. If the server does not answer soon, the lease ends by itself.
+// release gives the lease back, unless it stays. If the server does not answer soon, the lease ends by itself.
 func (l *lease) release() error {
 	if l.cancel != nil {
 		l.cancel()
 	}
 	l.kept.Wait()
-	if l.tenure.term != 0 { // it was claimed
+	if l.tenure.term != 0 && !l.stays.Load() { // it was claimed
 		_ = l.on(context.Background(), l.patience, func(ctx context.Context, conn *sql.Conn) error { return l.clear(ctx, conn, l.tenure.fence) })
 	}
 	return l.pool.Close()

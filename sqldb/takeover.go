@@ -11,8 +11,8 @@ import (
 )
 
 // fence is what each transaction that writes checks. The term grows with each process that opens the
-// database. Should a failover of the database lose commits, a term may be given twice; the nonce, a
-// random number, tells the two apart.
+// database. Should a failover of the database lose commits, a process that has not seen the last term may
+// give it again; the nonce, a random number, tells the two apart.
 type fence struct{ term, nonce int64 }
 
 // tenure is the time for which a process writes, from an Open until another process takes the database
@@ -69,6 +69,7 @@ func fenceOf(ctx context.Context, c *conns) (f fence, err error) {
 // was held: a process that was stopped since then, and whose lock another process has now, finds
 // another fence and changes nothing.
 func (db *DB) takeOver(ctx context.Context, c *conns, before, to fence) (meta metaRow, err error) {
+	db.resumed.Store(db.config.Terms.resumes(before, to))
 	err = c.transact(ctx, func(ctx context.Context, btx bun.Tx) (err error) {
 		if before.term == 0 {
 			err = db.found(ctx, btx, to)
@@ -100,6 +101,9 @@ func (db *DB) takeOver(ctx context.Context, c *conns, before, to fence) (meta me
 		}
 		return nil
 	})
+	if err == nil {
+		db.config.Terms.took(before, to)
+	}
 	return meta, err
 }
 

@@ -74,6 +74,7 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 	if !s.loaded {
 		return errNotLoaded
 	}
+	s.sign(events)
 	done := 0
 	if s.part.is(events) {
 		for done < s.part.events {
@@ -157,10 +158,10 @@ func (s *Store) writeBatchLocked(ctx context.Context, tx sqldb.Tx, b *batch, eve
 	return follow, s.putSeqs(ctx, tx, b)
 }
 
-// ErrChanged is returned for writes after the database has lost events that it had committed, as a failover
-// to a replica that was behind does, or after somebody changed it. Close the store, open and load it again,
-// to go on from what the database has.
-var ErrChanged = errors.New("store: the database has lost events that it had committed, or was changed")
+// ErrChanged is returned for writes after the database has lost what it had committed, as a failover to a
+// replica that was behind does, or after somebody changed it. Close the store, and open and load another one
+// with the same [Config].Tail, to go on from what the database has.
+var ErrChanged = errors.New("store: the database has lost what it had committed, or was changed")
 
 // advanceLocked raises the latest offset. It fails unless the offset is as this process left it.
 // Errors: errCommitted if the previous attempt was committed; ErrChanged.

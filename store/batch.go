@@ -24,8 +24,16 @@ type batch struct {
 	returned  map[string]*eventRow // by id: the first events of devices that may have been forgotten before
 }
 
-// stageLocked makes a batch of events. It notes in them who records them, and changes messages that are
-// not valid text.
+// sign notes in events who records them, and changes messages that are not valid text.
+func (s *Store) sign(events []liveness.Event) {
+	term := s.db.Fence()
+	for i := range events {
+		ev := &events[i]
+		ev.Message, ev.Term, ev.Node = sqldb.Text(ev.Message, maxMessage), term, s.config.Node
+	}
+}
+
+// stageLocked makes a batch of events.
 func (s *Store) stageLocked(events []liveness.Event) *batch {
 	b := &batch{
 		first:     s.last.Load() + 1,
@@ -41,7 +49,6 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 	last := make(map[uint32]*liveness.Record, len(events)) // nil for one that is forgotten
 	for i := range events {
 		ev := &events[i]
-		ev.Message, ev.Term, ev.Node = sqldb.Text(ev.Message, maxMessage), s.db.Fence(), s.config.Node
 		row := &b.events[i]
 		*row = eventRow{
 			event: ev, pos: b.first + uint64(i),
@@ -126,13 +133,17 @@ func (s *Store) headLocked(num uint32) uint64 {
 	return 0
 }
 
+func (s *Store) setHeadLocked(num uint32, head uint64) {
+	for int(num) >= len(s.heads) {
+		s.heads = append(s.heads, 0)
+	}
+	s.heads[num] = head
+}
+
 // commitLocked applies a committed batch to the state in memory.
 func (s *Store) commitLocked(b *batch) {
 	for num, head := range b.heads {
-		for int(num) >= len(s.heads) {
-			s.heads = append(s.heads, 0)
-		}
-		s.heads[num] = head
+		s.setHeadLocked(num, head)
 	}
 	for name := range b.sources {
 		s.sources[name] = true

@@ -40,7 +40,8 @@ type pageRow struct {
 }
 
 // Checkpoint writes the listening clocks and the latest heartbeat of each device. [Store.Run] calls it
-// again and again; [Store.Finish] writes the last one.
+// again and again; [Store.Finish] writes the last one. Errors: sqldb.ErrNotOpen, sqldb.ErrFenced,
+// ErrChanged, and those of the database.
 func (s *Store) Checkpoint(ctx context.Context, r *liveness.Registry) error {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
@@ -68,10 +69,14 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 		}
 		// The fence comes late, since an append waits for it, but before the rows of sources, as it
 		// does in an append.
-		err := tx.Fence(ctx, "checkpoint = ?, checkpoint_at = ?, steady = ?, memory = ?",
-			c.number+1, sqldb.Nanos(begin), sqldb.Nanos(s.db.Steady()), c.memory)
-		if err != nil {
+		last := s.last.Load()
+		held, err := tx.FenceIf(ctx, "checkpoint = ?, checkpoint_at = ?, steady = ?, memory = ?", "checkpoint >= ? AND last_offset >= ?",
+			c.number+1, sqldb.Nanos(begin), sqldb.Nanos(s.db.Steady()), c.memory, c.number, last)
+		switch {
+		case err != nil:
 			return err
+		case !held:
+			return fmt.Errorf("%w: it has not checkpoint %d and event %d", ErrChanged, c.number, last)
 		}
 		return putClocks(ctx, tx, sources)
 	})

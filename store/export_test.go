@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"slices"
 
@@ -155,3 +157,23 @@ func Seal(b []byte) []byte {
 	b = append([]byte(nil), b...)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
+
+// Dump returns the rows of a query as text.
+func (s *Store) Dump(ctx context.Context, query string) (lines []string, err error) {
+	err = s.db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error {
+		lines = nil
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+			columns, err := rows.Columns()
+			if err != nil {
+				return err
+			}
+			values, err := scanAny(rows, len(columns))
+			lines = append(lines, fmt.Sprint(values...))
+			return err
+		}, query)
+	})
+	return lines, err
+}
+
+// Forget drops the events up to an offset from memory.
+func (s *Store) Forget(through uint64) { s.log.Trim(through) }

@@ -29,10 +29,12 @@ type config struct {
 	Cache      int
 	Outbox     store.Outbox
 	Follower   *store.Follower
+	Tail       *store.Tail
+	Terms      *sqldb.Terms
 }
 
 func (c config) database() sqldb.Config {
-	return sqldb.Config{URL: c.URL, Dir: c.Dir, AcceptLoss: c.AcceptLoss, Patience: c.Patience, Wall: c.Wall}
+	return sqldb.Config{URL: c.URL, Dir: c.Dir, AcceptLoss: c.AcceptLoss, Patience: c.Patience, Wall: c.Wall, Terms: c.Terms}
 }
 
 // shared opens the database beside a store.
@@ -55,7 +57,7 @@ func (c config) store() (*store.Store, error) {
 		return nil, err
 	}
 	return store.New(db, store.Config{
-		Memory: c.Memory, Checkpoint: c.Checkpoint, Keep: c.Keep, MaxAge: c.MaxAge, Cache: c.Cache, Outbox: c.Outbox, Follower: c.Follower,
+		Memory: c.Memory, Checkpoint: c.Checkpoint, Keep: c.Keep, MaxAge: c.MaxAge, Cache: c.Cache, Outbox: c.Outbox, Follower: c.Follower, Tail: c.Tail,
 	})
 }
 

@@ -22,6 +22,7 @@ type Follower struct {
 	texts map[string]string // the policies, each of them once
 	ids   map[string]int    // by id, the number of its row
 	at    uint64            // offset of the event up to which rows are known
+	most  uint64            // the greatest offset that was seen
 }
 
 // deviceRow is a row that a registry's device is restored from.
@@ -57,9 +58,19 @@ func (f *Follower) Follow(ctx context.Context, db *sqldb.DB) error {
 		err = f.readSinceLocked(ctx, db, last)
 	}
 	if err == nil {
-		f.at = last
+		f.at, f.most = last, max(f.most, last)
 	}
 	return err
+}
+
+// latest returns the offset of the latest event that the database had; 0 if that is not known.
+func (f *Follower) latest() uint64 {
+	if f == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.most
 }
 
 // Devices returns how many devices are known.
@@ -181,7 +192,7 @@ func (f *Follower) take(ctx context.Context, db *sqldb.DB) ([]deviceRow, error) 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	defer func() { f.rows, f.texts, f.ids, f.at = nil, nil, nil, 0 }()
+	defer func() { f.rows, f.texts, f.ids, f.at, f.most = nil, nil, nil, 0, 0 }()
 	last, err := lastOffset(ctx, db)
 	if err != nil || f.behindLocked(last) {
 		return nil, err

@@ -30,6 +30,8 @@ type Loaded struct {
 	// not be used; nil if it could, or it knew nothing.
 	Followed bool
 	Astray   error
+	// Lost is what the database had committed and has lost.
+	Lost Lost
 	// Recalled reports whether the process before was killed and its memory has all that it heard.
 	Recalled bool
 	// Forgotten is why the memory of a process that was killed could not be used; nil if it was, or
@@ -51,7 +53,8 @@ const maxNumber = 1 << 26
 
 // Load gives a registry all that is kept: sources, groups, devices. The registry must be new, without
 // a source that listens; see liveness.Registry.Restore. It comes before Append, Checkpoint and Run.
-// It uses up to 4 CPUs.
+// It uses up to 4 CPUs. Events that the database has lost are appended again first, see [Config].Tail, and go
+// to the outbox again. Errors: those of the database; ErrChanged if that failed, also after some of them.
 func (s *Store) Load(ctx context.Context, r *liveness.Registry) (Loaded, error) {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
@@ -61,12 +64,12 @@ func (s *Store) Load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 }
 
 func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) {
-	var loaded Loaded
-	var meta metaRow
-	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) (err error) {
-		meta, err = readMeta(ctx, q)
-		return err
-	})
+	lost, err := s.restoreEvents(ctx)
+	loaded := Loaded{Lost: lost}
+	if err != nil {
+		return loaded, err
+	}
+	meta, err := s.meta(ctx)
 	if err != nil {
 		return loaded, err
 	}
@@ -118,6 +121,15 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	s.writing.Unlock()
 	s.devices.Store(int64(n))
 	return loaded, s.begin(ctx, r)
+}
+
+// meta reads the row of meta.
+func (s *Store) meta(ctx context.Context) (meta metaRow, err error) {
+	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) (err error) {
+		meta, err = readMeta(ctx, q)
+		return err
+	})
+	return meta, err
 }
 
 // begin writes the first checkpoint of this process, after which its memory holds what is heard. Until

@@ -15,7 +15,7 @@ import (
 
 // Run writes checkpoints and deletes old events until ctx is done. The first checkpoint follows as soon
 // as a source listens, so that the next process also knows of a process that ran only briefly. It
-// retries while the database fails. Errors: sqldb.ErrFenced, sqldb.ErrNotOpen.
+// retries while the database fails. Errors: sqldb.ErrFenced, sqldb.ErrNotOpen, ErrChanged.
 func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	if !s.isLoaded() {
 		return sqldb.ErrNotOpen
@@ -56,7 +56,7 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen) {
+		if errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen) || errors.Is(err, ErrChanged) {
 			return err
 		}
 		if err == nil && s.aside.Load() > 0 { // an operator may have deleted them

@@ -32,8 +32,9 @@ type Stats struct {
 	Pruned     uint64 // events that were deleted because of their number or age
 	Oldest     uint64 // see [Store.Bounds]
 	Latest     uint64
-	Devices    int // that have a row
-	SetAside   int // rows of devices in the table set_aside, see [Loaded]
+	Lost       LostStats // of the process, see [Config].Tail
+	Devices    int       // that have a row
+	SetAside   int       // rows of devices in the table set_aside, see [Loaded]
 	Bytes      int64
 }
 
@@ -161,6 +162,7 @@ func (s *Store) Stats() Stats {
 	}
 	st.Harmed, st.Repairs, st.LastRepair, st.Bytes = below.Harmed, below.Repairs, below.LastRepair, below.Bytes
 	st.Oldest, st.Latest = s.Bounds()
+	st.Lost = s.config.Tail.read()
 	st.Devices = int(s.devices.Load())
 	st.SetAside = int(s.aside.Load())
 	return st
@@ -178,6 +180,8 @@ func (s *Store) Health() error {
 	switch {
 	case errors.Is(bad, sqldb.ErrFenced), errors.Is(bad, sqldb.ErrNotOpen) && failing.IsZero():
 		return bad
+	case errors.Is(last, ErrChanged) && !failing.IsZero():
+		return last
 	case bad == nil:
 		bad = sqldb.Silent("events have waited to be written", since, time.Now(), slowAppend)
 	case errors.Is(bad, sqldb.ErrNotOpen):

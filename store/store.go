@@ -37,6 +37,9 @@ type Config struct {
 	Node string
 	// Outbox writes what follows from events. Default: none.
 	Outbox Outbox
+	// Tail has the events that an earlier store of this process has committed to the same database, and
+	// gets those of this one. Default: none.
+	Tail *Tail
 	// Follower has read, in this process, what Load needs of the same database. Load empties it.
 	// Default: none.
 	Follower *Follower

@@ -42,7 +42,7 @@ const (
 	SlowDB      FaultKind = "slow db"      // the judge's link to the database is slow
 	LossyDB     FaultKind = "lossy db"     // it loses packets
 	// Promote and PromoteLoss kill the database, and promote its replica, for which commits wait or which was cut off for Length.
-	// After the latter no judge goes on by itself, so it is planned only if it is the only fault.
+	// The latter loses answered writes that are no events, so it is planned only if it is the only fault.
 	Promote     FaultKind = "db promote"
 	PromoteLoss FaultKind = "db promote+loss"
 )

@@ -53,7 +53,8 @@ const (
 	unanswered role = iota
 	ready
 	standby
-	neither // it starts, or cannot store anything
+	starting
+	neither // it cannot store anything
 )
 
 // ask asks a server what it does.
@@ -77,6 +78,8 @@ func (s *server) ask(ctx context.Context) role {
 		return ready
 	case strings.Contains(string(body), "standing by"):
 		return standby
+	case strings.Contains(string(body), "starting: "):
+		return starting
 	}
 	return neither
 }
@@ -98,9 +101,11 @@ func (g *judges) watch(ctx context.Context, s *server, p *process) {
 		case standby:
 			g.standsBy(p)
 			away = asked
+		case starting: // the judge does so, too, when its database has lost commits
+			g.standsBy(p)
 		case neither:
 		}
-		if last = now; !up && now != neither {
+		if last = now; !up && (now == ready || now == standby) {
 			up = true
 			close(p.ready)
 		}
@@ -147,7 +152,7 @@ func (g *judges) shaken(at time.Duration) bool {
 	return slices.ContainsFunc(g.history.Troubles, func(t Trouble) bool { return at < t.To+recovery })
 }
 
-// standsBy notes that a process stands by; the judge does so when it has let go.
+// standsBy notes that a process stands by, or starts; the judge does so when it has let go.
 func (g *judges) standsBy(p *process) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -158,8 +158,12 @@ func checkRecorded(e *Evidence, f *Findings) {
 	}
 }
 
-// checkTerms finds terms that fall, and those that two judges have.
+// checkTerms finds terms that fall, and those that two judges have. A database that loses commits shows rows
+// of nodes as they were; then only the events tell.
 func checkTerms(e *Evidence, f *Findings) {
+	if slices.ContainsFunc(e.History.Troubles, func(t Trouble) bool { return t.Kind == PromoteLoss }) {
+		return
+	}
 	type seen struct{ observer, process string }
 	last, highest, owner := map[seen]int64{}, map[string]int64{}, map[int64]string{}
 	for _, t := range e.Terms {

@@ -73,6 +73,9 @@ func (d *doctor) judgePooler(p sqldb.Pooler) {
 		problem{p.Found, LevelOK, "connections end at a pooler in session mode", notice})
 }
 
+// comesBack is what to know of a database that loses commits.
+const comesBack = " Events that are still in the judge's memory come back after such a loss; settings and tokens do not."
+
 func (d *doctor) judgeReplication(r sqldb.Replication) {
 	help := "Turn semi-synchronous replication on: rpl_semi_sync_master_enabled here, rpl_semi_sync_slave_enabled at the replicas, which connect again."
 	unhide := "" // MySQL does not tell anybody
@@ -83,10 +86,10 @@ func (d *doctor) judgeReplication(r sqldb.Replication) {
 	replicas := terminal.Plural(r.Replicas, "replica", "replicas")
 	d.judge("replication", fmt.Sprintf("a commit waits for %d of %s", r.Waited, replicas),
 		problem{
-			r.Commit == "off", LevelWarn, "synchronous_commit is off: a crash or a failover of the database loses events that were seen",
-			"Set synchronous_commit = on, for the database or its user.",
+			r.Commit == "off", LevelWarn, "synchronous_commit is off: a crash or a failover of the database loses what was answered",
+			"Set synchronous_commit = on, for the database or its user." + comesBack,
 		},
 		problem{r.Hidden, LevelOK, "whether a commit waits for a replica cannot be seen", unhide},
 		problem{r.Replicas == 0, LevelOK, "no replica is attached", ""},
-		problem{r.Waited == 0, LevelWarn, replicas + " attached, and a commit waits for none: a failover of the database can lose events that were seen", help})
+		problem{r.Waited == 0, LevelWarn, replicas + " attached, and a commit waits for none: a failover of the database can lose what was answered", help + comesBack})
 }

@@ -111,11 +111,8 @@ func (s *server) buildSchedules() error {
 	return nil
 }
 
-// loadDelivery loads routes and jobs, and restores open maintenance windows.
+// loadDelivery installs playbooks, and restores open maintenance windows.
 func (s *server) loadDelivery(ctx context.Context) error {
-	if err := s.delivery.Load(ctx); err != nil {
-		return err
-	}
 	if err := s.books.Load(ctx); err != nil {
 		return err
 	}

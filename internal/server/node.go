@@ -59,6 +59,8 @@ type node struct {
 	roster   *cluster.Roster
 	peers    *http.Client          // reaches the APIs of the others
 	follower store.Follower        // what this server has read of the devices while it stood by
+	tail     store.Tail            // what it has committed while it judged
+	terms    sqldb.Terms           // those that it has seen
 	why      atomic.Pointer[error] // this server stands by
 	stoodBy  bool                  // it has done so before; used by run only
 	away     time.Time             // when the database could last not be reached while this server stood by; used by run only
@@ -169,6 +171,9 @@ func (n *node) run(ctx context.Context) error {
 		}
 		n.stoodBy = true
 		n.why.Store(&err)
+		if errors.Is(err, store.ErrChanged) { // the lease is still this server's
+			continue
+		}
 		if err := n.standBy(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -184,7 +189,7 @@ func (n *node) stepsBack(err error) bool {
 	case errors.Is(err, sqldb.ErrFenced), errors.Is(err, errCutOff):
 		n.log.Warn("this server judges no longer, and stands by", "reason", reason(err))
 	case errors.Is(err, store.ErrChanged):
-		n.log.Error("what was lost cannot be brought back; this server reads again what the database has, and goes on from that", "reason", reason(err))
+		n.log.Error("this server reads again what the database has, and appends again what it has lost, if that is known", "reason", reason(err))
 	case errors.Is(err, errUnknown), n.stoodBy && errors.Is(err, syscall.EADDRINUSE):
 		n.log.Error("this server cannot take over yet, and stands by", "reason", reason(err))
 	default:
@@ -201,7 +206,7 @@ func reason(err error) string {
 
 // judge runs all parts until ctx is done or another server has the database.
 func (n *node) judge(ctx context.Context) error {
-	s := &server{front: n.front(), roster: n.roster, peers: n.peers, follower: &n.follower}
+	s := &server{front: n.front(), roster: n.roster, peers: n.peers, follower: &n.follower, tail: &n.tail, terms: &n.terms}
 	if err := n.free(ctx); err != nil {
 		return err
 	}
@@ -244,7 +249,9 @@ func duplicate(ctx context.Context, of filer) (net.Listener, error) {
 // stood by, a database that cannot be reached counts as free, and so does one that a server of its own
 // name has: that is mostly the process before, which was killed. Whoever opens it finds out.
 func (n *node) free(ctx context.Context) error {
-	db, err := sqldb.New(DatabaseConfig(n.config))
+	cfg := DatabaseConfig(n.config)
+	cfg.Terms = &n.terms
+	db, err := sqldb.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -256,6 +263,9 @@ func (n *node) free(ctx context.Context) error {
 		}
 		n.log.Debug("it is not known who has the database; opening it will tell", "error", err)
 		return nil
+	}
+	if holder.Lost { // it was replaced by a replica that was behind
+		n.away = time.Now()
 	}
 	switch {
 	case holder.Free && holder.Node != "" && holder.Node != n.config.Node && time.Since(n.away) < comeBack:

@@ -288,8 +288,38 @@ func change(t *testing.T, url, query string) {
 	}
 }
 
-// A database that has lost commits, as after a failover to a replica that was behind, is read again.
+// puts makes a thing by the API.
+func (s *served) puts(path, body string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPut, s.api+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); answer.StatusCode >= 300 {
+		s.t.Errorf("PUT %s: %d %s", path, answer.StatusCode, text)
+	}
+}
+
+// beats has devices send a heartbeat.
+func (s *served) beats(ids ...string) {
+	s.t.Helper()
+	for _, id := range ids {
+		if status, _, body := s.ask("POST", "/v1/beat/"+id+"?ttl=300s"); status != 200 {
+			s.t.Fatalf("a heartbeat: %d %s", status, body)
+		}
+	}
+}
+
+// A database that has lost commits, as after a failover to a replica that was behind, gets the events that it
+// has lost again, with the jobs that followed from them.
 func TestDatabaseHasLostCommits(t *testing.T) {
+	tables := []string{"meta", "names", "devices", "device_states", "events", "sources", "pages", "job_numbers", "jobs", "route_lanes"}
 	for _, kind := range testdb.Databases() {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
@@ -297,13 +327,62 @@ func TestDatabaseHasLostCommits(t *testing.T) {
 			var log lockedBuffer
 			a := serveAt(t, "a", url, "127.0.0.1:0", &log)
 			testwait.Until(t, "a judges", a.judges)
-			for _, id := range []string{"kept", "lost"} {
-				if status, _, body := a.ask("POST", "/v1/beat/"+id+"?ttl=300s"); status != 200 {
-					t.Fatalf("a heartbeat: %d %s", status, body)
-				}
+			a.puts("/v1/endpoints/file", `{"kind": "log", "target": "x"}`)
+			a.puts("/v1/routes/all", `{"endpoint": "file"}`)
+			a.puts("/v1/queues/default/pause", "")
+			a.beats("kept")
+			for _, table := range tables {
+				change(t, url, "CREATE TABLE old_"+table+" AS SELECT * FROM "+table)
 			}
+			a.beats("lost")
+			_, _, body := a.ask("GET", "/v1/events")
+			events, _, _ := strings.Cut(body, "],\"next\"")
+			if !strings.Contains(events, "lost:1") {
+				t.Fatalf("the events are %s", events)
+			}
+			for times := range 2 { // the second time, the fence is lost, too
+				for _, table := range tables {
+					change(t, url, "DELETE FROM "+table)
+					change(t, url, "INSERT INTO "+table+" SELECT * FROM old_"+table)
+				}
+				testwait.Until(t, "a notices and judges again", func() bool {
+					_, _, now := a.ask("GET", "/metrics")
+					return strings.Contains(now, fmt.Sprintf("holter_store_lost_commits_total %d\n", times+1)) && a.judges()
+				})
+			}
+			if _, _, now := a.ask("GET", "/v1/events"); !strings.HasPrefix(now, events) {
+				t.Errorf("the events are %s, and were %s", now, events)
+			}
+			if _, _, jobs := a.ask("GET", "/v1/jobs"); strings.Count(jobs, `"event":1,`) != 1 || strings.Count(jobs, `"event":2,`) != 1 {
+				t.Errorf("the jobs are %s", jobs)
+			}
+			if _, _, devices := a.ask("GET", "/v1/devices"); !strings.Contains(devices, `"kept"`) || !strings.Contains(devices, `"lost"`) {
+				t.Errorf("the devices are %s", devices)
+			}
+			if text := log.String(); !strings.Contains(text, "appended again from memory") || !strings.Contains(text, `"from":2,"to":2,"events":1`) {
+				t.Errorf("nothing is said of the loss:\n%s", text)
+			}
+			if _, _, metrics := a.ask("GET", "/metrics"); strings.Contains(metrics, "holter_store_recovered_events_total 0\n") {
+				t.Error("no recovered events in the metrics")
+			}
+			a.beats("new")
+		})
+	}
+}
+
+// What was lost and is not known any more is said, and the server goes on from what the database has.
+func TestLostCommitsAreSaid(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			url := kind.URL(t)
+			var log lockedBuffer
+			a := serveAt(t, "a", url, "127.0.0.1:0", &log)
+			testwait.Until(t, "a judges", a.judges)
+			a.beats("kept", "lost")
 			for _, query := range []string{
-				"DELETE FROM events WHERE pos = 2", "DELETE FROM device_states WHERE num = 2", "DELETE FROM devices WHERE num = 2", "UPDATE meta SET last_offset = 1",
+				"DELETE FROM events WHERE pos = 2", "DELETE FROM device_states WHERE num = 2", "DELETE FROM devices WHERE num = 2",
+				"UPDATE meta SET last_offset = 1", "UPDATE events SET seq = 2",
 			} {
 				change(t, url, query)
 			}
@@ -314,7 +393,7 @@ func TestDatabaseHasLostCommits(t *testing.T) {
 			if _, _, body := a.ask("GET", "/v1/devices"); !strings.Contains(body, `"kept"`) || !strings.Contains(body, `"new"`) || strings.Contains(body, `"lost"`) {
 				t.Errorf("the devices are %s", body)
 			}
-			if text := log.String(); !strings.Contains(text, "what was lost cannot be brought back") {
+			if text := log.String(); !strings.Contains(text, "cannot be appended again") || !strings.Contains(text, `"from":1,"to":2,"events":2`) {
 				t.Errorf("nothing is said of the loss:\n%s", text)
 			}
 		})

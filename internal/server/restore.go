@@ -56,12 +56,16 @@ func (s *server) restore(ctx context.Context) error {
 	if err := os.MkdirAll(s.config.Data, 0o700); err != nil {
 		s.log.Warn("the data directory cannot be made; with a database elsewhere, that matters after a crash without it", "error", err)
 	}
+	if err := s.delivery.Load(ctx); err != nil { // events may be appended again, and become jobs
+		return err
+	}
 	s.wait("devices are being restored")
 	loaded, err := s.store.Load(ctx, s.registry)
 	if err != nil {
 		return fmt.Errorf("restore what was kept: %w", err)
 	}
 	s.known, s.listened = loaded.Devices, loaded.Checkpoint
+	s.logLost(loaded.Lost)
 	if loaded.Forgotten != nil {
 		s.log.Warn("the process before did not end in order, and what it heard last is not known: devices count as heard at its last checkpoint",
 			"checkpoint", loaded.Checkpoint, "reason", loaded.Forgotten)
@@ -82,6 +86,18 @@ func (s *server) restore(ctx context.Context) error {
 	}
 	s.log.Info("restored", what...)
 	return nil
+}
+
+// logLost logs what the database has lost.
+func (s *server) logLost(lost store.Lost) {
+	what := []any{"from", lost.From, "to", lost.To, "events", lost.Events()}
+	switch {
+	case lost.Events() == 0:
+	case lost.Why == nil:
+		s.log.Warn("events that the database had committed and lost were appended again from memory; their notifications may be sent twice", what...)
+	default:
+		s.log.Error("the database has lost events that it had committed, and they cannot be appended again", append(what, "reason", lost.Why)...)
+	}
 }
 
 // mostAside is the number of rows set aside that are logged one by one.

@@ -45,6 +45,8 @@ type server struct {
 	database   *sqldb.DB
 	store      *store.Store
 	follower   *store.Follower // of this process, while it stood by; nil if it cannot
+	tail       *store.Tail     // of this process, also of the times that it judged before; nil if it cannot
+	terms      *sqldb.Terms    // the same
 	jobs       *jobs.Store
 	broker     *broker.Broker       // nil if there is none
 	bridges    []*mqttbridge.Bridge // may be none
@@ -188,6 +190,9 @@ func (s *server) run(ctx context.Context) error {
 		s.lastCheckpoint(ctx)
 		leave(ctx, s.roster, s.database)
 	}
+	if errors.Is(err, store.ErrChanged) || errors.Is(err, sqldb.ErrFenced) { // if it is still ours: a standby does not know what was lost
+		s.database.KeepLease()
+	}
 	endServices()
 	return errors.Join(err, services.Wait(), s.store.Close())
 }
@@ -218,12 +223,14 @@ func explainBind(err error, flag string) error {
 
 // buildStore creates the store of the fleet, with the jobs as its outbox.
 func (s *server) buildStore() (err error) {
-	if s.database, err = sqldb.New(DatabaseConfig(s.config)); err != nil {
+	db := DatabaseConfig(s.config)
+	db.Terms = s.terms
+	if s.database, err = sqldb.New(db); err != nil {
 		return err
 	}
 	cfg := s.config.Store
 	s.jobs = jobs.New(s.database)
-	cfg.Outbox, cfg.Node, cfg.Follower = s.jobs, s.config.Node, s.follower
+	cfg.Outbox, cfg.Node, cfg.Follower, cfg.Tail = s.jobs, s.config.Node, s.follower, s.tail
 	s.store, err = store.New(s.database, cfg)
 	return err
 }

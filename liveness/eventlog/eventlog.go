@@ -79,8 +79,11 @@ func (l *Log) pushLocked(e *liveness.Event) {
 	}
 	page := append(l.pages[n-1], *e)
 	last := &page[len(page)-1]
-	last.Record = nil                          // readers have no use for it
 	last.Subject = strings.Clone(last.Subject) // the id of a device is part of it, which may be gone
+	if last.Record != nil {
+		rec := *last.Record
+		rec.ID, last.Record = last.Subject, &rec
+	}
 	l.pages[n-1] = page
 }
 
@@ -137,9 +140,25 @@ func (l *Log) readLocked(buffer []liveness.Event, after uint64, limit int) ([]li
 	}
 	for at := after + 1; at <= l.last && limit > 0; at++ {
 		buffer = append(buffer, *l.atLocked(at))
+		buffer[len(buffer)-1].Record = nil // readers have no use for it
 		limit--
 	}
 	return buffer, nil
+}
+
+// Records returns the events after an offset as they came, with their records. Errors: ErrMissed if not all
+// of them are kept.
+func (l *Log) Records(after uint64) ([]liveness.Event, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if after+1 < l.oldest || after > l.last {
+		return nil, fmt.Errorf("%w: the oldest kept is %d, the latest %d", ErrMissed, l.oldest, l.last)
+	}
+	events := make([]liveness.Event, 0, l.last-after)
+	for at := after + 1; at <= l.last; at++ {
+		events = append(events, *l.atLocked(at))
+	}
+	return events, nil
 }
 
 // Wait is like Read, but waits until there is an event or ctx is done.

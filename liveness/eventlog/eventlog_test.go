@@ -204,3 +204,34 @@ func followLog(ctx context.Context, log *eventlog.Log, limit int, until uint64) 
 	}
 	return nil
 }
+
+// Readers get no records, and who asks for them gets those that came.
+func TestRecords(t *testing.T) {
+	l := newLog(t, 600)
+	for n := range uint64(700) {
+		rec := &liveness.Record{ID: fmt.Sprint("dev-", n), Seq: n}
+		if err := l.Append(t.Context(), []liveness.Event{{Subject: rec.ID, Seq: n, Record: rec}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, after := range []uint64{100, 600, 700} {
+		got, err := l.Records(after)
+		if err != nil || uint64(len(got)) != 700-after {
+			t.Fatalf("Records(%d): %d events, %v", after, len(got), err)
+		}
+		for i := range got {
+			if rec := got[i].Record; rec == nil || rec.ID != got[i].Subject || rec.Seq != got[i].Seq || got[i].Offset != after+uint64(i)+1 {
+				t.Errorf("Records(%d): %+v, %+v", after, got[i], rec)
+			}
+		}
+	}
+	for _, after := range []uint64{0, 99, 701} {
+		if _, err := l.Records(after); !errors.Is(err, eventlog.ErrMissed) {
+			t.Errorf("Records(%d): %v, want ErrMissed", after, err)
+		}
+	}
+	got, err := l.Read(nil, 100, 1)
+	if err != nil || got[0].Record != nil {
+		t.Errorf("Read: %+v, %v", got, err)
+	}
+}
