@@ -79,7 +79,7 @@ func (g *Gateway) LetGo(why string) {
 		}
 	}
 	g.udp.table.all(func(v *udpSession) bool {
-		g.udp.leaving.add(v)
+		v.Replaced()
 		return true
 	})
 }

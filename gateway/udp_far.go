@@ -161,8 +161,10 @@ func (a packetAnswer) handle(x *exchange) {
 		return
 	}
 	v.remote.waiting = nil
-	if !t.established || end && !t.broken || t.far().Ended() {
+	if !t.established || end && !t.broken {
 		v.leaveLocked()
+	} else if far := t.far(); far.Ended() {
+		v.settleFarLocked(far)
 	}
 }
 
@@ -226,6 +228,8 @@ func (v *udpSession) reopenLocked(x *exchange) bool {
 		m.Timeout, m.Interval = v.said.Timeout, v.said.Interval
 	}
 	w.again, v.conversation.established = true, false
+	v.replaced.Store(false)
+	v.dismissed.Store(false)
 	v.conversation.open(x, v.id, m)
 	return true
 }
@@ -241,10 +245,12 @@ func (v *udpSession) answeredLocked(x *exchange, a *asked) {
 	}
 }
 
-// settleFarLocked drops the device if its session has ended, or was judged. Its next datagram opens
-// another: the address of a device that sends datagrams may have another gateway behind it by then.
+// settleFarLocked drops the device if its session has ended, and it is known how, or was judged. Its next
+// datagram opens another: the address of a device that sends datagrams may have another gateway behind it
+// by then.
 func (v *udpSession) settleFarLocked(far FarSession) {
-	ended, dismissed := far.Ended(), v.dismissed.Swap(false)
+	dismissed := v.dismissed.Load()
+	ended := far.Ended() && (dismissed || v.replaced.Load())
 	if v.gone || v.conversation.asks() || !ended && !far.Judged() {
 		return
 	}

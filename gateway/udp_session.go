@@ -19,7 +19,7 @@ import (
 type udpSession struct {
 	id        string
 	udp       *udp
-	replaced  atomic.Bool   // the device has come back on another transport
+	replaced  atomic.Bool   // its session has ended: the device has come back elsewhere, or its judge is lost
 	dismissed atomic.Bool   // an operator has ended its session
 	queued    atomic.Bool   // it may have to leave the table
 	place     atomic.Uint64 // where the latest datagram came from, a place
