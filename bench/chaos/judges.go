@@ -76,9 +76,9 @@ func (s *server) ask(ctx context.Context) role {
 		return unanswered
 	case answer.StatusCode == http.StatusOK:
 		return ready
-	case strings.Contains(string(body), "standing by"):
+	case strings.Contains(string(body), `"standing by: `):
 		return standby
-	case strings.Contains(string(body), "starting: "):
+	case strings.Contains(string(body), `"starting: `): // the words of a database may be in it, too
 		return starting
 	}
 	return neither

@@ -212,7 +212,7 @@ func TestAsk(t *testing.T) {
 		{http.StatusOK, "{}", ready},
 		{http.StatusServiceUnavailable, `{"detail":"standing by: the database is held by node a"}`, standby},
 		{http.StatusServiceUnavailable, `{"detail":"starting: devices are being restored"}`, starting},
-		{http.StatusServiceUnavailable, `{"detail":"not ready: the database does not answer"}`, neither},
+		{http.StatusServiceUnavailable, `{"detail":"the database does not work: the server is shutting down or starting: it is tried again"}`, neither},
 	} {
 		if status, body = tt.status, tt.body; s.ask(t.Context()) != tt.want {
 			t.Errorf("%d %s is not taken for role %v", tt.status, tt.body, tt.want)
