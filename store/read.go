@@ -60,7 +60,8 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 	return got, nil
 }
 
-// beyond returns why there are no events after an offset beyond the latest that this process knows. The database tells whether
+// beyond returns why there are no events after an offset beyond the latest that this process knows. The
+// database tells whether
 // somebody else has given it meanwhile: to a reader that comes from there, the log is not another one.
 func (s *Store) beyond(ctx context.Context, after, latest uint64) error {
 	var given uint64
