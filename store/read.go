@@ -61,8 +61,8 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 }
 
 // beyond returns why there are no events after an offset beyond the latest that this process knows. The
-// database tells whether
-// somebody else has given it meanwhile: to a reader that comes from there, the log is not another one.
+// database tells whether somebody else has given it meanwhile: to a reader that comes from there, the log
+// is not another one.
 func (s *Store) beyond(ctx context.Context, after, latest uint64) error {
 	var given uint64
 	err := s.db.Read(ctx, "read the latest offset", func(ctx context.Context, q *bun.DB) error {
