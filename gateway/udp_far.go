@@ -153,7 +153,7 @@ func (a packetAnswer) handle(x *exchange) {
 	}()
 	a.asked.judgement, a.asked.answered = a.judgement, true
 	x.wall, x.peer, x.udpSession, x.admitted, x.budget = w.wall, v, v, true, w.budget
-	end := v.goOnLocked(x)
+	v.goOnLocked(x)
 	used := w.budget - x.budget
 	v.intake.spend(x.listener, x.elapsed(), max(used-w.paid, 0), 0)
 	if t.asks() {
@@ -161,7 +161,7 @@ func (a packetAnswer) handle(x *exchange) {
 		return
 	}
 	v.remote.waiting = nil
-	if !t.established || end && !t.broken {
+	if !t.established {
 		v.leaveLocked()
 	} else if far := t.far(); far.Ended() {
 		v.settleFarLocked(far)
@@ -170,8 +170,8 @@ func (a packetAnswer) handle(x *exchange) {
 
 // goOnLocked handles the message that the judge has answered, and what waits behind it, until the judge is
 // asked again. What is behind the end is dropped.
-func (v *udpSession) goOnLocked(x *exchange) (end bool) {
-	t, w := &v.conversation, v.remote.waiting
+func (v *udpSession) goOnLocked(x *exchange) {
+	t, w, end := &v.conversation, v.remote.waiting, false
 	for first := true; ; first = false {
 		p := &w.packets[0]
 		x.listener, x.address, x.begin = p.reader.listener, p.to.address, 0
@@ -183,15 +183,18 @@ func (v *udpSession) goOnLocked(x *exchange) (end bool) {
 		}
 		if t.asks() {
 			p.out = bytes.Clone(x.out)
-			return false
+			return
 		}
 		if x.budget == 0 && len(p.rest) > 0 {
 			v.floods(p.to.address())
 		}
+		if end && !t.broken {
+			v.leaveLocked() // before the device knows: there is room for another then
+		}
 		v.sendAnswer(x, p)
 		w.again = false
 		if w.packets = w.packets[1:]; end || !t.established || len(w.packets) == 0 {
-			return end
+			return
 		}
 	}
 }
