@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/netip"
-	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
@@ -68,7 +67,7 @@ func (c *conn) Traffic(input []byte) (used int) {
 	if c.established {
 		c.heard(!established)
 	}
-	if !c.write(x.out) {
+	if !c.deliver(x.out) {
 		return used + n
 	}
 	if end && !c.endsLater() {
@@ -79,11 +78,13 @@ func (c *conn) Traffic(input []byte) (used int) {
 	return used + n
 }
 
+// Drained implements [eventloop.Handler].
+func (c *conn) Drained() { c.drained() }
+
 // guard ends a connection that panics: else it would end the process.
 func (c *conn) guard() {
 	if v := recover(); v != nil {
-		c.gateway.counts.panics.Add(1)
-		c.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
+		c.panicked(v)
 		c.Close()
 	}
 }
@@ -129,7 +130,7 @@ func (c *conn) write(out []byte) bool {
 	if len(out) == 0 {
 		return true
 	}
-	if c.Buffered()+len(out) > c.gateway.config.MaxOutbound {
+	if c.Buffered()+len(out) > c.mostUnsent() {
 		c.gateway.counts.slowReaders.Add(1)
 		c.drop()
 		c.Reset()

@@ -3,8 +3,11 @@ package gateway
 import (
 	"fmt"
 	"net/netip"
+	"runtime/debug"
+	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -17,7 +20,8 @@ type connection struct {
 	listener *listener
 	link     link
 	intake   intake
-	deadline timer.ID // of the hello, then of the next input if IdleTimeout is set
+	deadline timer.ID // of the hello, then of the next input if IdleTimeout is set, or of a guest's
+	woken    atomic.Bool
 }
 
 // link is what differs between connections with and without TLS. Its methods but where, lock and
@@ -101,6 +105,7 @@ func (c *connection) finish(e ending) {
 		c.gateway.counts.closedByGateway.Add(1)
 	}
 	if e.releases {
+		c.released = true
 		c.release()
 	}
 	c.drop()
@@ -128,7 +133,7 @@ func (c *connection) heard(first bool) {
 		}
 		g.timers.Cancel(c.deadline)
 		c.deadline = 0
-		if idle := g.config.IdleTimeout; idle > 0 {
+		if idle := c.mayIdle(); idle > 0 {
 			c.deadline, _ = g.timers.AfterFunc(idle, func() {
 				g.counts.idleTimeouts.Add(1)
 				g.close(c, whyIdle)
@@ -137,6 +142,15 @@ func (c *connection) heard(first bool) {
 	case c.deadline != 0:
 		g.timers.Touch(c.deadline, g.timers.Now())
 	}
+}
+
+// mayIdle returns how long the connection may be silent, whatever the registry says; 0 for any time.
+func (c *connection) mayIdle() time.Duration {
+	idle := c.gateway.config.IdleTimeout
+	if c.guest && c.details != nil && c.details.idle > 0 && (idle == 0 || c.details.idle < idle) {
+		return c.details.idle
+	}
+	return idle
 }
 
 // writeProbe implements transport.
@@ -161,7 +175,7 @@ func (c *connection) send(m *outbound) error {
 	if err != nil {
 		return err
 	}
-	if unread := c.link.buffered() + c.heldSize(); unread+len(out) > c.gateway.config.MaxOutbound {
+	if unread := c.link.buffered() + c.heldSize(); unread+len(out) > c.mostUnsent() {
 		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
 	}
 	if h := c.held(); h != nil {
@@ -189,11 +203,17 @@ func (c *connection) settled(a *answer, committed bool) {
 	c.link.lock()
 	defer c.link.unlock()
 	a.settle(committed)
+	if a.opens && !committed && !c.link.isOver() { // nothing of what was said behind it holds
+		c.released = true
+		c.drop()
+		c.link.hangUp(a.out)
+		return
+	}
 	out, end := c.letGo(c.link.room())
 	switch {
 	case c.link.isOver():
 		c.link.linger(out, c.held() == nil)
-	case c.link.write(out) && end:
+	case c.deliver(out) && end:
 		c.link.hangUp(nil)
 	}
 }
@@ -203,9 +223,22 @@ func (c *connection) settled(a *answer, committed bool) {
 func (c *connection) ended() {
 	c.gateway.newcomers.leave(c)
 	c.gateway.timers.Cancel(c.deadline)
-	if !c.gateway.closing.Load() {
+	closing := c.gateway.closing.Load()
+	if !closing {
 		c.closeSession()
 	}
+	if c.asks() {
+		c.where().decided(c.details.asked)
+	}
+	if c.attached {
+		c.codec.(codec.Live).Ended(closing || c.released)
+	}
+}
+
+// panicked notes that the connection made the gateway panic. It is closed: else the process would end.
+func (c *connection) panicked(v any) {
+	c.gateway.counts.panics.Add(1)
+	c.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
 }
 
 var _ liveness.Peer = (*connection)(nil)

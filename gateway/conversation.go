@@ -30,6 +30,9 @@ type conversation struct {
 	details     *details    // nil for most
 	established bool
 	broken      bool // the device broke the protocol
+	guest       bool // the client is no device, and has no session
+	attached    bool // the codec has its wire
+	released    bool // the gateway closes the connection for its own sake
 	wrong       uint8
 	noise       uint8
 	spoken      uint8 // which of the listener's protocols it is, once there is a codec
@@ -47,7 +50,9 @@ type details struct {
 	behind *behind    // nil for one that comes through no proxy
 	held   *held      // nil unless an answer on a connection waits
 	far    FarSession // nil unless another process judges the device
-	asked  *asked     // nil unless that is asked for something
+	asked  *asked     // nil unless that, or the codec, is asked for something
+
+	idle time.Duration // how long a guest may be silent; 0 for any time
 }
 
 // exchange handles input: it holds the context of the conversation that goes on, and buffers that
@@ -96,8 +101,8 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 		switch {
 		case err != nil:
 			return rest, t.fail(x, errorOf(err))
-		case n == 0 && len(rest) >= codec.MaxMessage:
-			return rest, t.fail(x, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %d bytes", codec.MaxMessage)})
+		case n == 0 && len(rest) >= t.maxMessage():
+			return rest, t.fail(x, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %d bytes", t.maxMessage())})
 		case n == 0:
 			return rest, false
 		}
@@ -105,6 +110,14 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 		end = t.message(x)
 	}
 	return rest, end
+}
+
+// maxMessage returns how long the device's messages may be.
+func (t *conversation) maxMessage() int {
+	if long, ok := t.codec.(codec.Long); ok {
+		return long.MaxMessage()
+	}
+	return codec.MaxMessage
 }
 
 func errorOf(err error) *codec.Error {
@@ -117,7 +130,7 @@ func errorOf(err error) *codec.Error {
 // message does what one message means, and answers it.
 func (t *conversation) message(x *exchange) (end bool) {
 	m := &x.message
-	begin, established := len(x.out), t.established
+	established := t.established
 	x.counts.messages.Store(x.counts.messages.Load() + 1) // only this goroutine writes it
 	if m.Odd != "" {
 		x.gateway.odd.count(Oddity{t.protocol(x.listener), m.Odd})
@@ -138,11 +151,21 @@ func (t *conversation) message(x *exchange) (end bool) {
 	if t.asks() { // it is answered when the judge has answered
 		return false
 	}
+	return t.answer(x, established, end)
+}
+
+// answer answers the message that was done, and reports whether that ends the conversation.
+// established is whether the session was open before the message.
+func (t *conversation) answer(x *exchange, established, end bool) bool {
+	begin := len(x.out)
 	t.reply(x, end)
-	if x.outcome.Err == nil && t.uncommitted(m.Kind, established) {
+	if x.outcome.Err == nil && t.uncommitted(x.message.Kind, established) {
 		t.hold(x, begin)
 	} else {
 		t.behind(x, begin)
+	}
+	if x.outcome.Broken != nil {
+		return t.fail(x, x.outcome.Broken)
 	}
 	return end
 }
@@ -199,6 +222,9 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 		t.register(x)
 	case codec.Repace, codec.Sleep, codec.Fail, codec.Bye:
 		return t.signal(x)
+	case codec.Leave:
+		t.beat(x)
+		return true
 	case codec.Challenge, codec.Proof:
 		t.beat(x)
 		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "the session is open already"}
@@ -209,6 +235,9 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 
 // beat records a heartbeat on the open session.
 func (t *conversation) beat(x *exchange) bool {
+	if t.guest {
+		return true
+	}
 	if far := t.far(); far != nil {
 		return far.Beat(x.elapsed())
 	}
@@ -218,7 +247,10 @@ func (t *conversation) beat(x *exchange) bool {
 // signal does what a message means of which the device's judge must know.
 func (t *conversation) signal(x *exchange) (end bool) {
 	m, o := &x.message, &x.outcome
-	if t.far() != nil {
+	switch {
+	case t.guest:
+		return m.Kind == codec.Bye
+	case t.far() != nil:
 		t.askSignal(x, m.Kind)
 		return false
 	}
@@ -309,7 +341,8 @@ func (t *conversation) introductionEnds(x *exchange) bool {
 		return x.message.Kind == codec.Bye
 	}
 	t.wrong++
-	t.broken = t.wrong >= maxMistakes || final(err.Code)
+	_, live := t.codec.(codec.Live)
+	t.broken = live || t.wrong >= maxMistakes || final(err.Code)
 	return t.broken
 }
 
@@ -340,19 +373,29 @@ func (t *conversation) meansMore(x *exchange) {
 // hello opens the session of the device that the message names.
 func (t *conversation) hello(x *exchange) {
 	m := &x.message
+	if by, ok := t.codec.(codec.Authenticator); ok {
+		t.authenticate(x, by)
+		return
+	}
 	id := unsafe.String(unsafe.SliceData(m.ID), len(m.ID)) // Open copies it if it keeps it
 	if err := t.admit(x, id, m.Token); err != nil {
 		x.outcome.Err = err
 		return
 	}
-	t.open(x, id, m)
+	t.open(x, id, m, t.unverified(x))
 }
 
+// unverified reports whether nothing that the device has shown to the guard proves who it is.
+func (t *conversation) unverified(x *exchange) bool { return x.gateway.open && !t.certified() }
+
 // open opens the session of a device that was admitted.
-func (t *conversation) open(x *exchange, id string, m *codec.Message) {
+func (t *conversation) open(x *exchange, id string, m *codec.Message, unverified bool) {
+	timeout := m.Timeout
+	if timeout == codec.Never {
+		timeout = liveness.Never
+	}
 	hello := liveness.Hello{
-		Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}, Unverified: x.gateway.open && !t.certified(),
-		Quota: x.listener.quota,
+		Epoch: m.Epoch, Announced: liveness.Policy{Timeout: timeout, Interval: m.Interval}, Unverified: unverified, Quota: x.listener.quota,
 	}
 	if x.gateway.config.Judge != nil {
 		t.askOpen(x, id, hello)
@@ -379,7 +422,7 @@ func (t *conversation) opened(x *exchange, id string, welcome liveness.Welcome, 
 		return
 	}
 	x.outcome.Epoch, x.outcome.Timeout, x.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
-	t.established = true
+	t.establish(x)
 	x.gateway.duplicateIDs.opened(x.wall, id, x.address())
 	if t.details != nil {
 		t.details.nonce, t.details.hello = nil, codec.Message{}
@@ -426,13 +469,16 @@ func (t *conversation) goodbye(at *listener, dst []byte, why string, err *codec.
 // closeSession tells the session that its connection has ended.
 func (c *connection) closeSession() {
 	why := liveness.Closed
-	if c.broken {
+	switch {
+	case c.hasWill():
+		why = liveness.Will
+	case c.broken:
 		why = liveness.Protocol
 	}
 	switch {
 	case c.far() != nil:
 		c.far().Close(c.gateway.Elapsed(), why)
-	case c.established:
+	case c.established && !c.guest:
 		c.session.Close(c.listener.source.Time(time.Now()), why)
 	}
 }

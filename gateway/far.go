@@ -60,7 +60,10 @@ func (t *conversation) id() string {
 	if !t.established {
 		return ""
 	}
-	if far := t.far(); far != nil {
+	switch far := t.far(); {
+	case t.guest:
+		return ""
+	case far != nil:
 		return far.ID()
 	}
 	return t.session.ID()
@@ -91,14 +94,16 @@ type asked struct {
 	id       string // of an opening
 	again    bool   // the session was open before that
 	opens    bool
+	admits   bool // the codec was asked, see codec.Authenticator
 	answered bool
 	ready    chan judgement // room for one
 }
 
 // judgement is what the judge answers.
 type judgement struct {
-	welcome liveness.Welcome
-	err     error
+	welcome   liveness.Welcome
+	err       error
+	admission codec.Admission
 }
 
 // asks reports whether the judge was asked for something, and the conversation waits.
@@ -110,6 +115,13 @@ func (t *conversation) introduces() bool { return t.asks() && !t.established }
 
 // ask makes the conversation wait for the judge. The result is passed to it.
 func (t *conversation) ask(x *exchange, a *asked) (done func(liveness.Welcome, error)) {
+	t.wait(x, a)
+	to := x.peer.(asker)
+	return func(w liveness.Welcome, err error) { to.answer(a, judgement{welcome: w, err: err}) }
+}
+
+// wait makes the conversation wait for an answer about the message.
+func (t *conversation) wait(x *exchange, a *asked) {
 	if t.details == nil {
 		t.details = &details{}
 	}
@@ -118,8 +130,6 @@ func (t *conversation) ask(x *exchange, a *asked) (done func(liveness.Welcome, e
 		*b = bytes.Clone(*b)
 	}
 	t.details.asked = a
-	to := x.peer.(asker)
-	return func(w liveness.Welcome, err error) { to.answer(a, judgement{w, err}) }
 }
 
 // asker is a transport whose conversation waits for what the judge answers. Any goroutine may call it; it
@@ -175,7 +185,7 @@ func (t *conversation) askSignal(x *exchange, kind codec.Kind) {
 // proceed goes on with the message of which the judge was asked, unless that has not answered yet.
 // What comes meanwhile is a sign of life, and handled later.
 func (t *conversation) proceed(x *exchange, more bool) (end bool) {
-	a := t.details.asked
+	a, established := t.details.asked, t.established
 	if !a.answered {
 		if more && t.established {
 			t.details.far.Beat(x.elapsed())
@@ -185,6 +195,10 @@ func (t *conversation) proceed(x *exchange, more bool) (end bool) {
 	t.details.asked = nil // far is kept there, too
 	x.message, x.outcome = a.message, codec.Outcome{Now: x.wall}
 	switch v := x.udpSession; {
+	case a.admits:
+		x.peer.(*connection).where().decided(a)
+		t.admitted(x, a.admission)
+		end = !t.asks() && t.introductionEnds(x)
 	case a.opens:
 		end = t.answeredOpen(x, a)
 	case v != nil && errors.Is(a.err, liveness.ErrReplaced) && v.reopenLocked(x):
@@ -194,8 +208,7 @@ func (t *conversation) proceed(x *exchange, more bool) (end bool) {
 	if t.asks() {
 		return false
 	}
-	t.reply(x, end)
-	return end
+	return t.answer(x, established, end)
 }
 
 func (t *conversation) answeredOpen(x *exchange, a *asked) (end bool) {

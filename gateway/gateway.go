@@ -40,6 +40,7 @@ type Gateway struct {
 	addresses    keyCounts[netip.Addr] // connections
 	failures     failures
 	duplicateIDs duplicateIDs
+	wakes        wakes             // of connections that belong to no event loop
 	waiting      keyCounts[string] // messages to a device that Send has not written yet
 	began        time.Time
 	newcomers    newcomers

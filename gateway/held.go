@@ -17,6 +17,7 @@ type answer struct {
 	busy  []byte // is said in its place if what it tells of is not committed in time
 	size  int    // of the longer
 	waits bool   // for that to be committed
+	opens bool   // the session of a codec that cannot open it again: the conversation ends with busy
 }
 
 // held is the answers of a conversation, or to a datagram, in their order, from the first that
@@ -131,6 +132,7 @@ func (t *conversation) hold(x *exchange, begin int) {
 	outcome := codec.Outcome{Err: busy(), Now: x.wall}
 	a := &answer{out: bytes.Clone(out), busy: t.codec.Reply(nil, &x.message, &outcome), waits: true}
 	a.size = max(len(a.out), len(a.busy))
+	a.opens = t.attached && x.message.Kind == codec.Hello
 	if x.udpSession != nil {
 		if x.held == nil { // a datagram is answered with one
 			before := bytes.Clone(x.out[x.begin:begin])
@@ -196,7 +198,7 @@ func (t *conversation) letGo(dst []byte) (out []byte, end bool) {
 
 // spent reports whether the details hold nothing.
 func (d *details) spent() bool {
-	return d.name == "" && d.nonce == nil && d.hello.Kind == codec.None && d.behind == nil && d.held == nil && d.far == nil
+	return d.name == "" && d.nonce == nil && d.hello.Kind == codec.None && d.behind == nil && d.held == nil && d.far == nil && d.idle == 0
 }
 
 // holder is what an answer is held for.

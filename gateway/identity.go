@@ -210,7 +210,7 @@ func (t *conversation) proof(x *exchange) {
 	right := func() bool { return x.gateway.config.Guard.Prove(id, nonce, x.message.Token) }
 	x.outcome.Err = t.vet(x, id, right, true, wrongProof)
 	if x.outcome.Err == nil {
-		t.open(x, strings.Clone(id), &t.details.hello)
+		t.open(x, strings.Clone(id), &t.details.hello, t.unverified(x))
 	}
 }
 

@@ -23,6 +23,8 @@ type loop struct {
 	events   *eventloop.Loop
 	index    int
 	exchange exchange
+	wakes    wakes
+	logins   map[*asked]time.Duration // hellos about which their codecs have not decided, and when they were read
 
 	_ [64]byte
 }
@@ -82,7 +84,7 @@ var tableRoom = sockets.MaxConnections //nolint:gochecknoglobals // tests set it
 func (g *Gateway) newLoops() error {
 	for i := range g.loopCount {
 		l := &loop{gateway: g, index: i, exchange: exchange{gateway: g, counts: &g.counts.loops[i]}}
-		passed := func(mark int64) { g.source.Watermark(i, time.Duration(mark)) }
+		passed := func(mark int64) { g.source.Watermark(i, l.handled(time.Duration(mark))) }
 		var err error
 		if g.loopRoom > 0 {
 			l.events, err = eventloop.NewWithTable(passed, g.loopRoom)

@@ -115,7 +115,7 @@ func (s *tlsServer) admit(l *listener, tcp *net.TCPConn, proxied bool) {
 	if proxied {
 		c.throughProxy()
 	}
-	c.socket = tlsSocket{Conn: s.sockets.Track(tcp), server: s, tcp: tcp, raw: raw}
+	c.socket = tlsSocket{Conn: s.sockets.Track(tcp), server: s, conn: c, tcp: tcp, raw: raw}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()

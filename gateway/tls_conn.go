@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -121,6 +120,13 @@ func (c *tlsConn) waitsFor() *asked {
 	return c.details.asked
 }
 
+// emptied is called when the kernel has taken all that had to wait.
+func (c *tlsConn) emptied() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drained()
+}
+
 // linger implements link. Nothing can be said after the end.
 func (c *tlsConn) linger([]byte, bool) {}
 
@@ -147,8 +153,7 @@ func (c *tlsConn) meet() (met bool) {
 // recovered is deferred. A panic would end the process, so it ends the connection.
 func (c *tlsConn) recovered() {
 	if v := recover(); v != nil {
-		c.gateway.counts.panics.Add(1)
-		c.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
+		c.panicked(v)
 	}
 }
 
@@ -268,7 +273,9 @@ func (t *conversation) certify(name string) {
 func (c *tlsConn) serve() {
 	for c.handle() {
 		if a := c.waitsFor(); a != nil {
-			c.socket.land()
+			if !a.admits { // what a device has said that is not admitted yet is not handled
+				c.socket.land()
+			}
 			a.judgement, a.answered = <-a.ready, true // only this goroutine reads them
 			continue
 		}
@@ -299,7 +306,7 @@ func (c *tlsConn) handle() bool {
 		c.heard(!established)
 		c.socket.settle()
 	}
-	return c.write(x.out) && (!end || c.endsLater())
+	return c.deliver(x.out) && (!end || c.endsLater())
 }
 
 // read takes all that tls.Conn has, and reports whether that was the end.

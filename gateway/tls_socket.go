@@ -20,6 +20,7 @@ type tlsSocket struct {
 	*sockets.Conn
 
 	server *tlsServer
+	conn   *tlsConn
 	tcp    *net.TCPConn
 	raw    syscall.RawConn
 
@@ -170,7 +171,7 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 		}
 	}
 	g := s.server.gateway
-	if s.unsent+len(p)-n > g.config.MaxOutbound {
+	if s.unsent+len(p)-n > s.conn.mostUnsent() {
 		g.counts.slowReaders.Add(1)
 		_ = s.tcp.SetLinger(0)
 		_ = s.Close()
@@ -200,6 +201,7 @@ func (s *tlsSocket) drain() {
 			s.drains = false
 			s.unsent = 0
 			s.mu.Unlock()
+			s.conn.emptied()
 			return
 		}
 		s.mu.Unlock()

@@ -233,7 +233,7 @@ func (v *udpSession) reopenLocked(x *exchange) bool {
 	w.again, v.conversation.established = true, false
 	v.replaced.Store(false)
 	v.dismissed.Store(false)
-	v.conversation.open(x, v.id, m)
+	v.conversation.open(x, v.id, m, v.conversation.unverified(x))
 	return true
 }
 

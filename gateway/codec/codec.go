@@ -1,6 +1,9 @@
 package codec
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // MaxMessage is the longest message of any protocol, in bytes. A codec must return an error if its
 // input holds that much without a whole message; the gateway closes the connection if it does not.
@@ -78,7 +81,12 @@ const (
 	Fail
 	// Bye ends the session; the gateway answers and closes the connection.
 	Bye
+	// Leave ends the connection without a goodbye.
+	Leave
 )
+
+// Never is the timeout of a device that may be silent for any time.
+const Never time.Duration = math.MaxInt64
 
 // Message is a decoded message.
 type Message struct {
@@ -92,6 +100,9 @@ type Message struct {
 	Epoch uint64
 	// Timeout and Interval that Hello, Challenge and Repace announce; 0 without.
 	Timeout, Interval time.Duration
+	// Guest says that a Hello is that of a client that is no device: no session is opened for it, and
+	// it is disconnected when it has been silent for Timeout.
+	Guest bool
 	// Duration of Sleep.
 	Duration time.Duration
 	// Text of Fail; of other kinds, what the codec wants to remember until Reply.
@@ -126,6 +137,9 @@ type Outcome struct {
 	Token []byte
 	// Now is the time of day, for protocols that tell it to the device.
 	Now time.Time
+	// Broken is set by Reply if the message breaks the protocol in a way that only that found out: the
+	// connection ends as after an error of Next.
+	Broken *Error
 }
 
 // Prober is a codec that can ask its device for a sign of life.

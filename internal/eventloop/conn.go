@@ -18,6 +18,8 @@ type Handler interface {
 	// a pause. It returns how many bytes it used; the others are kept. The slice is good until it
 	// returns.
 	Traffic(input []byte) (used int)
+	// Drained is called when the kernel has taken all that Write had kept.
+	Drained()
 	// Closed is called once, when the connection ends: its other end has closed it, it has failed,
 	// Close was called, or the loop ends. What is written in it is tried once.
 	Closed()
@@ -94,11 +96,16 @@ func (l *Loop) dropLocked(c *Conn) {
 
 // handle handles an event.
 func (c *Conn) handle(h Handler, events uint32) {
-	if events&unix.EPOLLOUT != 0 && !c.flush() {
-		c.close(h)
-		return
+	if events&unix.EPOLLOUT != 0 {
+		if !c.flush() {
+			c.close(h)
+			return
+		}
+		if len(c.output) == 0 {
+			h.Drained()
+		}
 	}
-	if events&^unix.EPOLLOUT != 0 {
+	if events&^unix.EPOLLOUT != 0 && c.fd >= 0 {
 		c.read(h)
 	}
 }

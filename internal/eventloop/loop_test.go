@@ -44,9 +44,10 @@ type end struct {
 	traffic func(input []byte) // is called with what is used, if it is not nil
 	last    string             // is written in Closed
 
-	mu     sync.Mutex // guards the fields below
-	got    []byte
-	closed int
+	mu      sync.Mutex // guards the fields below
+	got     []byte
+	closed  int
+	emptied int
 }
 
 func (e *end) Traffic(input []byte) int {
@@ -64,6 +65,12 @@ func (e *end) Traffic(input []byte) int {
 		e.traffic(used)
 	}
 	return len(used)
+}
+
+func (e *end) Drained() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.emptied++
 }
 
 func (e *end) Closed() {
@@ -316,7 +323,8 @@ func TestPause(t *testing.T) {
 	testwait.Until(t, "its end", func() bool { return e.ended() == 1 })
 }
 
-// What the kernel does not take is kept, and written in order once the other end reads.
+// What the kernel does not take is kept, and written in order once the other end reads; then Drained
+// is called.
 func TestOutput(t *testing.T) {
 	r := start(t)
 	e := &end{}
@@ -343,6 +351,9 @@ func TestOutput(t *testing.T) {
 	r.do(func() {
 		if e.Buffered() != 0 {
 			t.Errorf("%d bytes are left", e.Buffered())
+		}
+		if e.emptied != 1 {
+			t.Errorf("Drained was called %d times, want once", e.emptied)
 		}
 	})
 }

@@ -91,7 +91,7 @@ func (t conversation) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []by
 		if m.Note == ping {
 			return appendPong(dst, m.Text)
 		}
-	case codec.None, codec.Register:
+	case codec.None, codec.Register, codec.Leave:
 	}
 	return dst
 }

@@ -1,0 +1,59 @@
+package codec
+
+import "net/netip"
+
+// Live is a codec that sends to its device on its own accord, such as that of a message broker. Its
+// methods are called as those of [Codec] are, by one goroutine at a time; what others have for the
+// device they keep, and call [Wire.Wake].
+type Live interface {
+	Codec
+
+	// Attach gives the codec the wire. It is called once, when the session has been opened, before
+	// Reply answers the message that opened it.
+	Attach(w Wire)
+	// Pump appends what is to be sent to the device. It stops once that is room bytes or more; more
+	// says that something is left then: Pump is called again when the device has read. It is called
+	// after Wake, and after each time that input was handled, but not while an answer is held.
+	Pump(dst []byte, room int) (out []byte, more bool)
+	// Ended is called once, when the connection has ended. released says that the gateway closed it for
+	// its own sake: it ends, or drains.
+	Ended(released bool)
+	// HasWill reports whether it is made known if the connection ends without a goodbye.
+	HasWill() bool
+}
+
+// Wire is the connection of a [Live] codec. Any goroutine may call it; it does not block.
+type Wire interface {
+	// Wake has Pump called soon.
+	Wake()
+	// Disconnect says goodbye, and closes. why is passed to [Codec.Goodbye].
+	Disconnect(why string)
+}
+
+// Authenticator is a codec that finds out by itself whether its device is admitted. The gateway's
+// guard is not asked then.
+type Authenticator interface {
+	// Authenticate decides about the device that sent m, a Hello. If that takes a while, ok is false,
+	// and done is called with the decision later, once, on any goroutine. Then m is not used any more.
+	Authenticate(m *Message, from Origin, done func(Admission)) (a Admission, ok bool)
+}
+
+// Origin is where a device connects from.
+type Origin struct {
+	Address netip.Addr
+	// Name is what a verified certificate has proved; "" without one.
+	Name string
+}
+
+// Admission is whether a device is admitted.
+type Admission struct {
+	Err *Error // why not; nil if it is
+	// Unverified: nothing proves who it is.
+	Unverified bool
+}
+
+// Long is a codec whose messages may be longer than [MaxMessage].
+type Long interface {
+	// MaxMessage returns how long they may be, in bytes.
+	MaxMessage() int
+}

@@ -1,0 +1,194 @@
+package gateway
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+)
+
+// Some codecs have more to send than answers, see [codec.Live]: what they have for a device comes
+// from other connections. A codec that has something wakes its connection, which asks for as much as
+// its other end takes.
+
+// authenticate asks the codec whether the device that said hello is admitted.
+func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
+	to, a := x.peer.(asker), &asked{admits: true, id: string(x.message.ID)}
+	origin := codec.Origin{Address: x.address()}
+	if t.certified() {
+		origin.Name = t.details.name
+	}
+	done := func(admission codec.Admission) { to.answer(a, judgement{admission: admission}) }
+	if admission, ok := by.Authenticate(&x.message, origin, done); ok {
+		t.admitted(x, admission)
+		return
+	}
+	t.wait(x, a)
+	if l := x.peer.(*connection).where(); l != nil {
+		if l.logins == nil {
+			l.logins = make(map[*asked]time.Duration)
+		}
+		l.logins[a] = x.now
+	}
+}
+
+// decided notes that no decision is awaited any more.
+func (l *loop) decided(a *asked) {
+	if l != nil {
+		delete(l.logins, a)
+	}
+}
+
+// handled returns up to when all is handled that was read by an instant. Whoever said hello is heard
+// then, however long the decision about it takes.
+func (l *loop) handled(read time.Duration) time.Duration {
+	for _, since := range l.logins {
+		read = min(read, since)
+	}
+	return read
+}
+
+// admitted opens the session of a device that its codec has admitted.
+func (t *conversation) admitted(x *exchange, a codec.Admission) {
+	m := &x.message
+	id := string(m.ID)
+	if x.outcome.Err = a.Err; a.Err != nil {
+		if a.Err.Code == codec.Unauthorized {
+			x.gateway.counts.unauthorized.Add(1)
+			t.tellRefused(x, id, wrongToken)
+		}
+		return
+	}
+	if m.Guest {
+		t.guest = true
+		if m.Timeout != codec.Never {
+			if t.details == nil {
+				t.details = &details{}
+			}
+			t.details.idle = m.Timeout
+		}
+		x.outcome.Timeout = m.Timeout
+		t.establish(x)
+		return
+	}
+	t.revision = x.gateway.config.Guard.Revision(id)
+	if x.outcome.Err = t.duplicate(x, id); x.outcome.Err == nil {
+		t.open(x, strings.Clone(id), m, a.Unverified)
+	}
+}
+
+// establish notes that the session is open.
+func (t *conversation) establish(x *exchange) {
+	t.established = true
+	if live, ok := t.codec.(codec.Live); ok && !t.attached {
+		t.attached = true
+		live.Attach(x.peer.(*connection))
+	}
+}
+
+// hasWill reports whether the end of the connection is made known if the device has not said
+// goodbye.
+func (t *conversation) hasWill() bool { return t.attached && t.codec.(codec.Live).HasWill() }
+
+// Wake implements [codec.Wire].
+func (c *connection) Wake() {
+	if c.woken.Swap(true) {
+		return
+	}
+	if l := c.link.where(); l != nil {
+		l.wakes.add(c, func(pump func()) { l.soon(pump) })
+	} else {
+		c.gateway.wakes.add(c, func(pump func()) { go pump() })
+	}
+}
+
+// Disconnect implements [codec.Wire].
+func (c *connection) Disconnect(why string) { c.gateway.close(c, why) }
+
+var _ codec.Wire = (*connection)(nil)
+
+// maxWoken is how many connections are asked in one turn of an event loop for what they have to
+// send.
+const maxWoken = 256
+
+// wakes are the connections that have something to send.
+type wakes struct {
+	mu    sync.Mutex // guards the fields below
+	woken []*connection
+	due   bool // pump is to be called
+}
+
+// add adds a connection. call has its argument called soon.
+func (w *wakes) add(c *connection, call func(pump func())) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.woken = append(w.woken, c)
+	if !w.due {
+		w.due = true
+		call(func() { w.pump(call) })
+	}
+}
+
+// pump has some connections send, and is called again while there are more.
+func (w *wakes) pump(call func(pump func())) {
+	w.mu.Lock()
+	n := min(len(w.woken), maxWoken)
+	some := w.woken[:n:n]
+	if w.woken = w.woken[n:]; len(w.woken) == 0 {
+		w.woken, w.due = nil, false
+	} else {
+		call(func() { w.pump(call) })
+	}
+	w.mu.Unlock()
+	for _, c := range some {
+		c.pumped()
+	}
+}
+
+// pumped sends what the codec has to send.
+func (c *connection) pumped() {
+	c.woken.Store(false) // before the codec is asked: what it has from now on wakes it again
+	c.link.lock()
+	defer c.link.unlock()
+	defer func() {
+		if v := recover(); v != nil {
+			c.panicked(v)
+			c.link.hangUp(nil)
+		}
+	}()
+	if !c.link.isOver() {
+		c.deliver(c.link.room())
+	}
+}
+
+// deliver writes out, and behind it what the codec has to send. It returns false if the connection
+// has ended.
+func (c *connection) deliver(out []byte) bool {
+	more := false
+	if c.attached && c.held() == nil && !c.ending() {
+		if room := c.gateway.config.MaxOutbound/2 - c.link.buffered(); room > 0 {
+			out, more = c.codec.(codec.Live).Pump(out, room)
+		}
+	}
+	open := c.link.write(out)
+	if open && more && c.link.buffered() == 0 {
+		c.Wake() // others have their turn first
+	}
+	return open
+}
+
+// drained is called when the kernel has taken all that had to wait.
+func (c *connection) drained() {
+	if c.attached {
+		c.Wake()
+	}
+}
+
+// mostUnsent returns how many bytes may wait for the kernel.
+func (c *connection) mostUnsent() int {
+	if c.attached {
+		return c.gateway.config.MaxOutbound + c.maxMessage()
+	}
+	return c.gateway.config.MaxOutbound
+}
