@@ -52,6 +52,7 @@ func directions() table {
 		"gateway/codec/line":      codec,
 		"gateway/codec/teltonika": codec,
 		"httpapi":                 belowEdges,
+		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},
 		"mqttbridge":              belowEdges,
 

@@ -1,0 +1,79 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+// Broker is the engine of an MQTT broker. Create it with [New].
+type Broker struct {
+	config    Config
+	sessions  sessions
+	index     index
+	retained  retained
+	deadlines deadlines
+	journal   *journal // nil without a store
+	counts    counters
+	queues    queues
+	found     sync.Pool // of *matches
+	numbers   atomic.Uint64
+	away      atomic.Int64 // sessions of clients that are away
+	awayBytes atomic.Int64 // that they hold
+}
+
+// New returns a broker. It starts nothing, see [Broker.Open] and [Broker.Run].
+func New(config Config) (*Broker, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{config: config}
+	b.sessions.init()
+	b.deadlines.changed = make(chan struct{}, 1)
+	b.found.New = func() any { return new(matches) }
+	return b, nil
+}
+
+// Run ends sessions and publishes delayed wills when they are due, and commits to the store, until ctx is done.
+func (b *Broker) Run(ctx context.Context) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	b.runDeadlines(ctx)
+	return ctx.Err()
+}
+
+// ErrTopic is returned by [Broker.Publish] for what is no topic, or one that is too long or too deep.
+var ErrTopic = errors.New("mqtt: not a topic")
+
+// Publish publishes a message of the program's, with QoS 0, to any topic. If it is to be retained, an empty payload removes
+// what is retained. It copies payload.
+func (b *Broker) Publish(topic string, payload []byte, retain bool) error {
+	if !bounded(topic) || !packet.ValidTopic([]byte(topic)) {
+		return ErrTopic
+	}
+	b.route(&publication{topic: []byte(topic), payload: payload, retain: retain}, time.Now())
+	return nil
+}
+
+// Retained returns the payloads of the retained messages whose topics match a filter, by topic. They must not be changed. It
+// takes time in proportion to all retained messages.
+func (b *Broker) Retained(filter string) map[string][]byte {
+	if !packet.ValidFilter([]byte(filter)) {
+		return nil
+	}
+	found := make(map[string][]byte)
+	now := time.Now()
+	for at, n := 1, 1; n > 0; at += n {
+		var part []*message
+		part, n = b.retained.scan(filter, at, chunk, now)
+		for _, m := range part {
+			found[m.topic] = m.payload
+		}
+	}
+	return found
+}

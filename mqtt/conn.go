@@ -1,0 +1,130 @@
+package mqtt
+
+import (
+	"time"
+
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+// Wire is the connection of a client, as the engine sees it. Its methods may be called by any goroutine. They do not block,
+// and call nothing of the engine.
+type Wire interface {
+	// Wake has [Conn.Pump] called soon, on the goroutine of the connection.
+	Wake()
+	// Close says goodbye with a reason, and closes the connection. [Conn.Close] is called for it as for any other.
+	Close(code packet.Code)
+}
+
+// Grant says what a client may do. Its methods are safe for concurrent use, do not block, and do not keep their argument.
+type Grant interface {
+	User() string
+	MayPublish(topic string) bool
+	MaySubscribe(filter string) bool // $share/ and all
+	Valid() bool                     // false once the client has to log in again
+}
+
+// Conn is a client on a connection. One goroutine at a time calls its methods; none of them blocks but on short locks.
+type Conn struct {
+	session *session
+	wire    Wire
+	grant   Grant
+	will    *will
+	extra   *extra // nil for most
+
+	maxPacket      uint32 // that the client takes; 0: no limit
+	quota          uint16 // messages with QoS 1 and 2 that it takes without acknowledging any,
+	unacknowledged uint16 // and how many it has
+	receiving      uint16 // messages of its own with QoS 1 and 2 that are not acknowledged
+	resent         uint16 // entries in flight that were sent on this connection
+	aliases        uint16 // that it takes
+	version        packet.Version
+	woken          bool // Pump will be called; guarded by session.mu, as unacknowledged and resent are
+}
+
+// extra is what few connections need.
+type extra struct {
+	incoming []string          // topics by alias, less 1
+	outgoing map[string]uint16 // aliases by topic
+	acks     []ack             // that wait for a commit, or for one before them
+}
+
+func (c *Conn) more() *extra {
+	return made(&c.extra)
+}
+
+// HasWill reports whether the client has a will.
+func (c *Conn) HasWill() bool { return c.will != nil }
+
+// Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the answer, if there is one already.
+// body is not kept. An error, always a *packet.Error, ends the connection; what was appended before is to be sent.
+func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
+	switch h.Type {
+	case packet.TypePublish:
+		return c.publish(dst, h, body, now)
+	case packet.TypePuback, packet.TypePubrec, packet.TypePubrel, packet.TypePubcomp:
+		var p packet.Ack
+		if err := p.Decode(c.version, h, body); err != nil {
+			return dst, err
+		}
+		return c.acknowledged(dst, h.Type, &p)
+	case packet.TypeSubscribe:
+		return c.subscribe(dst, body)
+	case packet.TypeUnsubscribe:
+		return c.unsubscribe(dst, body)
+	default:
+		return dst, protocolError("a packet of type " + h.Type.String() + " is not for a server, or not now")
+	}
+}
+
+func protocolError(text string) *packet.Error {
+	return &packet.Error{Code: packet.ProtocolError, Text: text}
+}
+
+// lost is the error of a connection that has lost its session.
+func lost() *packet.Error {
+	return &packet.Error{Code: packet.SessionTakenOver, Text: "another connection has taken the session"}
+}
+
+// Ending says how a connection ended.
+type Ending struct {
+	Clean         bool    // with DISCONNECT and reason 0: there is no will
+	Shutdown      bool    // by the server, which ends: there is no will
+	SessionExpiry *uint32 // that DISCONNECT announced, in seconds
+}
+
+// Close ends the use of the connection. It publishes the client's will if it is due, and ends the session unless that is
+// to be kept. Only its first call does anything.
+func (c *Conn) Close(e Ending, now time.Time) {
+	s, b := c.session, c.session.broker
+	s.mu.Lock()
+	if s.conn != c {
+		s.mu.Unlock()
+		return
+	}
+	b.counts.connected.Add(-1)
+	w := c.will
+	if e.Clean || e.Shutdown {
+		w = nil
+	}
+	s.conn = nil
+	if e.SessionExpiry != nil && s.expiry > 0 { // MQTT 5, 3.14.2.2.2
+		s.expiry = min(*e.SessionExpiry, b.config.expiry())
+	}
+	if s.expiry > 0 && b.away.Load() < int64(b.config.MaxSessions) {
+		if w != nil && w.delay == 0 {
+			defer b.publishWill(s, w, now)
+			w = nil
+		}
+		s.leaveLocked(w, now)
+		s.storeLocked()
+		s.mu.Unlock()
+		return
+	}
+	if s.expiry > 0 {
+		b.counts.sessionsRefused.Add(1)
+	}
+	s.endLocked()
+	s.mu.Unlock()
+	b.clear(s, now)
+	b.publishWill(s, w, now)
+}

@@ -1,0 +1,183 @@
+package mqtt
+
+import (
+	"strings"
+	"sync"
+)
+
+// index finds the subscriptions that match a topic. Filters without wildcards are looked up; the others stand in a tree, level
+// by level, which is walked. The zero index is empty.
+type index struct {
+	mu    sync.RWMutex // guards the fields below, and what they lead to
+	exact map[string]*leaf
+	root  node
+	count int
+}
+
+// node is what the filters with wildcards that begin with the same levels have in common.
+type node struct {
+	below map[string]*node
+	any   *node // the level +
+	here  *leaf // of the filter that ends here
+	all   *leaf // of the filter that goes on with #
+}
+
+// leaf holds the subscriptions to one filter.
+type leaf struct {
+	plain  []*subscription
+	shares map[string]*group // by name
+}
+
+// subscription is what a session has asked for. Only at and entry change.
+type subscription struct {
+	session              *session
+	filter               string // as asked for, with $share/
+	detail               *detail
+	at                   int32 // its place in the leaf; guarded by index.mu
+	identifier           uint32
+	qos                  uint8
+	noLocal, asPublished bool
+}
+
+// put adds a subscription, in place of old if the session had one to the same filter.
+func (x *index) put(sub, old *subscription) {
+	name, filter := splitShare(sub.filter)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	l := x.leafLocked(filter)
+	if old == nil {
+		x.count++
+	}
+	if name != "" {
+		l.joinLocked(name, sub, old)
+		return
+	}
+	if old != nil {
+		sub.at = old.at
+		l.plain[sub.at] = sub
+		return
+	}
+	sub.at = int32(len(l.plain))
+	l.plain = append(l.plain, sub)
+}
+
+// leafLocked returns the leaf of a filter, made if there is none.
+func (x *index) leafLocked(filter string) *leaf {
+	if !strings.ContainsAny(filter, "+#") {
+		l := x.exact[filter]
+		if l == nil {
+			if x.exact == nil {
+				x.exact = make(map[string]*leaf)
+			}
+			l = &leaf{}
+			x.exact[filter] = l
+		}
+		return l
+	}
+	at := &x.root
+	for {
+		part, rest, more := strings.Cut(filter, "/")
+		if part == "#" {
+			return made(&at.all)
+		}
+		if at = at.next(part); !more {
+			return made(&at.here)
+		}
+		filter = rest
+	}
+}
+
+// next returns the node of the next level, made if there is none.
+func (n *node) next(part string) *node {
+	if part == "+" {
+		return made(&n.any)
+	}
+	next := n.below[part]
+	if next == nil {
+		if n.below == nil {
+			n.below = make(map[string]*node)
+		}
+		next = &node{}
+		n.below[strings.Clone(part)] = next
+	}
+	return next
+}
+
+// made returns what a pointer leads to, made if there is nothing.
+func made[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
+	}
+	return *p
+}
+
+// remove takes a subscription out.
+func (x *index) remove(sub *subscription) {
+	name, filter := splitShare(sub.filter)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.count--
+	if strings.ContainsAny(filter, "+#") {
+		x.root.remove(filter, name, sub)
+		return
+	}
+	if x.exact[filter].remove(name, sub) {
+		delete(x.exact, filter)
+	}
+}
+
+// remove takes a subscription out, and reports whether nothing is left in the node.
+func (n *node) remove(filter, share string, sub *subscription) bool {
+	part, rest, more := strings.Cut(filter, "/")
+	switch {
+	case part == "#":
+		n.all = n.all.without(share, sub)
+	case part == "+":
+		if n.any.removeRest(rest, more, share, sub) {
+			n.any = nil
+		}
+	case n.below[part].removeRest(rest, more, share, sub):
+		delete(n.below, part)
+		if len(n.below) == 0 {
+			n.below = nil
+		}
+	}
+	return n.below == nil && n.any == nil && n.here == nil && n.all == nil
+}
+
+func (n *node) removeRest(rest string, more bool, share string, sub *subscription) bool {
+	if more {
+		return n.remove(rest, share, sub)
+	}
+	n.here = n.here.without(share, sub)
+	return n.below == nil && n.any == nil && n.here == nil && n.all == nil
+}
+
+// without returns the leaf after a subscription was taken out, nil if it is empty.
+func (l *leaf) without(share string, sub *subscription) *leaf {
+	if l.remove(share, sub) {
+		return nil
+	}
+	return l
+}
+
+// remove takes a subscription out, and reports whether none is left.
+func (l *leaf) remove(share string, sub *subscription) bool {
+	if share != "" {
+		l.quitLocked(share, sub)
+	} else {
+		last := len(l.plain) - 1
+		moved := l.plain[last]
+		l.plain[sub.at], moved.at = moved, sub.at
+		l.plain[last] = nil
+		l.plain = l.plain[:last]
+	}
+	return len(l.plain) == 0 && len(l.shares) == 0
+}
+
+// size returns the number of subscriptions.
+func (x *index) size() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.count
+}

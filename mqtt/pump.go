@@ -1,0 +1,173 @@
+package mqtt
+
+import (
+	"time"
+
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+// pump is one run of [Conn.Pump].
+type pump struct {
+	conn  *Conn
+	out   []byte
+	limit int // no packet begins here or behind
+	now   time.Time
+	sent  uint64
+	left  bool // something is left because of the limit
+}
+
+// Pump appends what waits for the client and may be sent: answers, and messages in the order in which they came. It begins
+// no packet once room bytes are appended, so that it may append room and the largest packet, less a byte. It does nothing if room is not
+// positive. more says that there is something left which would have been appended but for room.
+func (c *Conn) Pump(dst []byte, room int, now time.Time) (out []byte, more bool) {
+	s := c.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.woken = false
+	if s.conn != c {
+		return dst, false
+	}
+	p := pump{conn: c, out: dst, limit: len(dst) + room, now: now}
+	p.acks()
+	if p.resend() {
+		p.queued()
+		p.retained()
+	}
+	s.tidyLocked()
+	if p.sent > 0 {
+		s.broker.counts.sent.Add(p.sent)
+	}
+	return p.out, p.left
+}
+
+// full reports whether there is no room left, and remembers that something needs it.
+func (p *pump) full() bool {
+	p.left = p.left || len(p.out) >= p.limit
+	return p.left
+}
+
+// acks appends the answers that need not wait any longer.
+func (p *pump) acks() {
+	c := p.conn
+	if c.extra == nil {
+		return
+	}
+	waiting := c.extra.acks
+	for len(waiting) > 0 && !c.session.broker.journal.awaits(c, waiting[0].commit) && !p.full() {
+		p.out = append(p.out, waiting[0].packet...)
+		c.free(waiting[0].frees)
+		waiting = waiting[1:]
+	}
+	if c.extra.acks = waiting; len(waiting) == 0 {
+		c.extra.acks = nil
+	}
+}
+
+// resend sends what an earlier connection has left unacknowledged (MQTT 5, 4.4). It reports whether all of that is sent.
+func (p *pump) resend() bool {
+	c, s := p.conn, p.conn.session
+	for s.queue != nil && int(c.resent) < len(s.queue.inflight) {
+		if p.full() {
+			return false
+		}
+		e := &s.queue.inflight[c.resent]
+		switch {
+		case e.state == released:
+			p.out = packet.AppendAck(p.out, c.version, packet.TypePubrel, e.id, packet.Success)
+			c.resent++
+		case c.unacknowledged >= c.quota:
+			return false
+		case p.send(e, true):
+			e.counted = true
+			c.unacknowledged++
+			c.resent++
+		default:
+			c.resent++ // unfly counts it down
+			s.unflyLocked(int(c.resent) - 1)
+		}
+	}
+	return true
+}
+
+// queued sends what waits in the queue.
+func (p *pump) queued() {
+	c, s := p.conn, p.conn.session
+	for s.queue != nil && s.queue.peek() != nil {
+		e := s.queue.peek()
+		if p.full() || e.qos > 0 && c.unacknowledged >= c.quota || e.qos == 2 && e.detail != nil && s.broker.journal.awaits(c, e.detail.commit) {
+			return
+		}
+		goes := !p.expired(e) && p.send(e, false)
+		next := s.queue.pop()
+		if next.qos == 0 || !goes {
+			s.dropLocked(&next)
+			continue
+		}
+		next.state, next.counted = sent, true
+		s.queue.inflight = append(s.queue.inflight, next)
+		s.storeSentLocked(&next)
+		c.unacknowledged++
+		c.resent++
+	}
+}
+
+// expired reports whether a message has expired, and counts it.
+func (p *pump) expired(e *entry) bool {
+	if !e.message.expired(p.now) {
+		return false
+	}
+	p.conn.session.broker.counts.expired.Add(1)
+	return true
+}
+
+// send appends a message. It returns false if that is larger than the client takes (MQTT 5, 3.1.2.11.4).
+func (p *pump) send(e *entry, again bool) bool {
+	c, m := p.conn, e.message
+	o := packet.Out{Topic: m.topic, Payload: m.payload, ID: e.id, QoS: e.qos, Retain: e.retain, Dup: again}
+	if c.version >= packet.V5 {
+		if o.Properties = m.properties; e.detail != nil {
+			o.Identifiers = e.detail.identifiers
+		}
+		if m.expires != 0 {
+			o.HasExpiry, o.Expiry = true, secondsLeft(m.expires, p.now)
+		}
+		c.alias(&o)
+	}
+	if c.maxPacket > 0 && o.Size(c.version) > int(c.maxPacket) {
+		c.session.broker.counts.tooLarge.Add(1)
+		return false
+	}
+	if o.Alias != 0 && o.Topic != "" {
+		c.learn(m.topic, o.Alias)
+	}
+	p.out = o.Append(p.out, c.version)
+	p.sent++
+	return true
+}
+
+// secondsLeft returns how many seconds a message has left, at least one.
+func secondsLeft(expires int64, now time.Time) uint32 {
+	left := time.Duration(expires - now.UnixNano())
+	return uint32(max(1, (left+time.Second-1)/time.Second))
+}
+
+// alias gives a message the alias of its topic, or a new one while there are some left.
+func (c *Conn) alias(o *packet.Out) {
+	if c.aliases == 0 {
+		return
+	}
+	x := c.more()
+	if alias := x.outgoing[o.Topic]; alias != 0 {
+		o.Topic, o.Alias = "", alias
+	} else if len(x.outgoing) < int(c.aliases) {
+		o.Alias = uint16(len(x.outgoing) + 1)
+	}
+}
+
+// learn remembers an alias that was sent.
+func (c *Conn) learn(topic string, alias uint16) {
+	if c.extra.outgoing == nil {
+		c.extra.outgoing = make(map[string]uint16)
+	}
+	c.extra.outgoing[topic] = alias
+}

@@ -1,0 +1,177 @@
+package mqtt
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"time"
+)
+
+// retained are the retained messages: in slots, which can be looked through piece by piece, and in a tree of their topics.
+type retained struct {
+	mu           sync.RWMutex // guards the fields below
+	slots        []*message   // the first is not used; nil: free
+	free         []uint32
+	root         level
+	count, bytes int // of clients' messages
+}
+
+// level is what the topics that begin with the same levels have in common.
+type level struct {
+	below map[string]*level
+	slot  uint32 // of the message that is kept; 0: none
+}
+
+// keep keeps a message that is to be retained, or removes what is kept if it has no payload. It returns what must be committed
+// before the client may be told.
+func (b *Broker) keep(p *publication) (commit uint64) {
+	r := &b.retained
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slot := r.root.find(p.topic)
+	if len(p.payload) == 0 {
+		if slot != 0 {
+			commit = b.unkeepLocked(slot)
+		}
+		return commit
+	}
+	m := p.message()
+	if !m.own && !r.fitsLocked(m, slot, b.config.MaxRetained, b.config.MaxRetainedBytes) {
+		b.counts.retainedRefused.Add(1)
+		return 0
+	}
+	r.setLocked(m, slot)
+	return b.storeRetainedLocked(m)
+}
+
+// unkeepLocked removes a retained message.
+func (b *Broker) unkeepLocked(slot uint32) (commit uint64) {
+	r := &b.retained
+	m := r.slots[slot]
+	r.countLocked(m, -1)
+	r.root.remove(m.topic)
+	r.slots[slot] = nil
+	r.free = append(r.free, slot)
+	return b.unstoreRetainedLocked(m)
+}
+
+// countLocked adds a message to the sums, or takes it out.
+func (r *retained) countLocked(m *message, n int) {
+	if !m.own {
+		r.count += n
+		r.bytes += n * m.size()
+	}
+}
+
+// fitsLocked reports whether a message may be kept, in place of what is in slot.
+func (r *retained) fitsLocked(m *message, slot uint32, most, bytes int) bool {
+	count, size := r.count, r.bytes
+	if slot != 0 && !r.slots[slot].own {
+		count--
+		size -= r.slots[slot].size()
+	}
+	return count < most && size+m.size() <= bytes
+}
+
+// setLocked keeps a message in a slot; 0: a free one.
+func (r *retained) setLocked(m *message, slot uint32) {
+	r.countLocked(m, 1)
+	if slot != 0 {
+		r.countLocked(r.slots[slot], -1)
+		r.slots[slot] = m
+		return
+	}
+	switch n := len(r.free); {
+	case n > 0:
+		slot, r.free = r.free[n-1], r.free[:n-1]
+	case len(r.slots) == 0:
+		r.slots, slot = make([]*message, 2), 1
+	default:
+		slot = uint32(len(r.slots))
+		r.slots = append(r.slots, nil)
+	}
+	r.slots[slot] = m
+	r.root.add(m.topic, slot)
+}
+
+func (l *level) find(topic []byte) uint32 {
+	for {
+		i := bytes.IndexByte(topic, '/')
+		if i < 0 {
+			if l = l.below[string(topic)]; l == nil {
+				return 0
+			}
+			return l.slot
+		}
+		if l = l.below[string(topic[:i])]; l == nil {
+			return 0
+		}
+		topic = topic[i+1:]
+	}
+}
+
+func (l *level) add(topic string, slot uint32) {
+	for part := range strings.SplitSeq(topic, "/") {
+		next := l.below[part]
+		if next == nil {
+			if l.below == nil {
+				l.below = make(map[string]*level)
+			}
+			next = &level{}
+			l.below[strings.Clone(part)] = next
+		}
+		l = next
+	}
+	l.slot = slot
+}
+
+func (l *level) remove(topic string) {
+	part, rest, more := strings.Cut(topic, "/")
+	next := l.below[part]
+	if more {
+		next.remove(rest)
+	} else {
+		next.slot = 0
+	}
+	if next.slot == 0 && len(next.below) == 0 {
+		delete(l.below, part)
+	}
+}
+
+func (r *retained) size() (count, bytes int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.count, r.bytes
+}
+
+// chunk is how many slots are looked through under one lock.
+const chunk = 1024
+
+// scan returns at most so many messages in the slots from one on whose topics match a filter. n says how many slots it has looked
+// through; 0 when there are no more.
+func (r *retained) scan(filter string, from, most int, now time.Time) (found []*message, n int) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for n < chunk && from+n < len(r.slots) && len(found) < most {
+		if m := r.slots[from+n]; m != nil && !m.expired(now) && matchesFilter(filter, m.topic) {
+			found = append(found, m)
+		}
+		n++
+	}
+	return found, n
+}
+
+// sweepRetained removes the messages that have expired.
+func (b *Broker) sweepRetained(now time.Time) {
+	r := &b.retained
+	for at, n := 1, 1; n > 0; at += n {
+		r.mu.Lock()
+		n = min(chunk, len(r.slots)-at)
+		for slot := at; slot < at+n; slot++ {
+			if m := r.slots[slot]; m != nil && m.expired(now) {
+				b.unkeepLocked(uint32(slot))
+			}
+		}
+		r.mu.Unlock()
+	}
+}

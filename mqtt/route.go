@@ -1,0 +1,169 @@
+package mqtt
+
+import (
+	"time"
+)
+
+// routed says what became of a message.
+type routed struct {
+	found     bool   // there is a subscription,
+	delivered bool   // it is in a queue,
+	full      bool   // a queue was full
+	commit    uint64 // what must be committed before it is acknowledged; 0: nothing
+}
+
+// route passes a message on to all who want it.
+func (b *Broker) route(p *publication, now time.Time) routed {
+	var r routed
+	if p.retain {
+		r.commit = b.keep(p)
+	}
+	found := b.found.Get().(*matches)
+	b.index.match(p.topic, found)
+	found.group()
+	for subs := found.plain; len(subs) > 0; {
+		n := first(subs)
+		if d, ok := p.delivery(subs[:n]); ok {
+			r.add(b.deliver(subs[0].session, d, toAll, now))
+		}
+		subs = subs[n:]
+	}
+	for _, s := range found.shares {
+		r.add(b.deliverShared(s, p.message(), p.qos, p.retain, now))
+	}
+	found.clear()
+	b.found.Put(found)
+	return r
+}
+
+// add adds what became of one copy.
+func (r *routed) add(got outcome, commit uint64) {
+	r.found = true
+	r.delivered = r.delivered || got == taken
+	r.full = r.full || got == full
+	r.commit = max(r.commit, commit)
+}
+
+// delivery is one copy of a message, for one session.
+type delivery struct {
+	message *message
+	detail  *detail
+	qos     uint8
+	retain  bool
+}
+
+// detail is what few copies have. It is not changed.
+type detail struct {
+	identifiers []uint32 // of the subscriptions
+	group       *group   // of the shared subscription
+	commit      uint64   // what must be committed before the copy is sent
+}
+
+// in returns the detail with a group.
+func (d *detail) in(g *group) *detail {
+	in := detail{group: g}
+	if d != nil {
+		in.identifiers = d.identifiers
+	}
+	return &in
+}
+
+// delivery returns the copy for a session with these subscriptions (MQTT 5, 3.3.4). ok is false if it gets none.
+func (p *publication) delivery(subs []*subscription) (d delivery, ok bool) {
+	for _, sub := range subs {
+		if sub.noLocal && sub.session == p.from {
+			continue
+		}
+		d.qos = max(d.qos, min(sub.qos, p.qos))
+		d.retain = d.retain || sub.asPublished && p.retain
+		switch {
+		case !ok || d.detail == nil:
+			d.detail = sub.detail
+		case sub.detail != nil:
+			d.detail = &detail{identifiers: append(append([]uint32(nil), d.detail.identifiers...), sub.detail.identifiers...)}
+		}
+		ok = true
+	}
+	if ok {
+		d.message = p.message()
+	}
+	return d, ok
+}
+
+// outcome is what became of a copy.
+type outcome uint8
+
+const (
+	taken  outcome = iota
+	full           // dropped: the queue is full
+	absent         // not for a session in this state
+)
+
+// audience says which sessions a copy is for.
+type audience uint8
+
+const (
+	toAll audience = iota
+	toConnected
+	toAway
+)
+
+// deliver puts a copy into the queue of a session. It returns what must be committed before the sender may be told.
+func (b *Broker) deliver(s *session, d delivery, to audience, now time.Time) (outcome, uint64) {
+	s.mu.Lock()
+	got, commit, warn := s.takeLocked(d, to, now)
+	s.mu.Unlock()
+	if got == full && to == toAll {
+		b.counts.dropped.Add(1)
+	}
+	if warn {
+		b.config.Logger.Warn("a queue is full, messages are dropped", "client", s.id)
+	}
+	return got, commit
+}
+
+// warnLocked reports whether the log is to say now that the queue is full: once a minute.
+func (s *session) warnLocked(now time.Time) bool {
+	if seconds := uint32(now.Unix()); seconds-s.warned >= 60 {
+		s.warned = seconds
+		return true
+	}
+	return false
+}
+
+func (s *session) takeLocked(d delivery, to audience, now time.Time) (got outcome, commit uint64, warn bool) {
+	away := s.conn == nil
+	switch {
+	case s.gone, to == toConnected && away, to == toAway && !away, away && d.qos == 0:
+		return absent, 0, false
+	case !s.fitsLocked(d.message):
+		return full, 0, to == toAll && s.warnLocked(now)
+	}
+	commit = s.pushLocked(d)
+	s.wakeLocked()
+	return taken, commit, false
+}
+
+// deliverShared passes a message on to one member of a group: the next that is connected and has room, else the next that is
+// away and has.
+func (b *Broker) deliverShared(s share, m *message, qos uint8, retain bool, now time.Time) (outcome, uint64) {
+	turn, n := int(s.group.next.Add(1)), len(s.members)
+	got := absent
+	for _, to := range []audience{toConnected, toAway} {
+		for i := range n {
+			sub := s.members[(turn+i)%n]
+			d := delivery{message: m, detail: sub.detail, qos: min(sub.qos, qos), retain: sub.asPublished && retain}
+			switch g, commit := b.deliver(sub.session, d, to, now); g {
+			case taken:
+				return taken, commit
+			case full:
+				got = full
+			case absent:
+			}
+		}
+	}
+	if got == full {
+		b.counts.dropped.Add(1)
+	}
+	return got, 0
+}

@@ -1,0 +1,124 @@
+package mqtt
+
+import (
+	"strings"
+
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+// subscribe handles SUBSCRIBE.
+func (c *Conn) subscribe(dst, body []byte) ([]byte, error) {
+	var p packet.Subscribe
+	if err := p.Decode(c.version, body); err != nil {
+		return dst, err
+	}
+	var buf [8]packet.Code
+	codes := buf[:0]
+	var commit uint64
+	for f, ok := p.Next(); ok; f, ok = p.Next() {
+		code, number, err := c.subscribeTo(f, p.Identifier)
+		if err != nil {
+			return dst, err
+		}
+		codes, commit = append(codes, code), max(commit, number)
+	}
+	if c.waits(commit) {
+		c.more().acks = append(c.extra.acks, ack{commit: commit, packet: packet.AppendSuback(nil, c.version, p.ID, codes)})
+		return dst, nil
+	}
+	return packet.AppendSuback(dst, c.version, p.ID, codes), nil
+}
+
+// subscribeTo makes one subscription. It returns the code of the answer, and what must be committed before.
+func (c *Conn) subscribeTo(f packet.Filter, identifier uint32) (code packet.Code, commit uint64, err error) {
+	filter, s := view(f.Topic), c.session
+	b := s.broker
+	switch {
+	case !packet.ValidFilter(f.Topic) || !bounded(filter):
+		b.counts.subscriptionsRefused.Add(1)
+		return packet.InvalidFilter, 0, nil
+	case !c.grant.MaySubscribe(filter):
+		b.counts.subscriptionsRefused.Add(1)
+		return packet.NotAuthorized, 0, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != c {
+		return 0, 0, lost()
+	}
+	old := s.filters.get(filter)
+	if old == nil && s.filters.len() >= b.config.MaxSubscriptions {
+		b.counts.subscriptionsRefused.Add(1)
+		return packet.QuotaExceeded, 0, nil
+	}
+	sub := &subscription{
+		session: s, qos: f.QoS, noLocal: f.NoLocal, asPublished: f.RetainAsPublished, identifier: identifier,
+	}
+	if sub.filter = strings.Clone(filter); old != nil {
+		sub.filter = old.filter
+	}
+	s.addLocked(sub, old)
+	if shared, _ := splitShare(filter); shared == "" && (f.RetainHandling == 0 || f.RetainHandling == 1 && old == nil) {
+		s.wantRetainedLocked(sub)
+	}
+	return packet.Code(f.QoS), s.storeSubscriptionLocked(sub), nil
+}
+
+// addLocked adds a subscription, in place of old if that is not nil.
+func (s *session) addLocked(sub, old *subscription) {
+	if sub.identifier != 0 {
+		sub.detail = &detail{identifiers: []uint32{sub.identifier}}
+	}
+	made(&s.filters).put(sub, old)
+	s.broker.index.put(sub, old)
+}
+
+// unsubscribe handles UNSUBSCRIBE.
+func (c *Conn) unsubscribe(dst, body []byte) ([]byte, error) {
+	var p packet.Unsubscribe
+	if err := p.Decode(c.version, body); err != nil {
+		return dst, err
+	}
+	var buf [8]packet.Code
+	codes := buf[:0]
+	var commit uint64
+	for filter, ok := p.Next(); ok; filter, ok = p.Next() {
+		code, number, err := c.unsubscribeFrom(filter)
+		if err != nil {
+			return dst, err
+		}
+		codes, commit = append(codes, code), max(commit, number)
+	}
+	if c.waits(commit) {
+		c.more().acks = append(c.extra.acks, ack{commit: commit, packet: packet.AppendUnsuback(nil, c.version, p.ID, codes)})
+		return dst, nil
+	}
+	return packet.AppendUnsuback(dst, c.version, p.ID, codes), nil
+}
+
+func (c *Conn) unsubscribeFrom(filter []byte) (code packet.Code, commit uint64, err error) {
+	s := c.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != c {
+		return 0, 0, lost()
+	}
+	sub := s.filters.get(view(filter))
+	switch {
+	case sub != nil:
+		return packet.Success, s.unsubscribeLocked(sub), nil
+	case !packet.ValidFilter(filter):
+		return packet.InvalidFilter, 0, nil
+	}
+	return packet.NoSubscriptionExisted, 0, nil
+}
+
+// unsubscribeLocked ends a subscription.
+func (s *session) unsubscribeLocked(sub *subscription) (commit uint64) {
+	if s.filters.remove(sub); s.filters.len() == 0 {
+		s.filters = nil
+	}
+	s.broker.index.remove(sub)
+	s.dropRetainedLocked(sub.filter)
+	return s.unstoreSubscriptionLocked(sub)
+}

@@ -1,0 +1,241 @@
+package mqtt_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+func TestMatch(t *testing.T) {
+	tests := []struct {
+		filter, topic string
+		want          bool
+	}{
+		{"a/b", "a/b", true},
+		{"a/b", "a/c", false},
+		{"a/b", "a", false},
+		{"a", "a/b", false},
+		{"a/+", "a/b", true},
+		{"a/+", "a", false},
+		{"a/+", "a/", true},
+		{"a/+", "a/b/c", false},
+		{"+", "/a", false},
+		{"+/+", "/a", true},
+		{"/+", "/a", true},
+		{"#", "a/b", true},
+		{"#", "/", true},
+		{"a/#", "a", true},
+		{"a/#", "a/b/c", true},
+		{"a/#", "ab", false},
+		{"+/b/#", "a/b", true},
+		{"+/b/#", "a/c", false},
+		{"#", "$x/a", false},
+		{"+/a", "$x/a", false},
+		{"$x/#", "$x/a", true},
+		{"$x/#", "$x", true},
+		{"$x/+", "$x/a", true},
+		{"a/#", "a/$x", true},
+		{"a/+", "a/$x", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.filter+" "+tt.topic, func(t *testing.T) {
+			b := newBroker(t, mqtt.Config{})
+			live, late := connect(t, b, "live"), connect(t, b, "late")
+			live.subscribe(tt.filter)
+			if err := b.Publish(tt.topic, []byte("x"), true); err != nil {
+				t.Fatal(err)
+			}
+			late.subscribe(tt.filter)
+			if tt.want {
+				live.wants(tt.topic + "=x")
+				late.wants(tt.topic + "=x retain")
+			} else {
+				live.wants()
+				late.wants()
+			}
+			if _, ok := b.Retained(tt.filter)[tt.topic]; ok != tt.want {
+				t.Errorf("Retained(%q) has %q: %v, want %v", tt.filter, tt.topic, ok, tt.want)
+			}
+		})
+	}
+}
+
+// TestMatchModel holds subscriptions and retained messages against a naive matcher.
+func TestMatchModel(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			b := newBroker(t, mqtt.Config{})
+			clients := make([]*client, 4)
+			has := make([]map[string]bool, len(clients))
+			retained := make(map[string]bool)
+			for i := range clients {
+				clients[i], has[i] = connect(t, b, strconv.Itoa(i)), make(map[string]bool)
+			}
+			for n := range 400 {
+				i := random.IntN(len(clients))
+				c := clients[i]
+				switch filter, topic := anyOf(random, "a", "b", "", "$x", "+", "#"), anyOf(random, "a", "b", "", "$x"); random.IntN(4) {
+				case 0:
+					if !packet.ValidFilter([]byte(filter)) {
+						continue
+					}
+					c.subscribeTo(packet.Filter{Topic: []byte(filter)}, 0)
+					has[i][filter] = true
+					checkTopics(t, c, func(topic string) bool { return retained[topic] && naive(filter, topic) }, retained)
+				case 1:
+					for filter := range has[i] {
+						c.send(packet.AppendUnsubscribe(nil, c.version, 1, []byte(filter)))
+						c.wants("UNSUBACK #1 0x00")
+						delete(has[i], filter)
+						break
+					}
+				case 2:
+					if topic == "" {
+						continue
+					}
+					payload := []string{"", "x"}[random.IntN(2)]
+					c.retain(topic, payload)
+					if delete(retained, topic); payload != "" {
+						retained[topic] = true
+					}
+					for _, c := range clients {
+						c.in = c.in[:0]
+						c.pump()
+						c.in = c.in[:0]
+					}
+				case 3:
+					if topic == "" {
+						continue
+					}
+					c.publish(topic, strconv.Itoa(n))
+					for k, receiver := range clients {
+						var want []string
+						for filter := range has[k] {
+							if naive(filter, topic) {
+								want = []string{fmt.Sprintf("%s=%d", topic, n)}
+							}
+						}
+						receiver.wants(want...)
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkTopics checks that the messages come whose topics match, each once.
+func checkTopics(t *testing.T, c *client, match func(string) bool, topics map[string]bool) {
+	t.Helper()
+	got := make(map[string]bool)
+	for s := c.next(); s != ""; s = c.next() {
+		topic := strings.TrimSuffix(s, "=x retain")
+		if got[topic] || !match(topic) {
+			t.Fatalf("the client got %q", s)
+		}
+		got[topic] = true
+	}
+	for topic := range topics {
+		if match(topic) && !got[topic] {
+			t.Fatalf("the client did not get %q", topic)
+		}
+	}
+}
+
+// anyOf returns one to three of words, with slashes between.
+func anyOf(random *rand.Rand, words ...string) string {
+	var parts []string
+	for range 1 + random.IntN(3) {
+		parts = append(parts, words[random.IntN(len(words))])
+	}
+	return strings.Join(parts, "/")
+}
+
+// naive reports whether a filter matches a topic.
+func naive(filter, topic string) bool {
+	if topic[0] == '$' && filter != "" && strings.Contains("+#", filter[:1]) {
+		return false
+	}
+	f, t := strings.Split(filter, "/"), strings.Split(topic, "/")
+	for i, part := range f {
+		switch {
+		case part == "#":
+			return true
+		case i == len(t), part != "+" && part != t[i]:
+			return false
+		}
+	}
+	return len(f) == len(t)
+}
+
+func TestOverlap(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	c, other := connect(t, b, "c"), connect(t, b, "other")
+	c.subscribeTo(packet.Filter{Topic: []byte("a/#"), QoS: 0}, 7)
+	c.subscribeTo(packet.Filter{Topic: []byte("a/+"), QoS: 1}, 0)
+	c.subscribeTo(packet.Filter{Topic: []byte("a/b"), QoS: 0, RetainAsPublished: true}, 8)
+	other.publishOut(packet.Out{Topic: "a/b", Payload: []byte("x"), QoS: 2, ID: 5})
+	c.wants("a/b=x q1 #1 s8 s7")
+	other.wants("PUBREC #5 0x00")
+}
+
+func TestOptions(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	c, other := connect(t, b, "c"), connect(t, b, "other")
+	c.subscribeTo(packet.Filter{Topic: []byte("a"), NoLocal: true, RetainAsPublished: true}, 0)
+	c.publish("a", "own")
+	other.retain("a", "1")
+	c.wants("a=1 retain")
+	c.subscribeTo(packet.Filter{Topic: []byte("a")}, 0) // the options are replaced, and it is sent again
+	c.wants("a=1 retain")
+	c.retain("a", "2")
+	c.wants("a=2")
+	c.subscribeTo(packet.Filter{Topic: []byte("a"), RetainHandling: 1}, 0)
+	c.wants()
+	c.subscribeTo(packet.Filter{Topic: []byte("+"), RetainHandling: 1}, 0)
+	c.wants("a=2 retain")
+	c.subscribeTo(packet.Filter{Topic: []byte("#"), RetainHandling: 2}, 0)
+	c.wants()
+	c.publish("a", "3")
+	c.wants("a=3")
+}
+
+func TestSubscribeRefused(t *testing.T) {
+	b := newBroker(t, mqtt.Config{MaxSubscriptions: 2})
+	c := connectAs(t, b, user{subscribe: []string{"secret/"}}, "c")
+	f := func(s string) packet.Filter { return packet.Filter{Topic: []byte(s)} }
+	c.send(packet.AppendSubscribe(nil, c.version, 9, 0, f("a"), f("a/#/b"), f("secret/x"), f("a"), f("b"), f("c"), f(strings.Repeat("/", 64))))
+	c.wants("SUBACK #9 0x00 0x8f 0x87 0x00 0x00 0x97 0x8f")
+	c.send(packet.AppendUnsubscribe(nil, c.version, 10, []byte("a"), []byte("c"), []byte("#/a")))
+	c.wants("UNSUBACK #10 0x00 0x11 0x8f")
+	if got := b.Stats(); got.Subscriptions != 1 || got.SubscriptionsRefused != 4 {
+		t.Errorf("Stats = %+v, want 1 subscription and 4 refused", got)
+	}
+	old := connect(t, b, "old", v3)
+	old.send(packet.AppendSubscribe(nil, old.version, 9, 0, f("a/#/b"), f("b")))
+	old.wants("SUBACK #9 0x80 0x00")
+}
+
+func TestManySubscriptions(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	c := connect(t, b, "c")
+	for i := range 100 {
+		c.subscribe(fmt.Sprintf("a/%d", i))
+	}
+	for i := range 100 {
+		c.publish(fmt.Sprintf("a/%d", i), "x")
+		c.wants(fmt.Sprintf("a/%d=x", i))
+		c.send(packet.AppendUnsubscribe(nil, c.version, 1, fmt.Appendf(nil, "a/%d", i)))
+		c.wants("UNSUBACK #1 0x00")
+		c.publish(fmt.Sprintf("a/%d", i), "x")
+		c.wants()
+	}
+	if got := b.Stats().Subscriptions; got != 0 {
+		t.Errorf("there are %d subscriptions, want 0", got)
+	}
+}

@@ -1,0 +1,35 @@
+package mqtt
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+// will is the last will of a client.
+type will struct {
+	topic, payload, properties []byte
+	delay                      time.Duration
+	expiry                     uint32 // seconds, if it has one
+	hasExpiry, retain          bool
+	qos                        uint8
+}
+
+func newWill(w *packet.Will) *will {
+	return &will{
+		topic: bytes.Clone(w.Topic), payload: bytes.Clone(w.Payload), properties: bytes.Clone(w.Properties),
+		delay: time.Duration(w.Delay) * time.Second, expiry: w.Expiry, hasExpiry: w.HasExpiry, retain: w.Retain, qos: w.QoS,
+	}
+}
+
+// publishWill publishes a will, if there is one.
+func (b *Broker) publishWill(s *session, w *will, now time.Time) {
+	if w == nil {
+		return
+	}
+	b.route(&publication{
+		from: s, topic: w.topic, payload: w.payload, properties: w.properties,
+		expires: expiresAfter(now, w.hasExpiry, w.expiry), qos: w.qos, retain: w.retain,
+	}, now)
+}
