@@ -111,7 +111,8 @@ type Listener struct {
 	// MaxMessages and MaxBytes are how many messages and bytes a connection may send per second; ten
 	// seconds' worth may come at once. Whoever sends more is read more slowly, and does not disturb the
 	// others. Of a device that sends datagrams, those above the limits are dropped. Negative: no
-	// limit. Defaults: 200 and 64 KiB.
+	// limit. Defaults: 200 and 64 KiB; 10,000 and 16 MiB if a protocol passes messages on, see
+	// [codec.Live].
 	MaxMessages, MaxBytes int
 	// MaxDevices bounds the known devices that came in here first; a new one beyond is refused.
 	// Devices that are forgotten do not count any more, and no device counts that was known before.
@@ -136,8 +137,12 @@ func (c Config) withDefaults() (Config, error) {
 		if len(c.Listen[i].Protocols) == 0 {
 			c.Listen[i].Protocols = []codec.Protocol{line.Protocol{}}
 		}
-		c.Listen[i].MaxMessages = cmp.Or(c.Listen[i].MaxMessages, 200)
-		c.Listen[i].MaxBytes = cmp.Or(c.Listen[i].MaxBytes, 64<<10)
+		messages, bytes := 200, 64<<10
+		if slices.ContainsFunc(c.Listen[i].Protocols, isLive) {
+			messages, bytes = 10_000, 16<<20
+		}
+		c.Listen[i].MaxMessages = cmp.Or(c.Listen[i].MaxMessages, messages)
+		c.Listen[i].MaxBytes = cmp.Or(c.Listen[i].MaxBytes, bytes)
 	}
 	c.Loops = cmp.Or(c.Loops, runtime.GOMAXPROCS(0))
 	c.MaxConnections = cmp.Or(c.MaxConnections, sockets.MaxConnections())
@@ -152,6 +157,11 @@ func (c Config) withDefaults() (Config, error) {
 	c.UserTimeout = cmp.Or(c.UserTimeout, time.Minute)
 	c.ProbeInterval = cmp.Or(c.ProbeInterval, 10*time.Millisecond)
 	return c, c.validate()
+}
+
+func isLive(p codec.Protocol) bool {
+	_, live := p.Codec().(codec.Live)
+	return live
 }
 
 func (c Config) validate() error {

@@ -74,6 +74,12 @@ func (c *conn) Traffic(input []byte) (used int) {
 		c.Close()
 	} else if more || c.introduces() {
 		c.Pause(x.wall.Add(intakeStep))
+	} else if x.yields && used+n < len(input) {
+		c.loop.soon(func() {
+			if c.IsOpen() {
+				c.Again()
+			}
+		})
 	}
 	return used + n
 }

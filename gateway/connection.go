@@ -91,7 +91,7 @@ func (c *connection) prepare(x *exchange) {
 	x.listener, x.peer, x.address = c.listener, c, c.address
 	x.wall = time.Now()
 	x.now = c.listener.source.Time(x.wall)
-	x.out = x.out[:0]
+	x.out, x.yields, x.fair = x.out[:0], false, c.attached && c.where() != nil
 }
 
 // finish implements transport.

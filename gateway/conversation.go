@@ -20,6 +20,9 @@ const (
 	maxNoise    = 16
 	// maxSniff is how many bytes are looked at to find out which protocol a connection speaks.
 	maxSniff = 64
+	// mostTurn is how long the messages of a connection are handled at a time that may each be for many
+	// others.
+	mostTurn = 2 * time.Millisecond
 )
 
 // conversation is the state of a device's protocol and session, whatever transport carries it. One
@@ -67,6 +70,8 @@ type exchange struct {
 	now      time.Duration // and the listening time then
 
 	budget int // how many messages may be handled now
+	fair   bool // its messages may each be for many others, whose event loop this is
+	yields bool // the rest is to be handled when others had their turn
 
 	udpSession *udpSession // whose datagram it is; nil on connections
 	admitted   bool        // by the guard, before
@@ -85,7 +90,7 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 	if t.ending() {
 		return nil, true
 	}
-	for rest = input; len(rest) > 0 && !end && x.budget > 0 && !t.asks(); x.budget-- {
+	for rest = input; len(rest) > 0 && !end && x.budget > 0 && !t.asks() && !x.yields; x.budget-- {
 		if t.codec == nil {
 			protocol, err := x.listener.sniff(rest)
 			if err != nil {
@@ -108,6 +113,7 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 		}
 		rest = rest[n:]
 		end = t.message(x)
+		x.yields = x.fair && time.Since(x.wall) > mostTurn
 	}
 	return rest, end
 }

@@ -235,7 +235,7 @@ func TestJudgedElsewhere(t *testing.T) {
 		"thread": TestThread, "conversations": TestConversations, "how it ends": TestHowItEnds, "replaced": TestReplaced,
 		"challenge": TestChallenge, "registration": TestRegistration, "dismissed": TestDismissed, "slots": TestSlots, "evicted": TestEvicted,
 		"flood": TestFlood, "slow reader": TestSlowReader, "idle": TestIdle, "shutdown": TestShutdown, "revoked": TestRevoked, "probe": TestProbe,
-		"how TLS ends": TestHowTLSEnds, "TLS in pieces": TestTLSPieces, "TLS replaced": TestTLSReplaced, "TLS behind a message": TestTLSBehindAMessage,
+		"MQTT presence": TestMQTTPresence, "MQTT guest": TestMQTTGuest, "MQTT large message": TestMQTTLargeMessage, "how TLS ends": TestHowTLSEnds, "TLS in pieces": TestTLSPieces, "TLS replaced": TestTLSReplaced, "TLS behind a message": TestTLSBehindAMessage,
 		"TLS panics": TestTLSPanic, "TLS shutdown": TestTLSShutdown, "through a proxy": TestThroughProxy,
 	} {
 		t.Run(name, test)

@@ -18,9 +18,6 @@ func (s *server) announce() {
 	if s.gateway != nil {
 		what = append(what, "devices", strings.Join(s.devicePorts(), ", "))
 	}
-	if s.broker != nil {
-		what = append(what, "mqtt", s.broker.Addr().String())
-	}
 	if len(s.bridges) > 0 {
 		what = append(what, "brokers", strings.Join(s.brokerURLs(), ", "))
 	}
@@ -53,9 +50,6 @@ func (s *server) summary() string {
 		for i, port := range s.devicePorts() {
 			line([]string{"devices", ""}[min(i, 1)], port)
 		}
-	}
-	if s.broker != nil {
-		line("MQTT", "mqtt"+encryptedS(s.config.Broker.TLS)+"://"+s.broker.Addr().String())
 	}
 	for i, u := range s.brokerURLs() {
 		line("broker", u+" ("+strings.Join(meaningsOf(&s.config.Bridges[i]), ", ")+")")
@@ -92,20 +86,21 @@ func meaningsOf(b *config.Bridge) (all []string) {
 
 // tries returns commands to begin with.
 func (s *server) tries() (all []string) {
-	if at := s.plainLine(); at != nil {
-		host, port := reachable(at)
+	line := s.plainLine()
+	if line != nil {
+		host, port := reachable(line)
 		all = append(all, fmt.Sprintf("printf 'HELLO sensor-1 ttl=10s\\n' | nc %s %s", host, port))
 	}
-	if s.broker != nil && s.config.Broker.TLS.Cert == "" {
-		host, port := reachable(s.broker.Addr())
+	if at := s.plainPort(config.ProtocolMQTT); at != nil {
+		host, port := reachable(at)
 		text := "mosquitto_pub -h " + host + " -p " + port + " -i sensor-2 -k 10 -t hello -l"
-		if s.config.Broker.Anonymous == config.AnonymousNever {
+		if s.config.MQTT.Anonymous == config.AnonymousNever {
 			text += " -u NAME -P PASSWORD"
 		}
 		all = append(all, text)
 	}
 	all = append(all, "curl -N "+APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})+"/v1/events/stream?after=0")
-	if s.plainLine() == nil {
+	if line == nil {
 		return append(all, programName()+" devices"+s.apiFlag())
 	}
 	return append(all, programName()+" explain sensor-1"+s.apiFlag())
@@ -136,13 +131,22 @@ func (s *server) apiFlag() string {
 	return " --api " + APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})
 }
 
-// plainLine returns the address of a port with the line protocol over plain TCP; nil if there is none.
+// plainLine returns the address of a port with the line protocol over plain TCP where a device needs no
+// token of its own; nil if there is none.
 func (s *server) plainLine() net.Addr {
-	if s.gateway == nil || s.config.DevicesFile != "" {
+	if s.config.DevicesFile != "" {
+		return nil
+	}
+	return s.plainPort(config.ProtocolLine)
+}
+
+// plainPort returns the address of a port with a protocol over plain TCP; nil if there is none.
+func (s *server) plainPort(protocol string) net.Addr {
+	if s.gateway == nil {
 		return nil
 	}
 	for i, l := range s.config.Listen {
-		if slices.Contains(l.Protocols, config.ProtocolLine) && l.TLS == nil && !l.Packets {
+		if slices.Contains(l.Protocols, protocol) && l.TLS == nil && !l.Packets {
 			return s.gateway.Addrs()[i]
 		}
 	}

@@ -211,6 +211,7 @@ func (e *ear) ready() error {
 func (e *ear) collect(m metrics.Sample) {
 	m.Add("build_info", "1, with what was built.", 1, "version", Version(), "goversion", runtime.Version())
 	e.gatewayMetrics(m)
+	e.brokerMetrics(m)
 	m = m.Sub("link_")
 	st := e.link.Stats()
 	m.Flag("connected", "Whether the ear has a judge, or had one within the last 2.7 s.", st.Ready)

@@ -10,8 +10,10 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
+	mqttcodec "github.com/holter-iot/holter/gateway/codec/mqtt"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqtt"
 )
 
 // front is what devices connect to, in holter serve and holter ear alike.
@@ -20,7 +22,9 @@ type front struct {
 	log       *slog.Logger
 	stdout    io.Writer
 	registry  *liveness.Registry
-	gateway   *gateway.Gateway // nil for holter monitor
+	gateway   *gateway.Gateway    // nil for holter monitor
+	broker    *mqtt.Broker        // nil if no device port speaks MQTT
+	mqtt      *mqttcodec.Protocol // the same
 	edges     []func(ctx context.Context) error
 	reloaders map[cert.Files]*cert.Reloader
 }

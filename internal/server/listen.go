@@ -18,10 +18,11 @@ import (
 )
 
 // protocolsOf returns the protocols of a device port.
-func protocolsOf(l *config.Listener, maxLine int) ([]codec.Protocol, error) {
+func (f *front) protocolsOf(l *config.Listener) ([]codec.Protocol, error) {
 	known := map[string]codec.Protocol{
 		config.ProtocolJT808: jt808.Protocol{}, config.ProtocolGT06: gt06.Protocol{Lenient: l.Lenient}, config.ProtocolTeltonika: teltonika.Protocol{},
-		config.ProtocolFrame: frame.Protocol{}, config.ProtocolLine: line.Protocol{MaxLine: maxLine},
+		config.ProtocolFrame: frame.Protocol{}, config.ProtocolLine: line.Protocol{MaxLine: f.config.MaxLine},
+		config.ProtocolMQTT: f.mqtt,
 	}
 	if l.DTU != nil {
 		p, err := dtu.New(*l.DTU)
@@ -41,7 +42,7 @@ func protocolsOf(l *config.Listener, maxLine int) ([]codec.Protocol, error) {
 func (f *front) listeners() (all []gateway.Listener, err error) {
 	for _, l := range f.config.Listen {
 		out := gateway.Listener{Address: l.Address, Packets: l.Packets, Proxies: l.Proxies, Identity: l.Identity, MaxMessages: l.Messages, MaxBytes: l.Bytes, MaxDevices: l.MaxDevices}
-		if out.Protocols, err = protocolsOf(&l, f.config.MaxLine); err != nil {
+		if out.Protocols, err = f.protocolsOf(&l); err != nil {
 			return nil, l.Mistake(err.Error())
 		}
 		if l.TLS != nil {
@@ -82,6 +83,9 @@ func (f *front) buildGateway(ctx context.Context) (err error) {
 	cfg.MaxGap, cfg.ReconnectGrace, cfg.ReconnectGraceMax = f.config.Source.MaxGap, f.config.Source.ReconnectGrace, f.config.Source.ReconnectGraceMax
 	cfg.Logger = f.log
 	if cfg.Guard, err = f.guard(); err != nil {
+		return err
+	}
+	if err := f.buildBroker(cfg.Guard); err != nil {
 		return err
 	}
 	if cfg.Listen, err = f.listeners(); err != nil {

@@ -3,7 +3,6 @@ package server
 import (
 	"time"
 
-	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/store"
@@ -22,6 +21,7 @@ func (s *server) collect(m metrics.Sample) {
 	if j := s.link.Load(); j != nil {
 		judgeMetrics(m, j.Views())
 	}
+	s.brokerMetrics(m)
 	s.mqttMetrics(m)
 	if s.reporter != nil {
 		s.reportMetrics(m)
@@ -165,8 +165,7 @@ func (f *front) gatewayMetrics(m metrics.Sample) {
 	m.Count("datagrams_dropped_total", "Datagrams that the kernel dropped because a socket was full.", st.Packets.Dropped)
 }
 
-// mqttMetrics reports the bridges and the embedded broker. The broker's label bridge is
-// config.ReportToBroker, which no bridge can be called.
+// mqttMetrics reports the bridges.
 func (s *server) mqttMetrics(m metrics.Sample) {
 	for _, b := range s.bridges {
 		v := b.View()
@@ -182,27 +181,6 @@ func (s *server) mqttMetrics(m metrics.Sample) {
 		m.Flag("listening", "Whether the listening clock moves.", v.Listening)
 		m.Flag("watermark_message", "Whether the clock follows messages to itself: 1, or the broker's answers: 0.", v.Watermark == "message")
 	}
-	if s.broker == nil {
-		return
-	}
-	st := s.broker.Stats()
-	rejections(m.Sub("mqtt_", "bridge", config.ReportToBroker), st.Rejected)
-	m = m.Sub("broker_")
-	m.Add("clients", "Clients that are connected.", float64(st.Clients))
-	m.Add("sessions", "Sessions, with those of clients that are away.", float64(st.Sessions))
-	m.Add("subscriptions", "Subscriptions of clients.", float64(st.Subscriptions))
-	m.Add("retained", "Messages of clients that are kept.", float64(st.Retained))
-	m.Add("retained_bytes", "Their topics and payloads.", float64(st.RetainedBytes))
-	m.Add("accepted_total", "Connections accepted.", float64(st.Accepted))
-	m.Add("accept_errors_total", "Accepts that failed.", float64(st.AcceptErrors))
-	m.Add("packets_total", "Packets of clients, each a heartbeat.", float64(st.Packets))
-	m.Add("published_total", "Messages that clients published.", float64(st.Published))
-	m.Add("dropped_total", "Messages that a subscriber did not get because it took too little.", float64(st.Dropped))
-	m.Add("retained_refused_total", "Messages that were delivered, but not kept, because too many are.", float64(st.RetainedRefused))
-	m.Add("subscriptions_refused_total", "Subscriptions refused because they were too many, or too long.", float64(st.SubscriptionsRefused))
-	m.Add("slow_readers_total", "Connections closed because they could not be written to any more.", float64(st.Slow))
-	m.Add("closed_total", "Connections closed after a verdict.", float64(st.Closed))
-	m.Add("panics_total", "Connections closed because they made the broker panic.", float64(st.Panics))
 }
 
 func rejections(m metrics.Sample, counts map[string]uint64) {

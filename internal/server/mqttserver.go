@@ -9,20 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
-	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
-// buildMQTT creates the embedded broker, the bridges and the report that the configuration asks for.
+// buildMQTT creates the bridges and the report that the configuration asks for.
 func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) error {
-	if s.config.Broker.Listen != "" {
-		if err := s.buildBroker(ctx); err != nil {
-			return err
-		}
-	}
 	for _, cfg := range bridges {
 		cfg.Session = s.session("bridge/"+cfg.Name, cfg.ClientID)
 		b, err := mqttbridge.New(s.registry, cfg) //nolint:contextcheck // a source ends with the registry's Run
@@ -63,53 +56,6 @@ func (s *server) session(purpose, clientID string) func(ctx context.Context) (st
 func fleetClient(fleet, purpose string) string {
 	sum := sha256.Sum256([]byte(fleet + "\x00" + purpose))
 	return "holter-" + hex.EncodeToString(sum[:8]) // 23 bytes, which MQTT 3.1.1 promises (section 3.1.3.1)
-}
-
-// buildBroker creates the embedded broker.
-func (s *server) buildBroker(ctx context.Context) error {
-	c := &s.config.Broker
-	auth, err := s.brokerAuth()
-	if err != nil {
-		return err
-	}
-	certificates, err := s.certificates(c.TLS, "broker.tls")
-	if err != nil {
-		return err
-	}
-	s.broker, err = broker.New(ctx, s.registry, broker.Config{
-		Listen: c.Listen, Auth: auth, TLS: certificates, MaxClients: c.MaxClients, MaxPacket: c.MaxPacket,
-		MaxGap: s.config.Source.MaxGap, ReconnectGrace: s.config.Source.ReconnectGrace, ReconnectGraceMax: s.config.Source.ReconnectGraceMax, Reserved: s.reserved(), Logger: s.log,
-	})
-	if err != nil {
-		return explainBind(err, "--mqtt")
-	}
-	s.edges = append(s.edges, s.broker.Run)
-	return nil
-}
-
-// brokerAuth returns the rules for clients that connect to the embedded broker.
-func (s *server) brokerAuth() (broker.Auth, error) {
-	c := &s.config.Broker
-	nameless := broker.Anonymous(c.Anonymous != config.AnonymousAnyone)
-	if c.Users == "" {
-		return nameless, nil
-	}
-	users, err := broker.NewUsers(c.Users, s.log)
-	if err != nil {
-		return nil, fmt.Errorf("%w; \"holter password NAME\" makes its lines", err)
-	}
-	if c.Anonymous == config.AnonymousNever {
-		return users, nil
-	}
-	return broker.Either(users, nameless), nil
-}
-
-// reserved returns the prefix of the topics that only the program may publish to; "" if there is none.
-func (s *server) reserved() string {
-	if s.config.Report.To == config.ReportToBroker {
-		return reportPrefix(&s.config) + "/"
-	}
-	return ""
 }
 
 // foundAfter is the delay before the devices found on brokers are logged.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/mqttbridge"
-	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
@@ -93,7 +93,7 @@ func orderly(run func(context.Context) error) func(context.Context) error {
 
 // inlinePublisher publishes to the embedded broker.
 type inlinePublisher struct {
-	broker *broker.Broker
+	broker *mqtt.Broker
 	prefix string
 }
 

@@ -30,7 +30,6 @@ import (
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
-	"github.com/holter-iot/holter/mqttbridge/broker"
 	"github.com/holter-iot/holter/mqttbridge/report"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -48,7 +47,6 @@ type server struct {
 	tail       *store.Tail     // of this process, also of the times that it judged before; nil if it cannot
 	terms      *sqldb.Terms    // the same
 	jobs       *jobs.Store
-	broker     *broker.Broker       // nil if there is none
 	bridges    []*mqttbridge.Bridge // may be none
 	forgotten  atomic.Uint64        // devices that were silent for too long
 	delivery   *delivery.Engine

@@ -1,0 +1,115 @@
+package mqtt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	broker "github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/mqtt/access"
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+const (
+	// maxConnect is the size of the largest accepted CONNECT, in bytes, because its sender is not
+	// authenticated yet.
+	maxConnect = 64 << 10
+	// patience is how long a login may wait for its password to be checked.
+	patience = 10 * time.Second
+)
+
+// Protocol is MQTT. Both fields are required.
+type Protocol struct {
+	Broker *broker.Broker
+	Access *access.Access
+}
+
+// Name implements [codec.Protocol].
+func (*Protocol) Name() string { return "mqtt" }
+
+// Sniff implements [codec.Protocol]: the first packet is a CONNECT, with its protocol's name behind the
+// length (MQTT 5, 3.1.2.1).
+func (*Protocol) Sniff(first []byte) codec.Guess {
+	if first[0] != byte(packet.TypeConnect)<<4 {
+		return codec.No
+	}
+	at := 1
+	for ; at < len(first) && at < 5; at++ {
+		if first[at] < 0x80 {
+			return sniffName(first[at+1:])
+		}
+	}
+	if at == 5 {
+		return codec.No
+	}
+	return codec.Maybe
+}
+
+func sniffName(rest []byte) codec.Guess {
+	for _, name := range []string{"\x00\x04MQTT", "\x00\x06MQIsdp"} {
+		n := min(len(rest), len(name))
+		switch {
+		case string(rest[:n]) != name[:n]:
+		case n == len(name):
+			return codec.Yes
+		default:
+			return codec.Maybe
+		}
+	}
+	return codec.No
+}
+
+// Codec implements [codec.Protocol].
+func (p *Protocol) Codec() codec.Codec { return &conn{protocol: p} }
+
+// Authenticate implements [codec.Authenticator].
+func (c *conn) Authenticate(m *codec.Message, from codec.Origin, done func(codec.Admission)) (codec.Admission, bool) {
+	var p packet.Connect
+	if err := p.Decode(m.Text); err != nil {
+		return codec.Admission{Err: c.broken(err)}, true
+	}
+	login := access.Login{ClientID: string(m.ID), User: string(p.User), Password: p.Password, Certificate: from.Name, Remote: from.Address}
+	grant, ok, err := c.protocol.Access.Decide(login)
+	if ok {
+		return c.admit(&p, login.ClientID, grant, err), true
+	}
+	body := bytes.Clone(m.Text)
+	login.Password = bytes.Clone(p.Password)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		grant, err := c.protocol.Access.Login(ctx, login)
+		_ = p.Decode(body) // it was good before
+		done(c.admit(&p, login.ClientID, grant, err))
+	}()
+	return codec.Admission{}, false
+}
+
+// admit returns what was decided about a login. The grant is kept until the session is opened.
+func (c *conn) admit(p *packet.Connect, id string, grant *access.Grant, err error) codec.Admission {
+	if err == nil {
+		err = c.protocol.Broker.Check(p, id, grant)
+	}
+	if err != nil {
+		return codec.Admission{Err: c.broken(err)}
+	}
+	c.grant = grant
+	return codec.Admission{Unverified: !grant.Proved()}
+}
+
+// refusal returns the error that ends a login.
+func refusal(err error) *codec.Error {
+	e := &codec.Error{Code: codec.Unauthorized, Text: err.Error()}
+	switch {
+	case errors.Is(err, access.ErrBusy) || errors.Is(err, context.DeadlineExceeded):
+		e.Code = codec.Busy
+	case errors.Is(err, access.ErrClientID):
+		e.Code = codec.BadID
+	}
+	if p, ok := errors.AsType[*packet.Error](err); ok {
+		e.Code, e.Text = codecCode(p.Code), p.Text
+	}
+	return e
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holter-iot/holter/gateway"
+	mqttcodec "github.com/holter-iot/holter/gateway/codec/mqtt"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/mqtt/access"
+)
+
+// speaksMQTT reports whether a device port speaks MQTT.
+func speaksMQTT(l config.Listener) bool { return slices.Contains(l.Protocols, config.ProtocolMQTT) }
+
+// buildBroker creates the MQTT broker, if a device port speaks that. Its clients are served by the
+// gateway.
+func (f *front) buildBroker(g gateway.Guard) (err error) {
+	if !slices.ContainsFunc(f.config.Listen, speaksMQTT) {
+		return nil
+	}
+	c := &f.config.MQTT
+	var token func(id string, token []byte) bool
+	if g != gateway.Guard(gateway.Password("")) {
+		token = g.Admit
+	}
+	who, err := access.New(access.Config{
+		Users: c.Users, Rules: c.Rules, Anonymous: anonymous(c.Anonymous), Token: token, Logger: f.log,
+	})
+	if err != nil {
+		return BadConfig(fmt.Errorf("mqtt: %w; \"holter password NAME\" makes the lines of a users file", err))
+	}
+	f.broker, err = mqtt.New(mqtt.Config{
+		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes,
+		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Logger: f.log,
+	})
+	if err != nil {
+		return err
+	}
+	f.mqtt = &mqttcodec.Protocol{Broker: f.broker, Access: who}
+	f.edges = append(f.edges, f.broker.Run, who.Run)
+	return nil
+}
+
+func anonymous(a config.Anonymous) access.Anonymous {
+	switch a {
+	case config.AnonymousAnyone:
+		return access.Anyone
+	case config.AnonymousNever:
+		return access.Never
+	default:
+		return access.Loopback
+	}
+}
+
+// brokerMetrics reports the MQTT broker.
+func (f *front) brokerMetrics(m metrics.Sample) {
+	if f.broker == nil {
+		return
+	}
+	m = m.Sub("broker_")
+	st := f.broker.Stats()
+	m.Add("clients", "Clients that are connected.", float64(st.Connected))
+	m.Add("sessions", "Sessions, with those of clients that are away.", float64(st.Sessions))
+	m.Add("subscriptions", "Subscriptions of clients.", float64(st.Subscriptions))
+	m.Add("retained", "Messages of clients that are kept.", float64(st.Retained))
+	m.Add("retained_bytes", "What these take.", float64(st.RetainedBytes))
+	m.Add("away_bytes", "What the messages take that wait for clients that are away.", float64(st.AwayBytes))
+	m.Count("published_total", "Messages that clients published.", st.Published)
+	m.Count("sent_total", "Messages that were sent to clients.", st.Sent)
+	m.Count("dropped_total", "Messages that a client did not get because too many waited for it.", st.Dropped)
+	m.Count("too_large_total", "Messages that a client did not get because it takes none of that size.", st.TooLarge)
+	m.Count("expired_total", "Messages that a client did not get before they expired.", st.Expired)
+	m.Count("denied_total", "Messages of clients that may not publish to their topic.", st.Denied)
+	m.Count("retained_refused_total", "Messages that were delivered, but not kept, because too many are.", st.RetainedRefused)
+	m.Count("subscriptions_refused_total", "Subscriptions refused because they were too many, or too long.", st.SubscriptionsRefused)
+	m.Count("sessions_refused_total", "Sessions that were not kept, because too many clients are away.", st.SessionsRefused)
+	m.Count("taken_over_total", "Connections that lost their session to another one.", st.TakenOver)
+}
+
+// reserved returns the prefix of the topics that only the program may publish to; "-" if there is none.
+func (f *front) reserved() string {
+	if f.config.Report.To == config.ReportToBroker {
+		return reportPrefix(&f.config) + "/"
+	}
+	return "-"
+}
