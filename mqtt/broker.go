@@ -44,7 +44,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	b.runDeadlines(ctx)
-	return ctx.Err()
+	return nil
 }
 
 // ErrTopic is returned by [Broker.Publish] for what is no topic, or one that is too long or too deep.
