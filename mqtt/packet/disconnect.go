@@ -59,7 +59,7 @@ func (p *Disconnect) Append(dst []byte, v Version) []byte {
 	if v != V5 {
 		return append(dst, byte(TypeDisconnect)<<4, 0)
 	}
-	return appendDisconnect(dst, p, p.Reason)
+	return appendDisconnect(dst, *p, p.Reason)
 }
 
 // AppendDisconnect appends a DISCONNECT packet as a server sends it, in the shortest form; the
@@ -69,10 +69,10 @@ func AppendDisconnect(dst []byte, v Version, c Code, reason string) []byte {
 	if v != V5 {
 		return dst
 	}
-	return appendDisconnect(dst, &Disconnect{Code: c}, reason)
+	return appendDisconnect(dst, Disconnect{Code: c}, reason)
 }
 
-func appendDisconnect[T []byte | string](dst []byte, p *Disconnect, reason T) []byte {
+func appendDisconnect[T []byte | string](dst []byte, p Disconnect, reason T) []byte {
 	dst, at := open(dst, TypeDisconnect)
 	properties := p.HasSessionExpiry || len(reason) > 0
 	if p.Code != Success || properties {

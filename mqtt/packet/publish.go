@@ -87,9 +87,10 @@ func (p *Publish) readProperties(r *reader) {
 			p.Expiry, p.HasExpiry = ps.number, true
 		case propAlias:
 			p.Alias = uint16(ps.number)
-		case propIdentifier:
-			p.identifiers = p.Properties
 		}
 	}
 	r.finish(&ps)
+	if ps.err == nil && ps.seen.has(propIdentifier) {
+		p.identifiers = p.Properties
+	}
 }
