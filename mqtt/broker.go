@@ -32,18 +32,22 @@ func New(config Config) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{config: config}
+	b := &Broker{config: config, journal: newJournal(&config)}
 	b.sessions.init()
 	b.deadlines.changed = make(chan struct{}, 1)
 	b.found.New = func() any { return new(matches) }
 	return b, nil
 }
 
-// Run ends sessions and publishes delayed wills when they are due, and commits to the store, until ctx is done.
+// Run ends sessions and publishes delayed wills when they are due, and commits to the store, until ctx is done. Then it
+// commits what is left, for 5 seconds at most: all connections are to be closed before.
 func (b *Broker) Run(ctx context.Context) error {
 	var group sync.WaitGroup
-	defer group.Wait()
+	if b.journal != nil {
+		group.Go(func() { b.journal.run(ctx) })
+	}
 	b.runDeadlines(ctx)
+	group.Wait()
 	return nil
 }
 

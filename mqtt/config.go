@@ -40,6 +40,8 @@ type Config struct {
 	// Reserved is a prefix of topics under which only the program publishes; clients may read them.
 	// $SYS always is one. Default: "holter/". "-": none.
 	Reserved string
+	// Store keeps sessions and retained messages. Default: none, nothing outlives the process.
+	Store Store
 	// Logger receives events for the operator. Default: slog.Default().
 	Logger *slog.Logger
 }

@@ -39,6 +39,7 @@ type Conn struct {
 	aliases        uint16 // that it takes
 	version        packet.Version
 	woken          bool // Pump will be called; guarded by session.mu, as unacknowledged and resent are
+	awaiting       bool // it is woken after the next commit; guarded by journal.mu
 }
 
 // extra is what few connections need.

@@ -131,10 +131,10 @@ func (b *Broker) beginLocked(sh *sessionShard, c *Conn, id string, expiry uint32
 	s := &session{broker: b, id: strings.Clone(id), user: c.grant.User(), number: b.numbers.Add(1), conn: c, expiry: expiry, version: c.version}
 	c.session = s
 	sh.byID[s.id] = s
-	if expiry > 0 {
+	if expiry > 0 && b.journal != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.storeLocked()
+		s.storeAllLocked()
 	}
 }
 

@@ -1,14 +1,14 @@
 // Package mqtt is the engine of an MQTT broker, for MQTT 3.1, 3.1.1 and 5: sessions, subscriptions,
 // shared ones too, retained messages, wills, and queues with QoS 0, 1 and 2. It knows no sockets, no passwords
 // and no database: packets come in and go out as bytes, see [Conn]; who may do what is said by a
-// [Grant].
+// [Grant]; what is to outlive the process goes to a [Store].
 //
 // # How it works
 //
 // [Broker.Connect] opens or resumes a session and returns a [Conn]. Its caller reads packets, hands
 // them to [Conn.Handle], and writes what that appends. Messages for the client wait in the queue of its
 // session; [Wire.Wake] asks the caller to call [Conn.Pump], which appends as many as fit. No goroutine
-// belongs to a client; [Broker.Run] does what comes due.
+// belongs to a client; [Broker.Run] has one for what comes due, and one that commits.
 //
 // # Bounds
 //

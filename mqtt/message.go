@@ -7,11 +7,13 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// message is what all receivers of a PUBLISH share. It is not changed once it is passed on.
+// message is what all receivers of a PUBLISH share. But for number and records it is not changed once it is passed on.
 type message struct {
 	topic               string
 	payload, properties []byte // properties as they are passed on
 	expires             int64  // in Unix nanoseconds; 0: never
+	number              uint64 // of its record; guarded by journal.mu, as records is
+	records             int32  // that refer to it
 	qos                 uint8
 	retain              bool
 	own                 bool // the program's

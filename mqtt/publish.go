@@ -77,18 +77,23 @@ func (c *Conn) publishOnce(dst []byte, in *packet.Publish, p *publication, code 
 	if c.receiving++; c.version >= packet.V5 && int(c.receiving) > b.config.ReceiveMaximum {
 		return dst, &packet.Error{Code: packet.ReceiveMaximumExceeded, Text: "more messages than the Receive Maximum are not acknowledged (MQTT 5, 3.3.4)"}
 	}
+	if code == packet.Success && b.journal.full() {
+		b.counts.dropped.Add(1)
+		code = packet.QuotaExceeded
+	}
 	b.journal.hold()
 	defer b.journal.unhold()
 	known, commit, err := c.receive(in, code)
 	if err != nil {
 		return dst, err
 	}
-	answer := packet.TypePuback
-	if in.QoS == 2 {
-		answer = packet.TypePubrec
-	}
-	if known || code != packet.Success {
-		return c.answer(dst, answer, in.ID, code, commit), nil
+	switch {
+	case known:
+		return c.answer(dst, answerTo(in.QoS), in.ID, packet.Success, commit), nil
+	case code == packet.QuotaExceeded && c.version < packet.V5:
+		return dst, nil // it cannot be told otherwise, and will send the message again
+	case code != packet.Success:
+		return c.answer(dst, answerTo(in.QoS), in.ID, code, commit), nil
 	}
 	r := b.route(p, now)
 	switch {
@@ -100,7 +105,15 @@ func (c *Conn) publishOnce(dst []byte, in *packet.Publish, p *publication, code 
 	if code >= packet.UnspecifiedError && in.QoS == 2 && c.version >= packet.V5 {
 		commit = c.session.forget(c, in.ID)
 	}
-	return c.answer(dst, answer, in.ID, code, max(commit, r.commit)), nil
+	return c.answer(dst, answerTo(in.QoS), in.ID, code, max(commit, r.commit)), nil
+}
+
+// answerTo returns the type of the answer to a message.
+func answerTo(qos uint8) packet.Type {
+	if qos == 2 {
+		return packet.TypePubrec
+	}
+	return packet.TypePuback
 }
 
 // receive remembers the id of a message with QoS 2 until it is released. known says that it was remembered already. It returns what must be
@@ -118,7 +131,7 @@ func (c *Conn) receive(in *packet.Publish, code packet.Code) (known bool, commit
 	if _, known = s.received[in.ID]; known {
 		return true, s.commitOfLocked(), nil
 	}
-	if code >= packet.UnspecifiedError && c.version >= packet.V5 {
+	if code == packet.QuotaExceeded || code >= packet.UnspecifiedError && c.version >= packet.V5 {
 		return false, 0, nil
 	}
 	if s.received == nil {

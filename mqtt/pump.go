@@ -72,6 +72,8 @@ func (p *pump) resend() bool {
 		}
 		e := &s.queue.inflight[c.resent]
 		switch {
+		case p.awaits(e):
+			return false
 		case e.state == released:
 			p.out = packet.AppendAck(p.out, c.version, packet.TypePubrel, e.id, packet.Success)
 			c.resent++
@@ -94,7 +96,7 @@ func (p *pump) queued() {
 	c, s := p.conn, p.conn.session
 	for s.queue != nil && s.queue.peek() != nil {
 		e := s.queue.peek()
-		if p.full() || e.qos > 0 && c.unacknowledged >= c.quota || e.qos == 2 && e.detail != nil && s.broker.journal.awaits(c, e.detail.commit) {
+		if p.full() || e.qos > 0 && c.unacknowledged >= c.quota || p.awaits(e) {
 			return
 		}
 		goes := !p.expired(e) && p.send(e, false)
@@ -109,6 +111,12 @@ func (p *pump) queued() {
 		c.unacknowledged++
 		c.resent++
 	}
+}
+
+// awaits reports whether an entry has to wait for a commit: with QoS 2, so that it does not become another message when the process
+// is killed.
+func (p *pump) awaits(e *entry) bool {
+	return e.qos == 2 && e.detail != nil && p.conn.session.broker.journal.awaits(p.conn, e.detail.commit)
 }
 
 // expired reports whether a message has expired, and counts it.
@@ -148,7 +156,7 @@ func (p *pump) send(e *entry, again bool) bool {
 // secondsLeft returns how many seconds a message has left, at least one.
 func secondsLeft(expires int64, now time.Time) uint32 {
 	left := time.Duration(expires - now.UnixNano())
-	return uint32(max(1, (left+time.Second-1)/time.Second))
+	return uint32(max(1, left.Round(time.Second)/time.Second))
 }
 
 // alias gives a message the alias of its topic, or a new one while there are some left.

@@ -96,9 +96,6 @@ func (s *session) fitsLocked(m *message) bool {
 	if s.conn == nil && b.awayBytes.Load()+int64(size) > int64(b.config.MaxAwayBytes) {
 		return false
 	}
-	if s.storedLocked() && b.journal.full() {
-		return false
-	}
 	q := s.queue
 	return q == nil || q.len() < b.config.MaxQueue && q.bytes+size <= b.config.MaxQueueBytes
 }
@@ -115,9 +112,7 @@ func (s *session) pushLocked(d delivery) (commit uint64) {
 	e := entry{message: d.message, detail: d.detail, qos: d.qos, retain: d.retain}
 	if d.qos > 0 {
 		e.id = s.nextIDLocked()
-		if s.storedLocked() {
-			commit = s.storeEntryLocked(&e)
-		}
+		commit = s.storeEntryLocked(&e)
 	}
 	s.queueLocked().push(e)
 	s.countAwayLocked(d.message.size())

@@ -40,8 +40,12 @@ func (b *Broker) keep(p *publication) (commit uint64) {
 		b.counts.retainedRefused.Add(1)
 		return 0
 	}
+	var old *message
+	if slot != 0 {
+		old = r.slots[slot]
+	}
 	r.setLocked(m, slot)
-	return b.storeRetainedLocked(m)
+	return b.storeRetained(m, old)
 }
 
 // unkeepLocked removes a retained message.
@@ -52,7 +56,7 @@ func (b *Broker) unkeepLocked(slot uint32) (commit uint64) {
 	r.root.remove(m.topic)
 	r.slots[slot] = nil
 	r.free = append(r.free, slot)
-	return b.unstoreRetainedLocked(m)
+	return b.unstoreRetained(m)
 }
 
 // countLocked adds a message to the sums, or takes it out.

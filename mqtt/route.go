@@ -52,11 +52,12 @@ type delivery struct {
 	retain  bool
 }
 
-// detail is what few copies have. It is not changed.
+// detail is what few copies have. It is not shared, and may be changed, if it has an order.
 type detail struct {
 	identifiers []uint32 // of the subscriptions
 	group       *group   // of the shared subscription
-	commit      uint64   // what must be committed before the copy is sent
+	order       uint64   // of the record of the queue's entry; 0: there is none
+	commit      uint64   // what must be committed before the copy, or its PUBREL, is sent (QoS 2)
 }
 
 // in returns the detail with a group.

@@ -28,6 +28,7 @@ type session struct {
 	warned   uint32              // when the log said that the queue is full, in Unix seconds
 	version  packet.Version
 	gone     bool // the session has ended
+	stored   bool // it has a record
 }
 
 // away is what is known of a client that is away.

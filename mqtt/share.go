@@ -8,6 +8,7 @@ import (
 
 // group is a group of sessions that share a subscription: each message goes to one of them (MQTT 5, 4.8.2).
 type group struct {
+	filter  string          // with $share/
 	next    atomic.Uint32   // whose turn it is
 	members []*subscription // replaced, not changed; guarded by index.mu
 }
@@ -35,7 +36,7 @@ func (l *leaf) joinLocked(name string, sub, old *subscription) {
 		if l.shares == nil {
 			l.shares = make(map[string]*group)
 		}
-		g = &group{}
+		g = &group{filter: sub.filter}
 		l.shares[name] = g
 	}
 	sub.detail = sub.detail.in(g)

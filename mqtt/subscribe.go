@@ -61,7 +61,7 @@ func (c *Conn) subscribeTo(f packet.Filter, identifier uint32) (code packet.Code
 	if shared, _ := splitShare(filter); shared == "" && (f.RetainHandling == 0 || f.RetainHandling == 1 && old == nil) {
 		s.wantRetainedLocked(sub)
 	}
-	return packet.Code(f.QoS), s.storeSubscriptionLocked(sub), nil
+	return packet.Code(f.QoS), s.storeSubscriptionLocked(sub, old), nil
 }
 
 // addLocked adds a subscription, in place of old if that is not nil.

@@ -70,6 +70,10 @@ func TestDisconnectAppend(t *testing.T) {
 			t.Errorf("Append in version %d = %q, want %q", v, got, want)
 		}
 	}
+	p.Code = packet.Success
+	if got := p.Append(nil, packet.V5); string(got) != "\xe0\x0b\x00\x09\x11\x00\x00\x01\x02\x1f\x00\x01r" {
+		t.Errorf("Append of properties of a normal disconnection = %q", got)
+	}
 	if got := new(packet.Disconnect).Append(nil, packet.V5); string(got) != "\xe0\x00" {
 		t.Errorf("Append of a normal disconnection = %q", got)
 	}

@@ -15,5 +15,7 @@
 // room. Both take time in proportion to the packet. Encoders trust what they are given: each string
 // and each binary value has at most 65,535 bytes.
 //
+// What a refused packet has left in its value means nothing, but for Connect.Version.
+//
 // All functions may be called concurrently, each value from one goroutine at a time.
 package packet

@@ -193,16 +193,29 @@ func TestUnsuback(t *testing.T) {
 	}
 }
 
-// TestLongSuback writes a length of two bytes behind which the codes must move.
+// TestLongSuback writes lengths around those that need one byte more, before codes that must move.
 func TestLongSuback(t *testing.T) {
-	codes := make([]packet.Code, 200)
-	codes[199] = packet.GrantedQoS2
-	var p packet.Suback
-	if err := p.Decode(packet.V311, bodyOf(t, packet.V311, packet.AppendSuback(nil, packet.V311, 7, codes))); err != nil {
-		t.Fatal(err)
-	}
-	if got := collect(p.Next); p.ID != 7 || !slices.Equal(got, codes) {
-		t.Errorf("ID %d, codes %v", p.ID, got)
+	for length, want := range map[int]string{
+		127:       "\x90\x7f",
+		128:       "\x90\x80\x01",
+		16_383:    "\x90\xff\x7f",
+		16_384:    "\x90\x80\x80\x01",
+		2_097_151: "\x90\xff\xff\x7f",
+		2_097_152: "\x90\x80\x80\x80\x01",
+	} {
+		codes := make([]packet.Code, length-2)
+		codes[0], codes[len(codes)-1] = packet.GrantedQoS1, packet.GrantedQoS2
+		input := packet.AppendSuback(nil, packet.V311, 7, codes)
+		if !strings.HasPrefix(string(input), want+"\x00\x07\x01") {
+			t.Errorf("a SUBACK of length %d begins with %x, want %x", length, input[:8], want)
+		}
+		var p packet.Suback
+		if err := p.Decode(packet.V311, bodyOf(t, packet.V311, input)); err != nil {
+			t.Fatal(err)
+		}
+		if got := collect(p.Next); !slices.Equal(got, codes) {
+			t.Errorf("a SUBACK of length %d is read with other codes", length)
+		}
 	}
 }
 
