@@ -99,6 +99,8 @@ type asked struct {
 	ready    chan judgement // room for one
 }
 
+func newAsked() *asked { return &asked{ready: make(chan judgement, 1)} }
+
 // judgement is what the judge answers.
 type judgement struct {
 	welcome   liveness.Welcome
@@ -125,7 +127,7 @@ func (t *conversation) wait(x *exchange, a *asked) {
 	if t.details == nil {
 		t.details = &details{}
 	}
-	a.message, a.ready = x.message, make(chan judgement, 1)
+	a.message = x.message
 	for _, b := range []*[]byte{&a.message.ID, &a.message.Token, &a.message.Text} {
 		*b = bytes.Clone(*b)
 	}
@@ -148,7 +150,8 @@ func (x *exchange) elapsed() time.Duration { return x.wall.Sub(x.gateway.began) 
 
 // askOpen asks the judge to open the session of a device that was admitted.
 func (t *conversation) askOpen(x *exchange, id string, h liveness.Hello) {
-	a := &asked{id: strings.Clone(id), opens: true, again: t.established}
+	a := newAsked()
+	a.id, a.opens, a.again = strings.Clone(id), true, t.established
 	done := t.ask(x, a)
 	if a.again {
 		t.details.far.Reopen(x.elapsed(), h, done)
@@ -168,7 +171,7 @@ func (t *conversation) askOpen(x *exchange, id string, h liveness.Hello) {
 // askSignal asks the judge for what the message means.
 func (t *conversation) askSignal(x *exchange, kind codec.Kind) {
 	m, far := &x.message, t.far()
-	done := t.ask(x, &asked{})
+	done := t.ask(x, newAsked())
 	switch kind {
 	case codec.Repace:
 		far.UpdatePolicy(x.elapsed(), liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}, done)

@@ -93,7 +93,7 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 	case secret && !t.established && !g.failures.allow(x.wall, x.address(), id) && g.config.Guard.Guessable(id):
 		g.counts.throttled.Add(1)
 		g.warnLockout(x, id)
-		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens; try again in two minutes"}
+		return tooManyGuesses()
 	case !right():
 		if secret {
 			g.failures.fail(x.wall, x.address(), id)
@@ -101,6 +101,10 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 		return t.turnedAway(x, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
 	}
 	return t.duplicate(x, id)
+}
+
+func tooManyGuesses() *codec.Error {
+	return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens; try again in two minutes"}
 }
 
 // warnLockout warns of a device that is refused without a look at its token, the 1st, 2nd, 4th, 8th

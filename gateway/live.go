@@ -14,13 +14,21 @@ import (
 
 // authenticate asks the codec whether the device that said hello is admitted.
 func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
-	to, a := x.peer.(asker), &asked{admits: true, id: string(x.message.ID)}
+	to, a := x.peer.(asker), newAsked()
+	a.admits = true
+	g, m := x.gateway, &x.message
+	if len(m.Token) > 0 && !g.failures.allow(x.wall, x.address(), string(m.ID)) && g.config.Guard.Guessable(string(m.ID)) {
+		g.counts.throttled.Add(1)
+		g.warnLockout(x, string(m.ID))
+		x.outcome.Err = tooManyGuesses()
+		return
+	}
 	origin := codec.Origin{Address: x.address()}
 	if t.certified() {
 		origin.Name = t.details.name
 	}
 	done := func(admission codec.Admission) { to.answer(a, judgement{admission: admission}) }
-	if admission, ok := by.Authenticate(&x.message, origin, done); ok {
+	if admission, ok := by.Authenticate(m, origin, done); ok {
 		t.admitted(x, admission)
 		return
 	}
@@ -56,6 +64,9 @@ func (t *conversation) admitted(x *exchange, a codec.Admission) {
 	if x.outcome.Err = a.Err; a.Err != nil {
 		if a.Err.Code == codec.Unauthorized {
 			x.gateway.counts.unauthorized.Add(1)
+			if len(m.Token) > 0 {
+				x.gateway.failures.fail(x.wall, x.address(), id)
+			}
 			t.tellRefused(x, id, wrongToken)
 		}
 		return

@@ -214,7 +214,7 @@ func (v *udpSession) sendAnswer(x *exchange, p *waitingPacket) {
 func (v *udpSession) renewFarLocked(x *exchange, said liveness.Policy) {
 	t, o := &v.conversation, &x.outcome
 	if said != (liveness.Policy{}) && said != v.said {
-		t.far().UpdatePolicy(x.elapsed(), said, t.ask(x, &asked{}))
+		t.far().UpdatePolicy(x.elapsed(), said, t.ask(x, newAsked()))
 		return
 	}
 	o.Epoch, o.Timeout, o.Interval = t.epoch(), v.remote.granted.Timeout, v.remote.granted.Interval

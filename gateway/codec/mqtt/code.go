@@ -21,7 +21,7 @@ func packetCode(c codec.Code) packet.Code {
 	case codec.TooLong:
 		return packet.PacketTooLarge
 	case codec.Duplicate:
-		return packet.SessionTakenOver
+		return packet.ConnectionRateExceeded
 	case codec.Timeout:
 		return packet.KeepAliveTimeout
 	case codec.BadMessage:
