@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/eventloop"
 )
 
@@ -17,19 +18,32 @@ const reviewEvery = time.Second
 func (g *Gateway) keepReviewing(ctx context.Context) error {
 	tick := time.NewTicker(reviewEvery)
 	defer tick.Stop()
-	generation, configs := g.config.Guard.Generation(), g.tlsConfigs()
+	generation, configs := g.generation(), g.tlsConfigs()
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
 		}
-		nextGeneration, nextConfigs := g.config.Guard.Generation(), g.tlsConfigs()
+		nextGeneration, nextConfigs := g.generation(), g.tlsConfigs()
 		if nextGeneration != generation || !slices.Equal(nextConfigs, configs) {
 			g.review()
 		}
 		generation, configs = nextGeneration, nextConfigs
 	}
+}
+
+// generation returns a number that changes when a device may not be admitted any more.
+func (g *Gateway) generation() uint64 {
+	n := g.config.Guard.Generation()
+	for _, l := range g.listeners {
+		for _, p := range l.Protocols {
+			if a, ok := p.Codec().(codec.Authenticator); ok {
+				n += a.Generation() // each only rises
+			}
+		}
+	}
+	return n
 }
 
 // tlsConfigs returns what the listeners serve new connections with now; nil for those without TLS.
@@ -66,11 +80,16 @@ func (g *Gateway) review() {
 	}
 }
 
+// denied reports whether the codec that has admitted the device does not any longer.
+func (t *conversation) denied() bool {
+	by, ok := t.codec.(codec.Authenticator)
+	return ok && by.Revoked()
+}
+
 // review ends a connection whose device may not come in again as it has.
 func (c *connection) review() {
 	c.link.lock()
-	revoked := c.established && !c.link.isOver() &&
-		(c.gateway.config.Guard.Revision(c.id()) != c.revision || c.link.verify() != nil)
+	revoked := c.established && !c.link.isOver() && (c.gateway.config.Guard.Revision(c.id()) != c.revision || c.link.verify() != nil || c.denied())
 	var id string
 	if revoked {
 		id = c.id()
@@ -79,6 +98,6 @@ func (c *connection) review() {
 	if revoked {
 		c.gateway.counts.revoked.Add(1)
 		c.gateway.tell(refusal{id: id, address: c.address(), protocol: c.protocol(c.listener), reason: isRevoked})
-		c.finish(ending{transport: c, why: whyRevoked})
+		c.gateway.close(c, whyRevoked)
 	}
 }

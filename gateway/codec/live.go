@@ -36,6 +36,11 @@ type Authenticator interface {
 	// Authenticate decides about the device that sent m, a Hello. If that takes a while, ok is false,
 	// and done is called with the decision later, once, on any goroutine. Then m is not used any more.
 	Authenticate(m *Message, from Origin, done func(Admission)) (a Admission, ok bool)
+	// Revoked reports whether the device that was admitted is not any longer, with what it has shown.
+	// Then its connection is closed. It is called when Generation has changed.
+	Revoked() bool
+	// Generation returns a number that changes when Revoked may have, for any connection of the protocol.
+	Generation() uint64
 }
 
 // Origin is where a device connects from.

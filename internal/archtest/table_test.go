@@ -18,7 +18,8 @@ func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
 	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
-	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "link", "mqttbridge"})
+	broker := []string{"gateway/codec/mqtt", "mqtt", "mqtt/access", "mqtt/packet"}
+	product := slices.Concat(belowEdges, codecs, broker, []string{"gateway", "httpapi", "link", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
 
@@ -43,17 +44,19 @@ func directions() table {
 
 		// Edges.
 		"link":                    {"internal", "liveness"},
-		"gateway":                 slices.Concat(belowEdges, codecs),
+		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"mqtt/conformance"}), // the broker in its tests
 		"gateway/codec":           {},
 		"gateway/codec/dtu":       codec,
 		"gateway/codec/frame":     codec,
 		"gateway/codec/gt06":      codec,
 		"gateway/codec/jt808":     codec,
 		"gateway/codec/line":      codec,
+		"gateway/codec/mqtt":      slices.Concat(codec, []string{"mqtt", "mqtt/access", "mqtt/packet"}),
 		"gateway/codec/teltonika": codec,
 		"httpapi":                 belowEdges,
 		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},
+		"mqtt/access":             {"internal"},
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.

@@ -17,7 +17,7 @@ type conn struct {
 	protocol *Protocol
 	wire     codec.Wire
 	client   *broker.Conn  // nil until its session is open
-	grant    *access.Grant // from the login until then
+	grant    *access.Grant // nil until its login has succeeded
 	expiry   *uint32       // of the session, in seconds, that DISCONNECT announced
 	version  packet.Version
 	greeted  bool         // CONNECT was read
@@ -145,7 +145,6 @@ func (c *conn) welcome(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 		return dst
 	}
 	client, ack, err := c.protocol.Broker.Connect(&p, string(m.ID), c.grant, c, o.Now)
-	c.grant = nil
 	if err != nil {
 		c.fail(o, err)
 		return dst

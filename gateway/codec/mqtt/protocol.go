@@ -87,7 +87,13 @@ func (c *conn) Authenticate(m *codec.Message, from codec.Origin, done func(codec
 	return codec.Admission{}, false
 }
 
-// admit returns what was decided about a login. The grant is kept until the session is opened.
+// Revoked implements [codec.Authenticator].
+func (c *conn) Revoked() bool { return c.grant != nil && !c.grant.Valid() }
+
+// Generation implements [codec.Authenticator].
+func (c *conn) Generation() uint64 { return c.protocol.Access.Generation() }
+
+// admit returns what was decided about a login. 
 func (c *conn) admit(p *packet.Connect, id string, grant *access.Grant, err error) codec.Admission {
 	if err == nil {
 		err = c.protocol.Broker.Check(p, id, grant)
