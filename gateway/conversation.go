@@ -317,7 +317,7 @@ func (t *conversation) beforeHello(x *exchange) (end bool) {
 	switch {
 	case m.Kind == codec.None:
 		return false
-	case m.Kind == codec.Bye && len(m.ID) == 0:
+	case (m.Kind == codec.Bye || m.Kind == codec.Leave) && len(m.ID) == 0:
 		return true
 	case o.Err != nil: // the codec's word
 		t.tellMistake(x)
