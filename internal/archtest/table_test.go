@@ -52,6 +52,7 @@ func directions() table {
 		"gateway/codec/line":      codec,
 		"gateway/codec/teltonika": codec,
 		"httpapi":                 belowEdges,
+		"mqtt/packet":             {},
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
