@@ -53,6 +53,7 @@ func directions() table {
 		"gateway/codec/teltonika": codec,
 		"httpapi":                 belowEdges,
 		"mqtt/packet":             {},
+		"mqtt/access":             {"internal"},
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
