@@ -62,6 +62,7 @@ func groups() []group {
 	return []group{
 		{"v3.1.1", eclipse3()},
 		{"v5", eclipse5()},
+		{"Malformed", malformed()},
 		{"Flow", flow()},
 	}
 }
