@@ -3,7 +3,7 @@
 //
 // The groups "v3.1.1" and "v5" check what the interoperability tests of the Eclipse Paho project check, under the
 // names that the tests have there. "Malformed" sends packets that a specification forbids, and wants the reason code
-// that it asks for.
+// that it asks for. "Presence" is about what a broker says of a client that is gone: takeovers, wills, keep alive.
 // "Flow" is about messages: sessions, acknowledgements, limits, aliases, identifiers, options, shared subscriptions.
 //
 // The client is one of this package's own and shares no code with a broker. It reads strictly: a packet of the broker

@@ -21,6 +21,7 @@ func mosquittoFails() map[string]string {
 		}},
 		{"it forgets a delayed will if the session ends with the connection", []string{
 			"v5/test_will_delay",
+			"Presence/will delay ends with the session",
 		}},
 		{"it answers without the reason code 0x92", []string{
 			"Malformed/PUBREL with an unknown id is answered",
@@ -110,6 +111,14 @@ func mosquittoFails() map[string]string {
 			"Malformed/AUTH: empty",
 			"Malformed/AUTH: flags",
 			"Malformed/CONNACK: from a client",
+			"Presence/takeover of a session that goes on brings no delayed will",
+			"Presence/takeover with a new session sends a delayed will",
+			"Presence/takeover by another version",
+			"Presence/DISCONNECT that is malformed sends the will",
+			"Presence/keep alive that passes gives 0x8D",
+			"Presence/server keep alive is obeyed",
+			"Presence/takeover ends the older connection",
+			"Presence/takeover sends the will",
 		}},
 		{"it says 0x81, not 0x82", []string{
 			"Malformed/SUBSCRIBE: no filter",
@@ -117,6 +126,9 @@ func mosquittoFails() map[string]string {
 			"Malformed/SUBSCRIBE: retain handling 3",
 			"Malformed/SUBSCRIBE: subscription id 0",
 			"Malformed/UNSUBSCRIBE: no filter",
+		}},
+		{"it forgets a delayed will if the session ends by a clean start", []string{
+			"Presence/will delay: a clean start sends the will",
 		}},
 		{"it ends the connection at the third PUBLISH with an id", []string{
 			"Flow/3.1.1 QoS 2 from a client: a second PUBLISH is no second message",

@@ -63,6 +63,7 @@ func groups() []group {
 		{"v3.1.1", eclipse3()},
 		{"v5", eclipse5()},
 		{"Malformed", malformed()},
+		{"Presence", presence()},
 		{"Flow", flow()},
 	}
 }
