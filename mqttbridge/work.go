@@ -129,6 +129,9 @@ func (b *Bridge) tell(source *liveness.Source, s convention.Sign, retained bool,
 		sig.Announced, sig.Epoch = announced, s.Epoch
 	case convention.Offline:
 		sig = lost(s, announced, now, liveness.Will)
+	case convention.Reported:
+		sig = lost(s, announced, now, liveness.Reported)
+		sig.AtOnce = true
 	case convention.Bye:
 		return b.bye(source, s, announced, now)
 	case convention.Sleep:
@@ -159,6 +162,8 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 		sig = liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced}
 	case convention.Offline:
 		sig = lost(s, announced, now, liveness.Will)
+	case convention.Reported: // perhaps by a message that nobody replaced: the device has its grace to be heard
+		sig = lost(s, announced, now, liveness.Reported)
 	case convention.Bye:
 		sig = lost(s, announced, now, liveness.Bye)
 	case convention.Sleep:

@@ -173,7 +173,7 @@ func (c *compiler) who(r *rule, s Rule) {
 // matcher compiles a case.
 func (c *compiler) matcher(s Case) matcher {
 	m := matcher{text: s.Text, empty: s.Empty, means: s.Means, json: c.pointer("json", s.JSON)}
-	c.check("means", s.Means <= Heard, "there is no meaning %d", s.Means)
+	c.check("means", s.Means <= Reported, "there is no meaning %d", s.Means)
 	var conditions []string
 	for _, is := range []struct {
 		field string

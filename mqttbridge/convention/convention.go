@@ -46,6 +46,9 @@ const (
 	Deaf
 	// Heard ends what Deaf began.
 	Heard
+	// Reported: whoever watches over the device, such as its gateway, says that it is offline. Other than
+	// after Offline, it is judged at once, unless the message is retained.
+	Reported
 )
 
 // Never as Sign.Timeout: the device's silence means nothing, because its broker tracks its
@@ -60,8 +63,8 @@ type Sign struct {
 	// Behind names the gateway through which the device is heard, if the convention says when
 	// gateways are deaf. Else it is empty.
 	Behind string
-	// Epoch numbers the device's sessions. For Online it must not fall; Offline and Bye count only
-	// if it is that of the device's latest session. 0: the convention does not number sessions.
+	// Epoch numbers the device's sessions. For Online it must not fall; Offline, Reported and
+	// Bye count only if it is that of the device's latest session. 0: the convention does not number sessions.
 	Epoch uint64
 	// Interval and Timeout are announced for the device; 0 announces nothing. Timeout may be
 	// [Never].

@@ -284,7 +284,7 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestMeaning(t *testing.T) {
-	for m := convention.Ignore; m <= convention.Heard; m++ {
+	for m := convention.Ignore; m <= convention.Reported; m++ {
 		word, err := m.MarshalText()
 		var back convention.Meaning
 		if err != nil || back.UnmarshalText(word) != nil || back != m {

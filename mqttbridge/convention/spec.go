@@ -115,8 +115,8 @@ func (e *FieldError) Error() string {
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // meanings returns the names of the meanings, in their order.
-func meanings() [10]string {
-	return [...]string{"ignore", "beat", "online", "offline", "bye", "sleep", "fail", "gone", "deaf", "heard"}
+func meanings() [11]string {
+	return [...]string{"ignore", "beat", "online", "offline", "bye", "sleep", "fail", "gone", "deaf", "heard", "reported"}
 }
 
 // ParseMeaning returns the meaning with a name of the configuration.
@@ -141,7 +141,7 @@ func (m Meaning) String() string {
 
 // MarshalText returns the meaning's name.
 func (m Meaning) MarshalText() ([]byte, error) {
-	if m > Heard {
+	if m > Reported {
 		return nil, fmt.Errorf("there is no meaning %d", uint8(m))
 	}
 	return []byte(m.String()), nil
