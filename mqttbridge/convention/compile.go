@@ -24,9 +24,10 @@ type rule struct {
 	factor            float64
 	cases             []matcher
 	otherwise         Meaning
-	looks             bool // it reads the payload
-	onlyJSON          bool // no case matches a payload that is not JSON
-	means             bool // not all its meanings are Ignore
+	looks             bool  // it reads the payload
+	onlyJSON          bool  // no case matches a payload that is not JSON
+	unclear           error // for a payload that no case matches, if the convention is strict
+	means             bool  // not all its meanings are Ignore
 }
 
 // matcher is a Case, compiled.
@@ -57,7 +58,11 @@ func New(spec Spec) (*Rules, error) {
 	r := &Rules{name: spec.Name}
 	for i, s := range spec.Rules {
 		c.rule = i
-		r.rules = append(r.rules, c.compile(s))
+		compiled := c.compile(s)
+		if spec.Strict {
+			compiled.unclear = &Rejected{NoCase, compiled.name + ": no case fits"}
+		}
+		r.rules = append(r.rules, compiled)
 	}
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)

@@ -131,9 +131,13 @@ type Reviewer interface {
 	Review(emit func(Sign))
 }
 
+// NoCase is the Reason of a Rejected for a message whose topic has a meaning, and whose payload none.
+const NoCase = "no_case"
+
 // Rejected is the error for a message that cannot be understood.
 type Rejected struct { //nolint:errname // named like the metric
-	// Reason is one of a few: "payload", "device_id", "protobuf", "json", "topic", "order", "limit".
+	// Reason is one of a few: "payload", "device_id", "protobuf", "json", "topic", "order", "limit",
+	// [NoCase].
 	Reason string
 	Detail string
 }

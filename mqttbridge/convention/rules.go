@@ -56,6 +56,9 @@ func (r *Rules) apply(rule *rule, m Message, found *captures, explain bool, emit
 		if rule.onlyJSON && is.matcher == nil && len(m.Payload) > 0 && !doc.isJSON() {
 			return notJSON(m.Payload)
 		}
+		if rule.unclear != nil && is.matcher == nil && len(m.Payload) > 0 {
+			return rule.unclear
+		}
 		if explain {
 			emit(Sign{Why: rule.why(is, m)})
 		}

@@ -341,3 +341,32 @@ func FuzzApply(f *testing.F) {
 		}
 	})
 }
+
+// A strict convention rejects what it does not understand; what it was told to ignore is understood.
+func TestStrict(t *testing.T) {
+	c, err := convention.New(convention.Spec{Name: "x", Strict: true, Rules: []convention.Rule{
+		{Topic: "{device}/status", Cases: []convention.Case{{Text: new("up"), Means: convention.Online}, {Text: new("busy"), Means: convention.Ignore}}},
+		{Topic: "{device}/state", Cases: []convention.Case{{Text: new("up"), Means: convention.Online}}, Else: convention.Beat},
+		{Topic: "{device}/any"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ topic, payload, reason string }{
+		{"d/status", "up", ""},
+		{"d/status", "busy", ""},
+		{"d/status", "", ""},
+		{"d/status", "down", convention.NoCase},
+		{"d/state", "down", ""},
+		{"d/any", "down", ""},
+		{"d/other", "down", ""},
+	} {
+		for _, explain := range []bool{false, true} {
+			err := c.Apply(convention.Message{Topic: tt.topic, Payload: []byte(tt.payload)}, explain, func(convention.Sign) {})
+			rejected, ok := errors.AsType[*convention.Rejected](err)
+			if ok != (tt.reason != "") || ok && rejected.Reason != tt.reason {
+				t.Errorf("Apply(%s, %q) = %v, want a rejection for %q", tt.topic, tt.payload, err, tt.reason)
+			}
+		}
+	}
+}

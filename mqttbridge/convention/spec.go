@@ -15,6 +15,9 @@ type Spec struct {
 	About string
 	// Rules are tried in order. The first one whose topic matches decides, whatever its cases say.
 	Rules []Rule
+	// Strict rejects a payload as [NoCase] that no case of its rule fits, unless it is empty or Else
+	// gives it a meaning. Otherwise it is ignored.
+	Strict bool
 }
 
 // Rule defines the meaning of the messages on some topics. Its fields have the names of the

@@ -55,7 +55,9 @@ func New(name string) (convention.Convention, error) {
 	case p.code != nil:
 		return p.code()
 	default:
-		return convention.New(p.spec())
+		spec := p.spec()
+		spec.Strict = true
+		return convention.New(spec)
 	}
 }
 

@@ -44,6 +44,7 @@ https://www.zigbee2mqtt.io/guide/usage/mqtt_topics_and_messages.html`,
 				Cases: []convention.Case{
 					{Regex: `^\s*\{`, Means: convention.Beat},
 					{Empty: true, Means: convention.Gone},
+					{Means: convention.Ignore},
 				},
 			},
 		},
