@@ -154,7 +154,8 @@ func (d *device) apply(m convention.Message, kind string, explain bool, emit fun
 	return nil
 }
 
-// sleepLength returns how long a device sleeps, 0 if that is not known.
+// sleepLength returns how long a device sleeps at most, 0 if that is not known: its clock may be wrong by
+// a tenth, beyond which it corrects it.
 func sleepLength(payload []byte) time.Duration {
 	var body struct {
 		DeepSleep struct{ DeepSleep, Wakeup int64 } // seconds, by the clock of the device
@@ -163,7 +164,8 @@ func sleepLength(payload []byte) time.Duration {
 		return 0
 	}
 	const most = 366 * 24 * 60 * 60
-	return time.Duration(min(max(body.DeepSleep.Wakeup-body.DeepSleep.DeepSleep, 0), most)) * time.Second
+	length := time.Duration(min(max(body.DeepSleep.Wakeup-body.DeepSleep.DeepSleep, 0), most)) * time.Second
+	return length + length/10
 }
 
 // parse parses a description: the message of

@@ -86,11 +86,11 @@ func TestMoved(t *testing.T) {
 
 func TestDeepSleep(t *testing.T) {
 	for payload, want := range map[string]time.Duration{
-		`{"DeepSleep":{"Time":"2026-03-07T12:00:00","DeepSleep":1772881200,"Wakeup":1772884800}}`: time.Hour,
+		`{"DeepSleep":{"Time":"2026-03-07T12:00:00","DeepSleep":1772881200,"Wakeup":1772884800}}`: 66 * time.Minute,
 		`{"DeepSleep":{"Time":"2026-03-07T12:00:00"}}`:                                            0,
 		`{"DeepSleep":{"DeepSleep":1772884800,"Wakeup":1772881200}}`:                              0,
 		`{"DeepSleep":{"DeepSleep":-9223372036854775808,"Wakeup":9223372036854775807}}`:           0,
-		`{"DeepSleep":{"DeepSleep":0,"Wakeup":9223372036854775807}}`:                              366 * 24 * time.Hour,
+		`{"DeepSleep":{"DeepSleep":0,"Wakeup":9223372036854775807}}`:                              366 * 24 * time.Hour * 11 / 10,
 		`{"DeepSleep":"2026-03-07T12:00:00"}`:                                                     0,
 	} {
 		c := newTasmota(t)
