@@ -27,6 +27,7 @@ type rule struct {
 	looks             bool  // it reads the payload
 	onlyJSON          bool  // no case matches a payload that is not JSON
 	unclear           error // for a payload that no case matches, if the convention is strict
+	returns           bool  // a case is Online
 	means             bool  // not all its meanings are Ignore
 }
 
@@ -55,7 +56,7 @@ func New(spec Spec) (*Rules, error) {
 	if len(spec.Rules) == 0 {
 		c.fail("rules", errors.New("there are none; write one, as in topic: tele/{device}/LWT"))
 	}
-	r := &Rules{name: spec.Name}
+	r := &Rules{name: spec.Name, reported: make(map[string]struct{})}
 	for i, s := range spec.Rules {
 		c.rule = i
 		compiled := c.compile(s)
@@ -115,6 +116,7 @@ func (c *compiler) compile(s Rule) rule {
 	c.durations(s)
 	r.onlyJSON = len(r.cases) > 0 && !slices.ContainsFunc(r.cases, func(m matcher) bool { return m.json == nil })
 	r.looks = len(r.cases) > 0
+	r.returns = slices.ContainsFunc(r.cases, func(m matcher) bool { return m.means == Online })
 	for _, p := range []pointer{r.deviceJSON, r.intervalJSON, r.keepaliveJSON, r.ttdJSON, r.orderJSON, r.epochJSON} {
 		r.looks = r.looks || p != nil
 	}

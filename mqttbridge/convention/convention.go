@@ -47,7 +47,9 @@ const (
 	// Heard ends what Deaf began.
 	Heard
 	// Reported: whoever watches over the device, such as its gateway, says that it is offline. Other than
-	// after Offline, it is judged at once, unless the message is retained.
+	// after Offline, it is judged at once, unless the message is retained. A gateway may go on publishing
+	// what it remembers of the device: where the rule that reports it can tell that it is Online, too, a
+	// Beat means nothing between the two.
 	Reported
 )
 

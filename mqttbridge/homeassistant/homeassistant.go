@@ -71,9 +71,13 @@ func (h *Discovery) Subscriptions() []convention.Subscription {
 	return []convention.Subscription{{Filter: prefix + "+/+/config", QoS: 1}, {Filter: prefix + "+/+/+/config", QoS: 1}}
 }
 
-// Connected implements [convention.Convention]. It does nothing: discovery and usually availability
-// are retained, so the broker sends what was missed.
-func (h *Discovery) Connected(convention.Fleet, func(convention.Sign)) {}
+// Connected implements [convention.Convention]. Discovery and usually availability are retained, so the
+// broker sends what was missed; until then, all heartbeats count.
+func (h *Discovery) Connected(convention.Fleet, func(convention.Sign)) {
+	for _, d := range h.devices {
+		d.reported = false
+	}
+}
 
 // Apply implements [convention.Convention].
 func (h *Discovery) Apply(m convention.Message, explain bool, emit func(convention.Sign)) error {
@@ -217,7 +221,7 @@ func (h *Discovery) tell(d *device, v verdict, offline convention.Meaning, say f
 	case unknown:
 		return
 	}
-	d.told = h.turn
+	d.told, d.reported = h.turn, false
 }
 
 // hear applies a message on a topic named by discovery.
@@ -251,6 +255,7 @@ func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func
 					offline = convention.Reported
 				}
 				h.tell(d, s.state, offline, say, "by "+r.topic)
+				d.reported = s.state == unavailable && offline == convention.Reported && !m.Retained
 			default:
 				say(convention.Sign{Device: d.id}, "availability: other topics of the device outweigh %s", r.topic)
 			}
@@ -261,6 +266,8 @@ func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func
 		case d.told == h.turn:
 		case len(m.Payload) == 0:
 			say(convention.Sign{Device: d.id}, "state: an empty payload only clears what was retained")
+		case d.reported:
+			say(convention.Sign{Device: d.id}, "state: its gateway may remember it, and reports the device as offline")
 		default:
 			say(convention.Sign{Meaning: convention.Beat, Device: d.id, Timeout: d.timeout}, "a state, on %s", m.Topic)
 		}

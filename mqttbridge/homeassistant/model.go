@@ -60,6 +60,7 @@ type device struct {
 	expires  map[time.Duration]int // number of entities with each expire_after
 	timeout  time.Duration
 	told     uint64 // number of the message that last took it online or offline
+	reported bool   // its gateway reports it as offline: its states are no heartbeats
 }
 
 // source is the content of one discovery topic.
