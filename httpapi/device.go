@@ -11,7 +11,7 @@ type Device struct {
 	ID          string     `json:"id"`
 	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect,pending" doc:"pending: the new state is decided and not stored yet."`
 	Decided     string     `json:"decided,omitempty" enum:"never_seen,online,late,sleeping,offline" doc:"For a pending device: its state once the event is stored."`
-	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin" doc:"Reason why it is or will be offline."`
+	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin,reported" doc:"Reason why it is or will be offline."`
 	Seq         uint64     `json:"seq" doc:"Number of its latest event."`
 	Epoch       uint64     `json:"epoch" doc:"Number of its session."`
 	Source      string     `json:"source,omitempty" doc:"Source of its last heartbeat."`

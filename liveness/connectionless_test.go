@@ -181,6 +181,54 @@ func TestDisconnectedAndRetained(t *testing.T) {
 	}
 }
 
+// What is reported at once is judged when the clock has passed it: what came right behind it counts.
+func TestReportedAtOnce(t *testing.T) {
+	online := "a:1 device.online at 1 seen 1 due 31 silent 0"
+	for _, tt := range []struct {
+		name string
+		do   func(r *rig, reported, beat func())
+		want []string
+	}{
+		{"alone", func(r *rig, reported, _ func()) { reported(); r.listen(step) }, []string{online, "a:2 device.offline reported at 1.5 seen 1 due 1.25 silent 0.5"}},
+		{"back before the clock moved", func(r *rig, reported, beat func()) { reported(); beat(); r.listen(20 * unit) }, []string{online}},
+		{"back later", func(r *rig, reported, beat func()) { reported(); r.listen(step); beat() }, []string{
+			online, "a:2 device.offline reported at 1.5 seen 1 due 1.25 silent 0.5", "a:3 device.online at 1.5 seen 1.5 due 31.5 silent 0",
+		}},
+		{"while the will waits", func(r *rig, reported, _ func()) {
+			if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Reason: liveness.Will}); err != nil {
+				r.Fatal(err)
+			}
+			reported()
+			r.listen(step)
+		}, []string{online, "a:2 device.offline reported at 1.5 seen 1 due 1.25 silent 0.5"}},
+		{"after a cut, not before the grace to be heard", func(r *rig, reported, _ func()) {
+			r.cut(unit)
+			reported()
+			r.listen(9 * unit)
+		}, []string{online, "source/edge:1 source.deaf at 1.25 deaf 0", "source/edge:2 source.heard at 2.25 deaf 1"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, CloseGrace: 5 * unit}}, liveness.SourceConfig{}, func(r *rig) {
+				apply := func(sig liveness.Signal) func() {
+					return func() {
+						r.Helper()
+						sig.At = r.now()
+						if _, err := r.source.Apply("a", sig); err != nil {
+							r.Fatal(err)
+						}
+					}
+				}
+				r.listen(unit)
+				beat := apply(liveness.Signal{})
+				beat()
+				time.Sleep(step) // the clock is behind what is received now
+				tt.do(r, apply(liveness.Signal{Kind: liveness.Disconnected, Reason: liveness.Reported, AtOnce: true}), beat)
+				r.want(tt.want...)
+			})
+		})
+	}
+}
+
 // The end of an old session never takes a device offline, whatever ends it.
 func TestDisconnectedWithAnOldEpoch(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {

@@ -51,7 +51,7 @@ func TestNames(t *testing.T) {
 	for i := liveness.NeverSeen; i <= liveness.Pending+1; i++ {
 		check(i.String(), i <= liveness.Pending)
 	}
-	for i := liveness.NoReason; i <= liveness.Admin+1; i++ {
-		check(i.String(), i <= liveness.Admin)
+	for i := liveness.NoReason; i <= liveness.Reported+1; i++ {
+		check(i.String(), i <= liveness.Reported)
 	}
 }

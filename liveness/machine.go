@@ -144,6 +144,9 @@ func (c condition) after(sig signal, p Policy) condition {
 		if c.state == NeverSeen {
 			return condition{last: sig.At}.offline(0, sig.Reason)
 		}
+		if sig.AtOnce {
+			p.CloseGrace = 0
+		}
 		return c.closed(sig.At, sig.Reason, p)
 	case Retained:
 		return c.retained(sig.At, p)

@@ -18,7 +18,8 @@ const (
 	Goodbye
 	// Disconnected: the device's connection elsewhere ended, for Reason. The device is offline
 	// unless it is heard within the policy's CloseGrace; a new device is offline at once. It
-	// changes nothing about a device that another source hears.
+	// changes nothing about a device that another source hears. With AtOnce there is no such grace:
+	// the device is judged as soon as the source's clock has passed At, unless it is heard before.
 	Disconnected
 	// Retained: a broker kept a message that the device was online. That is no heartbeat. A new
 	// device counts as online from now on, and so does one that is offline because its connection
@@ -41,7 +42,8 @@ type Signal struct {
 	// sessions; otherwise 0.
 	Epoch   uint64
 	Length  time.Duration // of a Sleep
-	Reason  Reason        // of Disconnected: Closed, Protocol, Will or Bye
+	Reason  Reason        // of Disconnected: Closed, Protocol, Will, Bye or Reported
+	AtOnce  bool          // of Disconnected: the device has no CloseGrace
 	Message string        // of a Failure
 	// Unverified: nothing proves that the signal is from the device, nor from somebody who may speak
 	// for it. See [Registry.ForgetSilent].

@@ -67,8 +67,11 @@ const (
 	// Admin: an operator ended the device's session, and it did not come back within the policy's
 	// CloseGrace.
 	Admin
+	// Reported: whoever watches over the device, such as its gateway or its broker, says that it is
+	// offline.
+	Reported
 
-	reasons = int(Admin) + 1
+	reasons = int(Reported) + 1
 )
 
 func (r Reason) String() string {
@@ -80,6 +83,7 @@ func (r Reason) String() string {
 		Protocol: "protocol",
 		Will:     "will",
 		Admin:    "admin",
+		Reported: "reported",
 	}
 	if int(r) < len(names) {
 		return names[r]

@@ -25,13 +25,17 @@ type Bridge struct {
 	queue    *queue
 	counts   counts
 	base     time.Time
-	heard    atomic.Int64 // time of the last byte from the broker, since base
-	answers  atomic.Bool  // the broker's answers are the watermarks
+	heard    atomic.Int64     // time of the last byte from the broker, since base
+	answers  atomic.Bool      // the broker's answers are the watermarks
+	unclear  map[unclear]bool // was logged; for work only
 
 	mu     sync.Mutex // guards the fields below
 	status status
 	extra  map[string]byte // filters that conventions have asked for, besides their subscriptions
 }
+
+// unclear is a kind of message that is not understood. There are few: conventions have few reasons.
+type unclear struct{ convention, reason string }
 
 // status is the state of the connection.
 type status struct {
@@ -48,7 +52,7 @@ func New(registry *liveness.Registry, cfg Config) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bridge{config: cfg, registry: registry, queue: newQueue(cfg.Queue), base: time.Now(), extra: make(map[string]byte)}
+	b := &Bridge{config: cfg, registry: registry, queue: newQueue(cfg.Queue), base: time.Now(), unclear: make(map[unclear]bool), extra: make(map[string]byte)}
 	if b.clock, err = newClock(registry, &b.config); err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func client(tb testing.TB, url string) paho.Client {
 	if token := c.Connect(); token.Wait() && token.Error() != nil {
 		tb.Fatal(token.Error())
 	}
-	tb.Cleanup(func() { c.Disconnect(0) })
+	tb.Cleanup(func() { c.Disconnect(1000) }) // waits so long at most, or the broker is gone first, and the client connects again
 	return c
 }
 

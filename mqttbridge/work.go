@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,9 +77,28 @@ func (b *Bridge) apply(it *item) {
 		for _, c := range b.config.Conventions {
 			if err := c.Apply(it.message, false, func(s convention.Sign) { b.sign(it, s) }); err != nil {
 				b.counts.refuse(err)
+				b.puzzled(c, it.message, err)
 			}
 		}
 	}
+}
+
+// puzzled logs a message that a convention does not understand, unless it has logged one of the same
+// kind. A message that came too late is understood.
+func (b *Bridge) puzzled(c convention.Convention, m convention.Message, err error) {
+	rejected, ok := errors.AsType[*convention.Rejected](err)
+	if !ok || rejected.Reason == "order" {
+		return
+	}
+	kind := unclear{c.Name(), rejected.Reason}
+	if b.unclear[kind] {
+		return
+	}
+	b.unclear[kind] = true
+	const most = 200 // bytes that are shown of a topic and of a payload
+	b.config.Logger.Warn("a message is not understood; others of its kind are only counted",
+		"bridge", b.config.Name, "convention", kind.convention, "error", err,
+		"topic", m.Topic[:min(len(m.Topic), most)], "payload", strconv.Quote(string(m.Payload[:min(len(m.Payload), most)])), "bytes", len(m.Payload))
 }
 
 // begin tells the conventions that messages may have been missed.
@@ -129,6 +149,9 @@ func (b *Bridge) tell(source *liveness.Source, s convention.Sign, retained bool,
 		sig.Announced, sig.Epoch = announced, s.Epoch
 	case convention.Offline:
 		sig = lost(s, announced, now, liveness.Will)
+	case convention.Reported:
+		sig = lost(s, announced, now, liveness.Reported)
+		sig.AtOnce = true
 	case convention.Bye:
 		return b.bye(source, s, announced, now)
 	case convention.Sleep:
@@ -159,6 +182,8 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 		sig = liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced}
 	case convention.Offline:
 		sig = lost(s, announced, now, liveness.Will)
+	case convention.Reported: // perhaps by a message that nobody replaced: the device has its grace to be heard
+		sig = lost(s, announced, now, liveness.Reported)
 	case convention.Bye:
 		sig = lost(s, announced, now, liveness.Bye)
 	case convention.Sleep:

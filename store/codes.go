@@ -83,6 +83,8 @@ func reasonCode(r liveness.Reason) int64 {
 		return 5
 	case liveness.Admin:
 		return 6
+	case liveness.Reported:
+		return 7
 	}
 	return 0
 }

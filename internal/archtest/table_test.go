@@ -70,6 +70,9 @@ func directions() table {
 		"docs":    {"internal"},
 		"loadgen": product,
 
+		// Tests of a broker, for the tests of whoever has one.
+		"mqtt/conformance": {"internal"},
+
 		"internal": {},
 
 		// What the edges read from the network with.

@@ -127,6 +127,12 @@ func TestExplain(t *testing.T) {
 		{name: "admin", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "admin" }, want: []string{
 			"  because         an operator ended its session, and it was not back within 10s",
 		}},
+		{name: "reported", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "reported" }, want: []string{
+			"  because         its gateway or broker said that it is offline",
+		}},
+		{name: "reported by a retained message", change: func(d *httpapi.Device) { d.Closing = "reported" }, want: []string{
+			"  because         its gateway or broker said that it is offline, and it has 10s to come back",
+		}},
 		{name: "disconnected", change: func(d *httpapi.Device) { d.Closing = "admin" }, want: []string{
 			"  because         an operator ended its session, and it has 10s to come back",
 		}},

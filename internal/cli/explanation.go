@@ -95,8 +95,10 @@ func because(d *httpapi.Device, around surroundings) string {
 		{off && d.Reason == "will", "a broker published its last will, or said that its connection ended, and " + back},
 		{off && d.Reason == "protocol", "it broke its protocol and was cut off, and " + strings.TrimPrefix(back, "it ")},
 		{off && d.Reason == "admin", "an operator ended its session, and " + back},
+		{off && d.Reason == "reported", "its gateway or broker said that it is offline"},
 		{state == "sleeping", "it said that it would be silent until " + instant(d, d.SleepUntil)},
 		{d.Closing == "admin", "an operator ended its session" + soon},
+		{d.Closing == "reported", "its gateway or broker said that it is offline" + soon},
 		{d.Closing != "", "its connection ended (" + d.Closing + ")" + soon},
 		{unknown && around.gone(), "its source is configured no more, so nothing can be heard of it there"},
 		{

@@ -92,7 +92,7 @@ func TestMonitor(t *testing.T) {
 	file := tempFile(t, "policy: {close_grace: 50ms}\n")
 	p := startMonitor(t, "--broker", server.URL(), "--preset", "tasmota", "--config", file)
 	p.until(`"msg":"devices after the first seconds","found":"2 devices: 1 online, 1 offline"`)
-	for _, want := range []string{`"msg":"the broker is being watched"`, `tele/+/LWT`, `"watermark":"message"`, `"brokers":"` + server.URL()} {
+	for _, want := range []string{`"msg":"the broker is being watched"`, `tele/#`, `"watermark":"message"`, `"brokers":"` + server.URL()} {
 		if !strings.Contains(p.logged(), want) {
 			t.Errorf("%s is missing from\n%s", want, p.logged())
 		}

@@ -39,7 +39,7 @@ type EventData struct {
 	Offset      uint64    `json:"offset" doc:"Its position in the log."`
 	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply an event if its number is greater than the last."`
 	Epoch       uint64    `json:"epoch,omitempty" doc:"The number of the device's session that the event belongs to."`
-	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin"`
+	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin,reported"`
 	LastSeen    time.Time `json:"last_seen,omitzero" doc:"The device's last sign of life."`
 	Deadline    time.Time `json:"deadline,omitzero" doc:"When it is judged offline if it is not heard."`
 	DecidedAt   time.Time `json:"decided_at"`

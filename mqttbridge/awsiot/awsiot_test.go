@@ -74,15 +74,12 @@ func (r *rig) take(s convention.Sign) string {
 		}
 		r.fleet[s.Device], r.online[s.Device] = s.Epoch, true
 		return "online " + s.Device
-	case convention.Offline, convention.Bye:
+	case convention.Offline, convention.Reported, convention.Bye:
 		if s.Epoch != 0 && s.Epoch != r.fleet[s.Device] {
 			r.tb.Errorf("%+v, the latest epoch is %d", s, r.fleet[s.Device])
 		}
 		r.online[s.Device] = false
-		if s.Meaning == convention.Bye {
-			return "bye " + s.Device
-		}
-		return "offline " + s.Device
+		return s.Meaning.String() + " " + s.Device
 	default:
 		return "ignore " + s.Device
 	}
@@ -131,6 +128,8 @@ func TestStories(t *testing.T) {
 	tests := []struct{ name, story string }{
 		{"in order", "c A 1 0 > online | d A 1 60 > offline | c B 2 90 > online | d B 2 99 > offline"},
 		{"goodbye", "c A 1 0 > online | d A 1 60 CLIENT_INITIATED_DISCONNECT > bye"},
+		{"keep alive missed", "c A 1 0 > online | d A 1 60 MQTT_KEEP_ALIVE_TIMEOUT > reported | c B 2 90 > online"},
+		{"keep alive of an old session missed", "c A 1 0 > online | c B 2 61 > online | d A 1 60 MQTT_KEEP_ALIVE_TIMEOUT > order"},
 		{"twice", "c A 1 0 > online | c A 1 0 > online | d A 1 60 > offline | d A 1 60 > ignore | c A 1 0 > ignore"},
 		{"the end comes first", "d A 1 60 > offline | c A 1 0 > ignore | c B 2 90 > online"},
 		{"a late end", "c A 1 0 > online | c B 2 61 > online | d A 1 60 > order | d B 2 99 > offline"},

@@ -123,6 +123,8 @@ func (s state) end(e event, r relation) convention.Sign {
 	case e.reason == "DUPLICATE_CLIENTID":
 		sign.Meaning, sign.Epoch = convention.Ignore, 0
 		sign.Why += ": the client connected again, the end of the replaced session means nothing"
+	case e.reason == "MQTT_KEEP_ALIVE_TIMEOUT":
+		sign.Meaning = convention.Reported
 	case e.bye:
 		sign.Meaning = convention.Bye
 	}

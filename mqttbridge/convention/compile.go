@@ -24,9 +24,11 @@ type rule struct {
 	factor            float64
 	cases             []matcher
 	otherwise         Meaning
-	looks             bool // it reads the payload
-	onlyJSON          bool // no case matches a payload that is not JSON
-	means             bool // not all its meanings are Ignore
+	looks             bool  // it reads the payload
+	onlyJSON          bool  // no case matches a payload that is not JSON
+	unclear           error // for a payload that no case matches, if the convention is strict
+	returns           bool  // a case is Online
+	means             bool  // not all its meanings are Ignore
 }
 
 // matcher is a Case, compiled.
@@ -54,10 +56,14 @@ func New(spec Spec) (*Rules, error) {
 	if len(spec.Rules) == 0 {
 		c.fail("rules", errors.New("there are none; write one, as in topic: tele/{device}/LWT"))
 	}
-	r := &Rules{name: spec.Name}
+	r := &Rules{name: spec.Name, reported: make(map[string]struct{})}
 	for i, s := range spec.Rules {
 		c.rule = i
-		r.rules = append(r.rules, c.compile(s))
+		compiled := c.compile(s)
+		if spec.Strict {
+			compiled.unclear = &Rejected{NoCase, compiled.name + ": no case fits"}
+		}
+		r.rules = append(r.rules, compiled)
 	}
 	if len(c.errs) > 0 {
 		return nil, errors.Join(c.errs...)
@@ -110,6 +116,7 @@ func (c *compiler) compile(s Rule) rule {
 	c.durations(s)
 	r.onlyJSON = len(r.cases) > 0 && !slices.ContainsFunc(r.cases, func(m matcher) bool { return m.json == nil })
 	r.looks = len(r.cases) > 0
+	r.returns = slices.ContainsFunc(r.cases, func(m matcher) bool { return m.means == Online })
 	for _, p := range []pointer{r.deviceJSON, r.intervalJSON, r.keepaliveJSON, r.ttdJSON, r.orderJSON, r.epochJSON} {
 		r.looks = r.looks || p != nil
 	}
@@ -173,7 +180,7 @@ func (c *compiler) who(r *rule, s Rule) {
 // matcher compiles a case.
 func (c *compiler) matcher(s Case) matcher {
 	m := matcher{text: s.Text, empty: s.Empty, means: s.Means, json: c.pointer("json", s.JSON)}
-	c.check("means", s.Means <= Heard, "there is no meaning %d", s.Means)
+	c.check("means", s.Means <= Reported, "there is no meaning %d", s.Means)
 	var conditions []string
 	for _, is := range []struct {
 		field string

@@ -46,6 +46,11 @@ const (
 	Deaf
 	// Heard ends what Deaf began.
 	Heard
+	// Reported: whoever watches over the device, such as its gateway, says that it is offline. Other than
+	// after Offline, it is judged at once, unless the message is retained. A gateway may go on publishing
+	// what it remembers of the device: where the rule that reports it can tell that it is Online, too, a
+	// Beat means nothing between the two.
+	Reported
 )
 
 // Never as Sign.Timeout: the device's silence means nothing, because its broker tracks its
@@ -60,8 +65,8 @@ type Sign struct {
 	// Behind names the gateway through which the device is heard, if the convention says when
 	// gateways are deaf. Else it is empty.
 	Behind string
-	// Epoch numbers the device's sessions. For Online it must not fall; Offline and Bye count only
-	// if it is that of the device's latest session. 0: the convention does not number sessions.
+	// Epoch numbers the device's sessions. For Online it must not fall; Offline, Reported and
+	// Bye count only if it is that of the device's latest session. 0: the convention does not number sessions.
 	Epoch uint64
 	// Interval and Timeout are announced for the device; 0 announces nothing. Timeout may be
 	// [Never].
@@ -128,9 +133,13 @@ type Reviewer interface {
 	Review(emit func(Sign))
 }
 
+// NoCase is the Reason of a Rejected for a message whose topic has a meaning, and whose payload none.
+const NoCase = "no_case"
+
 // Rejected is the error for a message that cannot be understood.
 type Rejected struct { //nolint:errname // named like the metric
-	// Reason is one of a few: "payload", "device_id", "protobuf", "json", "topic", "order", "limit".
+	// Reason is one of a few: "payload", "device_id", "protobuf", "json", "topic", "order", "limit",
+	// [NoCase].
 	Reason string
 	Detail string
 }

@@ -22,7 +22,11 @@ type Rules struct {
 	rules         []rule
 	subscriptions []Subscription
 	orders        *orders
+	reported      map[string]struct{} // devices whose heartbeats do not count before they are online, see Reported
 }
+
+// maxReported bounds the devices in Rules.reported. The heartbeats of others count.
+const maxReported = 500_000
 
 // Name returns the name in the Spec.
 func (r *Rules) Name() string { return r.name }
@@ -31,8 +35,8 @@ func (r *Rules) Name() string { return r.name }
 // none.
 func (r *Rules) Subscriptions() []Subscription { return slices.Clone(r.subscriptions) }
 
-// Connected does nothing: rules do not depend on what was missed.
-func (r *Rules) Connected(Fleet, func(Sign)) {}
+// Connected lets all heartbeats count again: that a device is online may have been missed.
+func (r *Rules) Connected(Fleet, func(Sign)) { clear(r.reported) }
 
 // Apply emits at most one sign. See [Convention].
 func (r *Rules) Apply(m Message, explain bool, emit func(Sign)) error {
@@ -56,6 +60,9 @@ func (r *Rules) apply(rule *rule, m Message, found *captures, explain bool, emit
 		if rule.onlyJSON && is.matcher == nil && len(m.Payload) > 0 && !doc.isJSON() {
 			return notJSON(m.Payload)
 		}
+		if rule.unclear != nil && is.matcher == nil && len(m.Payload) > 0 {
+			return rule.unclear
+		}
 		if explain {
 			emit(Sign{Why: rule.why(is, m)})
 		}
@@ -73,8 +80,30 @@ func (r *Rules) apply(rule *rule, m Message, found *captures, explain bool, emit
 	if explain {
 		sign.Why = rule.why(is, m)
 	}
+	if r.overruled(rule, &sign, m.Retained) {
+		if explain {
+			emit(Sign{Why: sign.Why + "; but " + sign.Device + " is reported as offline, and not as online since"})
+		}
+		return nil
+	}
 	emit(sign)
 	return nil
+}
+
+// overruled reports whether a sign does not count, because its device is reported as offline.
+func (r *Rules) overruled(rule *rule, s *Sign, retained bool) bool {
+	_, reported := r.reported[s.Device]
+	switch {
+	case s.Meaning == Reported:
+		if !reported && !retained && rule.returns && len(r.reported) < maxReported {
+			r.reported[strings.Clone(s.Device)] = struct{}{}
+		}
+	case s.Meaning == Beat:
+		return reported
+	case reported && s.Meaning.ofDevice():
+		delete(r.reported, s.Device)
+	}
+	return false
 }
 
 // decision is the result of a rule for a payload.

@@ -284,7 +284,7 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestMeaning(t *testing.T) {
-	for m := convention.Ignore; m <= convention.Heard; m++ {
+	for m := convention.Ignore; m <= convention.Reported; m++ {
 		word, err := m.MarshalText()
 		var back convention.Meaning
 		if err != nil || back.UnmarshalText(word) != nil || back != m {
@@ -340,4 +340,93 @@ func FuzzApply(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A strict convention rejects what it does not understand; what it was told to ignore is understood.
+func TestStrict(t *testing.T) {
+	c, err := convention.New(convention.Spec{Name: "x", Strict: true, Rules: []convention.Rule{
+		{Topic: "{device}/status", Cases: []convention.Case{{Text: new("up"), Means: convention.Online}, {Text: new("busy"), Means: convention.Ignore}}},
+		{Topic: "{device}/state", Cases: []convention.Case{{Text: new("up"), Means: convention.Online}}, Else: convention.Beat},
+		{Topic: "{device}/any"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ topic, payload, reason string }{
+		{"d/status", "up", ""},
+		{"d/status", "busy", ""},
+		{"d/status", "", ""},
+		{"d/status", "down", convention.NoCase},
+		{"d/state", "down", ""},
+		{"d/any", "down", ""},
+		{"d/other", "down", ""},
+	} {
+		for _, explain := range []bool{false, true} {
+			err := c.Apply(convention.Message{Topic: tt.topic, Payload: []byte(tt.payload)}, explain, func(convention.Sign) {})
+			rejected, ok := errors.AsType[*convention.Rejected](err)
+			if ok != (tt.reason != "") || ok && rejected.Reason != tt.reason {
+				t.Errorf("Apply(%s, %q) = %v, want a rejection for %q", tt.topic, tt.payload, err, tt.reason)
+			}
+		}
+	}
+}
+
+// A gateway publishes what it remembers of a device that it has reported as offline: that is no heartbeat.
+func TestReported(t *testing.T) {
+	const beat, online, offline, reported, gone, missed, nothing = "beat", "online", "offline", "reported", "gone", "missed", ""
+	for _, tt := range []struct {
+		name     string
+		do, want []string
+	}{
+		{"remembered", []string{reported, beat, beat}, []string{reported, nothing, nothing}},
+		{"online again", []string{reported, beat, online, beat}, []string{reported, nothing, online, beat}},
+		{"a last will behind it", []string{reported, offline, beat}, []string{reported, offline, beat}},
+		{"removed", []string{reported, gone, beat}, []string{reported, gone, beat}},
+		{"messages were missed", []string{reported, missed, beat}, []string{reported, nothing, beat}},
+		{"retained", []string{"retained", beat}, []string{reported, beat}},
+		{"by a rule that cannot tell that it is online", []string{"other", beat}, []string{reported, beat}},
+		{"another device", []string{"neighbour", beat}, []string{reported, beat}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := convention.New(convention.Spec{Name: "x", Rules: []convention.Rule{
+				{Topic: "{device}/status", Cases: []convention.Case{
+					{Text: new(online), Means: convention.Online},
+					{Text: new(offline), Means: convention.Offline},
+					{Text: new(reported), Means: convention.Reported},
+					{Text: new(gone), Means: convention.Gone},
+				}},
+				{Topic: "{device}/other", Cases: []convention.Case{{Means: convention.Reported}}},
+				{Topic: "{device}/state"},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, do := range tt.do {
+				m := convention.Message{Topic: "d/status", Payload: []byte(do)}
+				switch do {
+				case beat:
+					m.Topic = "d/state"
+				case "retained":
+					m.Payload, m.Retained = []byte(reported), true
+				case "other":
+					m.Topic = "d/other"
+				case "neighbour":
+					m.Topic, m.Payload = "e/status", []byte(reported)
+				case missed:
+					c.Connected(nil, nil)
+				}
+				got := nothing
+				if err := c.Apply(m, i%2 == 0, func(s convention.Sign) {
+					if s.Meaning != convention.Ignore {
+						got = s.Meaning.String()
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if got != tt.want[i] {
+					t.Errorf("message %d, %s, means %q, want %q", i, do, got, tt.want[i])
+				}
+			}
+		})
+	}
 }

@@ -15,6 +15,9 @@ type Spec struct {
 	About string
 	// Rules are tried in order. The first one whose topic matches decides, whatever its cases say.
 	Rules []Rule
+	// Strict rejects a payload as [NoCase] that no case of its rule fits, unless it is empty or Else
+	// gives it a meaning. Otherwise it is ignored.
+	Strict bool
 }
 
 // Rule defines the meaning of the messages on some topics. Its fields have the names of the
@@ -115,8 +118,8 @@ func (e *FieldError) Error() string {
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // meanings returns the names of the meanings, in their order.
-func meanings() [10]string {
-	return [...]string{"ignore", "beat", "online", "offline", "bye", "sleep", "fail", "gone", "deaf", "heard"}
+func meanings() [11]string {
+	return [...]string{"ignore", "beat", "online", "offline", "bye", "sleep", "fail", "gone", "deaf", "heard", "reported"}
 }
 
 // ParseMeaning returns the meaning with a name of the configuration.
@@ -141,7 +144,7 @@ func (m Meaning) String() string {
 
 // MarshalText returns the meaning's name.
 func (m Meaning) MarshalText() ([]byte, error) {
-	if m > Heard {
+	if m > Reported {
 		return nil, fmt.Errorf("there is no meaning %d", uint8(m))
 	}
 	return []byte(m.String()), nil

@@ -7,7 +7,9 @@
 // "component/object_id" or "component/node_id/object_id". Control characters, bytes that are not UTF-8 and % are written as % and two hexadecimal digits,
 // so that two names never become one id.
 //
-// An availability topic makes a device online and offline, by payload_available and payload_not_available. Of the templates
+// An availability topic makes a device online and offline, by payload_available and payload_not_available. It may be the last will of the device,
+// or of a gateway in front of it; a device that has both a topic of its own and one that other devices name, too, has a gateway, whose
+// report the topic of its own is. Of the templates
 // {{ value_json.name }} (with any number of names) and {{ value }} are understood; a topic with another template is not listened to. If the
 // entities of a device differ, it is online as long as one of them is available, and offline when one is not and none is. A topic
 // that several devices name, that of a bridge in front of them for instance, speaks for each of them. Topics of which nothing was heard
@@ -69,9 +71,13 @@ func (h *Discovery) Subscriptions() []convention.Subscription {
 	return []convention.Subscription{{Filter: prefix + "+/+/config", QoS: 1}, {Filter: prefix + "+/+/+/config", QoS: 1}}
 }
 
-// Connected implements [convention.Convention]. It does nothing: discovery and usually availability
-// are retained, so the broker sends what was missed.
-func (h *Discovery) Connected(convention.Fleet, func(convention.Sign)) {}
+// Connected implements [convention.Convention]. Discovery and usually availability are retained, so the
+// broker sends what was missed; until then, all heartbeats count.
+func (h *Discovery) Connected(convention.Fleet, func(convention.Sign)) {
+	for _, d := range h.devices {
+		d.reported = false
+	}
+}
 
 // Apply implements [convention.Convention].
 func (h *Discovery) Apply(m convention.Message, explain bool, emit func(convention.Sign)) error {
@@ -126,7 +132,7 @@ func (h *Discovery) discover(p place, m convention.Message, explain bool, emit f
 		h.cost += fresh.cost
 		defer func() {
 			if now := s.device.verdict(); now != before {
-				h.tell(s.device, now, say, "its topics were heard before")
+				h.tell(s.device, now, convention.Offline, say, "its topics were heard before")
 			}
 		}()
 	} else {
@@ -205,17 +211,17 @@ func (h *Discovery) admit(at string, f found, old *source) (*source, error) {
 	return &source{cost: cost, device: d}, nil
 }
 
-// tell emits that a device is online or offline.
-func (h *Discovery) tell(d *device, v verdict, say func(convention.Sign, string, ...any), why string) {
+// tell emits that a device is online, or offline with a meaning.
+func (h *Discovery) tell(d *device, v verdict, offline convention.Meaning, say func(convention.Sign, string, ...any), why string) {
 	switch v {
 	case available:
 		say(convention.Sign{Meaning: convention.Online, Device: d.id, Timeout: d.timeout}, "available: %s", why)
 	case unavailable:
-		say(convention.Sign{Meaning: convention.Offline, Device: d.id}, "unavailable: %s", why)
+		say(convention.Sign{Meaning: offline, Device: d.id}, "unavailable: %s", why)
 	case unknown:
 		return
 	}
-	d.told = h.turn
+	d.told, d.reported = h.turn, false
 }
 
 // hear applies a message on a topic named by discovery.
@@ -244,7 +250,12 @@ func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func
 			switch d := g.device; {
 			case d.told == h.turn:
 			case d.verdict() == s.state:
-				h.tell(d, s.state, say, "by "+r.topic)
+				offline := convention.Offline
+				if h.reports(s, g) {
+					offline = convention.Reported
+				}
+				h.tell(d, s.state, offline, say, "by "+r.topic)
+				d.reported = s.state == unavailable && offline == convention.Reported && !m.Retained
 			default:
 				say(convention.Sign{Device: d.id}, "availability: other topics of the device outweigh %s", r.topic)
 			}
@@ -255,6 +266,8 @@ func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func
 		case d.told == h.turn:
 		case len(m.Payload) == 0:
 			say(convention.Sign{Device: d.id}, "state: an empty payload only clears what was retained")
+		case d.reported:
+			say(convention.Sign{Device: d.id}, "state: its gateway may remember it, and reports the device as offline")
 		default:
 			say(convention.Sign{Meaning: convention.Beat, Device: d.id, Timeout: d.timeout}, "a state, on %s", m.Topic)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,23 +50,6 @@ func stories(tb testing.TB) []story {
 	return s
 }
 
-func meaning(m convention.Meaning) string {
-	switch m {
-	case convention.Ignore:
-		return "ignore"
-	case convention.Beat:
-		return "beat"
-	case convention.Online:
-		return "online"
-	case convention.Offline:
-		return "offline"
-	case convention.Gone:
-		return "gone"
-	default:
-		return "meaning " + strconv.Itoa(int(m))
-	}
-}
-
 func tell(s convention.Sign) string {
 	if len(s.Subscribe) > 0 {
 		var filters []string
@@ -77,7 +59,7 @@ func tell(s convention.Sign) string {
 		slices.Sort(filters)
 		return "subscribe " + strings.Join(filters, ",")
 	}
-	out := strings.TrimSpace(meaning(s.Meaning) + " " + s.Device)
+	out := strings.TrimSpace(s.Meaning.String() + " " + s.Device)
 	switch s.Timeout {
 	case 0:
 	case convention.Never:

@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,6 +60,7 @@ type device struct {
 	expires  map[time.Duration]int // number of entities with each expire_after
 	timeout  time.Duration
 	told     uint64 // number of the message that last took it online or offline
+	reported bool   // its gateway reports it as offline: its states are no heartbeats
 }
 
 // source is the content of one discovery topic.
@@ -102,6 +104,28 @@ func (g *group) verdict() verdict {
 		return available
 	}
 	return unknown
+}
+
+// reports reports whether a signal of a group is what a gateway says of the device, and not the last will
+// of the device itself or of the gateway: its topic speaks for one device, another one of the group for
+// several.
+func (h *Discovery) reports(s *signal, g *group) bool {
+	return !h.topics[s.reading.topic].shared() &&
+		slices.ContainsFunc(g.signals, func(other *signal) bool { return h.topics[other.reading.topic].shared() })
+}
+
+// shared reports whether a topic tells of the availability of several devices. O(groups of one device).
+func (t *topic) shared() bool {
+	var first *device
+	for _, s := range t.signals {
+		for g := range s.groups {
+			if first != nil && g.device != first {
+				return true
+			}
+			first = g.device
+		}
+	}
+	return false
 }
 
 // verdict is available if any entity is, and unavailable if one is unavailable and none is known to

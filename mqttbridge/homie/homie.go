@@ -32,7 +32,9 @@ type device struct {
 
 // New returns the convention.
 func New() (*Homie, error) {
-	rules, err := convention.New(Spec())
+	spec := Spec()
+	spec.Strict = true
+	rules, err := convention.New(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ https://docs.emqx.com/en/emqx/latest/observability/mqtt-system-topics.html`,
 				Cases: []convention.Case{
 					{JSON: "/reason", Equals: []any{"takenover", "takeovered", "discarded"}, Means: convention.Ignore},
 					{JSON: "/reason", Equals: []any{"normal"}, Means: convention.Bye},
+					{JSON: "/reason", Equals: []any{"keepalive_timeout"}, Means: convention.Reported},
 					{JSON: "/clientid", Means: convention.Offline},
 				},
 			},

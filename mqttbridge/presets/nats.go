@@ -9,7 +9,7 @@ func nats() convention.Spec {
 	rule := func(event string, means convention.Meaning) convention.Rule {
 		return convention.Rule{
 			Topic: "$SYS/ACCOUNT/{account}/" + event, DeviceJSON: "/client/client_id", EpochJSON: "/client/start", Timeout: convention.Never,
-			Cases: []convention.Case{{JSON: "/client/client_id", Means: means}, {Regex: older, Means: means}},
+			Cases: []convention.Case{{JSON: "/client/client_id", Means: means}, {Regex: older, Means: means}, {Means: convention.Ignore}},
 		}
 	}
 	return convention.Spec{

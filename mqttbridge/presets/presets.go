@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/homeassistant"
 	"github.com/holter-iot/holter/mqttbridge/homie"
 	"github.com/holter-iot/holter/mqttbridge/sparkplug"
+	"github.com/holter-iot/holter/mqttbridge/tasmota"
 )
 
 // preset is a named convention. spec is its rules, or most of them; code builds those that are more than rules.
@@ -28,6 +29,7 @@ type preset struct {
 func all() map[string]preset {
 	return map[string]preset{
 		"aws":            {code: func() (convention.Convention, error) { return awsiot.New(), nil }},
+		"chirpstack":     {spec: chirpstack},
 		"emqx":           {spec: emqx},
 		"emqx-keepalive": {spec: emqxKeepAlive},
 		"esphome":        {spec: esphome},
@@ -38,7 +40,8 @@ func all() map[string]preset {
 		"raw":            {spec: raw},
 		"shelly":         {spec: shelly},
 		"sparkplug":      {code: func() (convention.Convention, error) { return sparkplug.New(), nil }},
-		"tasmota":        {spec: tasmota},
+		"tasmota":        {spec: tasmota.Spec, code: func() (convention.Convention, error) { return tasmota.New() }},
+		"thethingsstack": {spec: theThingsStack},
 		"zigbee2mqtt":    {spec: zigbee2mqtt},
 	}
 }
@@ -55,12 +58,14 @@ func New(name string) (convention.Convention, error) {
 	case p.code != nil:
 		return p.code()
 	default:
-		return convention.New(p.spec())
+		spec := p.spec()
+		spec.Strict = true
+		return convention.New(spec)
 	}
 }
 
 // Spec returns the rules of the preset with a name, if it consists of rules. For homie it returns
-// all but the trees of version 5.
+// all but the trees of version 5, for tasmota all but discovery.
 func Spec(name string) (convention.Spec, bool) {
 	if spec := all()[name].spec; spec != nil {
 		return spec(), true

@@ -71,15 +71,19 @@ func TestVectors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				subscriptions := preset.Subscriptions()
 				for _, v := range vectors {
-					t.Run(v.Name, func(t *testing.T) { v.check(t, preset, explain) })
+					t.Run(v.Name, func(t *testing.T) {
+						subscriptions = append(subscriptions, v.check(t, preset, subscriptions, explain)...)
+					})
 				}
 			}
 		})
 	}
 }
 
-func (v vector) check(t *testing.T, preset convention.Convention, explain bool) {
+// check applies the message, and returns the subscriptions that it asks for.
+func (v vector) check(t *testing.T, preset convention.Convention, subscriptions []convention.Subscription, explain bool) (more []convention.Subscription) {
 	t.Helper()
 	got := []sign{}
 	m := convention.Message{Topic: v.Topic, Payload: []byte(v.Payload), Retained: v.Retained}
@@ -90,6 +94,7 @@ func (v vector) check(t *testing.T, preset convention.Convention, explain bool) 
 		if s.Meaning != convention.Ignore {
 			got = append(got, signOf(s))
 		}
+		more = append(more, s.Subscribe...)
 	})
 	var rejected *convention.Rejected
 	if errors.As(err, &rejected) != (v.Rejected != "") || rejected != nil && rejected.Reason != v.Rejected {
@@ -101,14 +106,15 @@ func (v vector) check(t *testing.T, preset convention.Convention, explain bool) 
 	if !strings.HasPrefix(v.Source, "https://") {
 		t.Errorf("the source is %q", v.Source)
 	}
-	if len(v.Want) > 0 && !subscribed(preset, v.Topic) {
-		t.Errorf("none of the subscriptions %v gets %s", preset.Subscriptions(), v.Topic)
+	if len(v.Want) > 0 && !subscribed(subscriptions, v.Topic) {
+		t.Errorf("none of the subscriptions %v gets %s", subscriptions, v.Topic)
 	}
+	return more
 }
 
-// subscribed reports whether a convention would get a message.
-func subscribed(c convention.Convention, topic string) bool {
-	return slices.ContainsFunc(c.Subscriptions(), func(s convention.Subscription) bool {
+// subscribed reports whether a message on a topic would be received.
+func subscribed(subscriptions []convention.Subscription, topic string) bool {
+	return slices.ContainsFunc(subscriptions, func(s convention.Subscription) bool {
 		filter, levels := strings.Split(s.Filter, "/"), strings.Split(topic, "/")
 		for i, f := range filter {
 			if f == "#" {
@@ -159,9 +165,26 @@ func TestSubscriptions(t *testing.T) {
 		want []convention.Subscription
 	}{
 		{"raw", []convention.Subscription{{Filter: "+/#"}}},
-		{"tasmota", []convention.Subscription{{Filter: "tele/+/LWT", QoS: 1}, {Filter: "+/tele/LWT", QoS: 1}, {Filter: "tele/+/+"}, {Filter: "+/tele/+"}, {Filter: "stat/+/+"}, {Filter: "+/stat/+"}}},
+		{"tasmota", []convention.Subscription{
+			{Filter: "tele/#", QoS: 1},
+			{Filter: "+/tele/LWT", QoS: 1},
+			{Filter: "+/tele/DEEPSLEEP", QoS: 1},
+			{Filter: "+/+/tele/LWT", QoS: 1},
+			{Filter: "+/+/tele/DEEPSLEEP", QoS: 1},
+			{Filter: "+/+/tele/STATE"},
+			{Filter: "+/+/+/tele/LWT", QoS: 1},
+			{Filter: "+/+/+/tele/DEEPSLEEP", QoS: 1},
+			{Filter: "+/+/+/tele/STATE"},
+			{Filter: "+/+/+/+/tele/LWT", QoS: 1},
+			{Filter: "+/+/+/+/tele/DEEPSLEEP", QoS: 1},
+			{Filter: "+/+/+/+/tele/STATE"},
+			{Filter: "+/tele/+"},
+			{Filter: "stat/+/+"},
+			{Filter: "+/stat/+"},
+			{Filter: "tasmota/discovery/+/config", QoS: 1},
+		}},
 		{"zigbee2mqtt", []convention.Subscription{{Filter: "zigbee2mqtt/#", QoS: 1}}},
-		{"esphome", []convention.Subscription{{Filter: "+/status", QoS: 1}}},
+		{"esphome", []convention.Subscription{{Filter: "+/status", QoS: 1}, {Filter: "+/+/status", QoS: 1}, {Filter: "+/+/+/status", QoS: 1}, {Filter: "+/+/+/+/status", QoS: 1}}},
 		{"emqx", []convention.Subscription{{Filter: "$SYS/brokers/+/clients/+/connected", QoS: 1}, {Filter: "$SYS/brokers/+/clients/+/disconnected", QoS: 1}}},
 	} {
 		preset, err := presets.New(tt.name)
@@ -194,7 +217,7 @@ func TestUnknown(t *testing.T) {
 
 // A message that one preset understands is not to be a heartbeat of another device for one that is used beside it.
 func TestBesideEachOther(t *testing.T) {
-	beside := map[string]bool{"tasmota": true, "zigbee2mqtt": true, "esphome": true, "shelly": true, "homie": true, "emqx": true, "nats": true}
+	beside := map[string]bool{"chirpstack": true, "thethingsstack": true, "tasmota": true, "zigbee2mqtt": true, "esphome": true, "shelly": true, "homie": true, "emqx": true, "nats": true}
 	for file := range beside {
 		data, err := os.ReadFile("testdata/" + file + ".json")
 		if err != nil {

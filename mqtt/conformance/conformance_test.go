@@ -1,0 +1,44 @@
+package conformance_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/mqtt/conformance"
+)
+
+var (
+	table  = flag.String("table", "", "write the results as a table in Markdown to this file")
+	holter = flag.String("holter", "", "run the tests against the holter whose broker is at this address, too")
+)
+
+// TestMosquitto tests the tests: what a broker does that many use is right, or a fault that is known. It also writes the
+// table that compares it with holter:
+//
+//	go test ./mqtt/conformance -run TestMosquitto -holter 127.0.0.1:1883 -table /tmp/table.md
+func TestMosquitto(t *testing.T) {
+	server := testmqtt.Mosquitto(t, testmqtt.Options{Lines: []string{"max_keepalive 10", "max_packet_size 200000"}})
+	if !strings.Contains(server.Log(), "mosquitto version "+mosquittoVersion+" ") {
+		t.Skip("another version of mosquitto than " + mosquittoVersion + ", whose faults are known")
+	}
+	brokers := []string{"mosquitto"}
+	results := [][]conformance.Result{
+		conformance.Run(t, server.Addr(), conformance.Options{KeepAlive: 10 * time.Second, Failing: mosquittoFails()}),
+	}
+	if *holter != "" {
+		brokers = append(brokers, "holter")
+		t.Run("holter", func(t *testing.T) {
+			results = append(results, conformance.Run(t, *holter, conformance.Options{}))
+		})
+	}
+	if *table == "" {
+		return
+	}
+	if err := os.WriteFile(*table, []byte(conformance.Table(brokers, results...)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
