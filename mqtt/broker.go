@@ -57,10 +57,11 @@ var ErrTopic = errors.New("mqtt: not a topic")
 // Publish publishes a message of the program's, with QoS 0, to any topic. If it is to be retained, an empty payload removes
 // what is retained. It copies payload.
 func (b *Broker) Publish(topic string, payload []byte, retain bool) error {
-	if !bounded(topic) || !packet.ValidTopic([]byte(topic)) {
+	t := []byte(topic)
+	if !bounded(topic) || !packet.ValidTopic(t) {
 		return ErrTopic
 	}
-	b.route(&publication{topic: []byte(topic), payload: payload, retain: retain}, time.Now())
+	b.route(&publication{topic: t, payload: payload, retain: retain}, time.Now())
 	return nil
 }
 

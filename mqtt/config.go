@@ -23,7 +23,7 @@ type Config struct {
 	// own Receive Maximum may be lower. Default: 64.
 	MaxInflight int
 	// MaxQueue and MaxQueueBytes bound the messages that a session holds for its client, connected or not, those
-	// that are not acknowledged among them. More are dropped. Defaults: 1,000 and 1 MiB.
+	// that are not acknowledged among them. More are dropped; so are messages with QoS 0 for a client that is away. Defaults: 1,000 and 1 MiB.
 	MaxQueue, MaxQueueBytes int
 	// MaxSubscriptions bounds the subscriptions of a session. Default: 1,000.
 	MaxSubscriptions int

@@ -6,8 +6,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// Wire is the connection of a client, as the engine sees it. Its methods may be called by any goroutine. They do not block,
-// and call nothing of the engine.
+// Wire is the connection of a client, as the engine sees it. Its methods may be called by any goroutine, at any time, even after
+// the connection has ended. They do not block, and call nothing of the engine.
 type Wire interface {
 	// Wake has [Conn.Pump] called soon, on the goroutine of the connection.
 	Wake()
@@ -59,6 +59,9 @@ func (c *Conn) HasWill() bool { return c.will != nil }
 // Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the answer, if there is one already.
 // body is not kept. An error, always a *packet.Error, ends the connection; what was appended before is to be sent.
 func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
+	if !c.grant.Valid() {
+		return dst, &packet.Error{Code: packet.NotAuthorized, Text: "the client has to log in again"}
+	}
 	switch h.Type {
 	case packet.TypePublish:
 		return c.publish(dst, h, body, now)
@@ -96,36 +99,39 @@ type Ending struct {
 // Close ends the use of the connection. It publishes the client's will if it is due, and ends the session unless that is
 // to be kept. Only its first call does anything.
 func (c *Conn) Close(e Ending, now time.Time) {
-	s, b := c.session, c.session.broker
+	s, w := c.session, c.will
+	if e.Clean || e.Shutdown {
+		w = nil
+	}
 	s.mu.Lock()
 	if s.conn != c {
 		s.mu.Unlock()
 		return
 	}
-	b.counts.connected.Add(-1)
-	w := c.will
-	if e.Clean || e.Shutdown {
-		w = nil
-	}
 	s.conn = nil
+	s.broker.counts.connected.Add(-1)
 	if e.SessionExpiry != nil && s.expiry > 0 { // MQTT 5, 3.14.2.2.2
-		s.expiry = min(*e.SessionExpiry, b.config.expiry())
+		s.expiry = min(*e.SessionExpiry, s.broker.config.expiry())
 	}
-	if s.expiry > 0 && b.away.Load() < int64(b.config.MaxSessions) {
-		if w != nil && w.delay == 0 {
-			defer b.publishWill(s, w, now)
-			w = nil
-		}
-		s.leaveLocked(w, now)
+	stays := s.staysLocked()
+	if stays {
+		w = s.leaveLocked(w, now)
 		s.storeLocked()
-		s.mu.Unlock()
-		return
+	} else {
+		s.endLocked()
 	}
-	if s.expiry > 0 {
-		b.counts.sessionsRefused.Add(1)
-	}
-	s.endLocked()
 	s.mu.Unlock()
-	b.clear(s, now)
-	b.publishWill(s, w, now)
+	if !stays {
+		s.broker.clear(s, now)
+	}
+	s.broker.publishWill(s, w, now)
+}
+
+// staysLocked reports whether the session is kept when its client leaves.
+func (s *session) staysLocked() bool {
+	if s.expiry > 0 && s.broker.away.Load() >= int64(s.broker.config.MaxSessions) {
+		s.broker.counts.sessionsRefused.Add(1)
+		return false
+	}
+	return s.expiry > 0
 }

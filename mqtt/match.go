@@ -41,7 +41,7 @@ func (n *node) match(rest []byte, more, hidden bool, found *matches) {
 		}
 		return
 	}
-	if n.any == nil && n.below == nil {
+	if n.any == nil && n.below.none() {
 		return
 	}
 	var part []byte
@@ -53,7 +53,7 @@ func (n *node) match(rest []byte, more, hidden bool, found *matches) {
 	if n.any != nil && !hidden {
 		n.any.match(rest, more, false, found)
 	}
-	if next := n.below[string(part)]; next != nil {
+	if next := child(&n.below, part); next != nil {
 		next.match(rest, more, false, found)
 	}
 }

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/mqtt/packet"
@@ -177,5 +178,5 @@ func (c *Conn) learn(topic string, alias uint16) {
 	if c.extra.outgoing == nil {
 		c.extra.outgoing = make(map[string]uint16)
 	}
-	c.extra.outgoing[topic] = alias
+	c.extra.outgoing[strings.Clone(topic)] = alias
 }

@@ -281,3 +281,48 @@ func TestDenied(t *testing.T) {
 	c.publish("holter/x", "")
 	c.wants("holter/x=")
 }
+
+// TestPacketIDs checks that no two messages in flight have the same packet id, when the ids begin again.
+func TestPacketIDs(t *testing.T) {
+	b := newBroker(t, mqtt.Config{MaxQueue: 100, MaxQueueBytes: 1 << 20})
+	c, other := connect(t, b, "c", v3), connect(t, b, "other", v3)
+	c.subscribe("a")
+	input := (&packet.Out{Topic: "a", QoS: 1, ID: 1}).Append(nil, other.version)
+	inflight := make(map[uint16]bool)
+	for i := range 200_000 {
+		other.send(input)
+		c.in, other.in = c.in[:0], other.in[:0]
+		c.pump()
+		h, body, _, err := packet.Split(c.version, c.in, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p packet.Publish
+		if err := p.DecodeFromServer(c.version, h, body); err != nil || p.ID == 0 || inflight[p.ID] {
+			t.Fatalf("message %d has the id %d, %v", i, p.ID, err)
+		}
+		if inflight[p.ID] = true; i%10_007 != 0 { // some are acknowledged never
+			c.ackFor(packet.TypePuback, p.ID)
+			delete(inflight, p.ID)
+		}
+	}
+}
+
+func TestGrantEnds(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	ended := false
+	c := connectAs(t, b, &passing{ended: &ended}, "c")
+	c.subscribe("a")
+	ended = true
+	c.fails((&packet.Out{Topic: "a"}).Append(nil, packet.V5), packet.NotAuthorized)
+	c.wants()
+}
+
+// passing is a grant that ends.
+type passing struct {
+	user
+
+	ended *bool
+}
+
+func (p *passing) Valid() bool { return !*p.ended }

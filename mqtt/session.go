@@ -125,18 +125,20 @@ func (s *session) countAwayLocked(n int) {
 	}
 }
 
-// leaveLocked begins the absence of a client.
-func (s *session) leaveLocked(w *will, now time.Time) {
+// leaveLocked begins the absence of a client. It returns the will if that is to be published at once.
+func (s *session) leaveLocked(w *will, now time.Time) (due *will) {
 	expiry := time.Duration(s.expiry) * time.Second
 	s.away = &away{session: s, endsAt: now.Add(expiry)}
-	if w != nil {
+	if w != nil && w.delay > 0 {
 		s.away.will, s.away.willAt = w, now.Add(min(w.delay, expiry))
+		w = nil
 	}
 	s.broker.away.Add(1)
 	if s.queue != nil {
 		s.countAwayLocked(s.queue.bytes)
 	}
 	s.broker.deadlines.add(s.away)
+	return w
 }
 
 // returnLocked ends the absence of a client. It returns the will that was delayed.

@@ -10,7 +10,7 @@ import (
 type group struct {
 	filter  string          // with $share/
 	next    atomic.Uint32   // whose turn it is
-	members []*subscription // replaced, not changed; guarded by index.mu
+	members []*subscription // only appended to, else replaced: who has a copy may read it; guarded by index.mu
 }
 
 // splitShare splits the filter of a shared subscription. name is "" for one that is not shared.
@@ -40,13 +40,12 @@ func (l *leaf) joinLocked(name string, sub, old *subscription) {
 		l.shares[name] = g
 	}
 	sub.detail = sub.detail.in(g)
-	members := slices.Clone(g.members)
-	if old != nil {
-		members[slices.Index(members, old)] = sub
-	} else {
-		members = append(members, sub)
+	if old == nil {
+		g.members = append(g.members, sub)
+		return
 	}
-	g.members = members
+	g.members = slices.Clone(g.members)
+	g.members[slices.Index(g.members, old)] = sub
 }
 
 // quitLocked removes a member from a group.
