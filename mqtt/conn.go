@@ -49,9 +49,10 @@ type extra struct {
 	acks     []ack             // that wait for a commit, or for one before them
 }
 
-func (c *Conn) more() *extra {
-	return made(&c.extra)
-}
+func (c *Conn) more() *extra { return made(&c.extra) }
+
+// maxAcks is how many answers to a client may wait for the store: it would have to send that much while the store fails.
+const maxAcks = 16 << 10
 
 // HasWill reports whether the client has a will.
 func (c *Conn) HasWill() bool { return c.will != nil }
@@ -59,8 +60,11 @@ func (c *Conn) HasWill() bool { return c.will != nil }
 // Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the answer, if there is one already.
 // body is not kept. An error, always a *packet.Error, ends the connection; what was appended before is to be sent.
 func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
-	if !c.grant.Valid() {
+	switch {
+	case !c.grant.Valid():
 		return dst, &packet.Error{Code: packet.NotAuthorized, Text: "the client has to log in again"}
+	case c.extra != nil && len(c.extra.acks) >= maxAcks:
+		return dst, &packet.Error{Code: packet.QuotaExceeded, Text: "too many answers wait until they can be given"}
 	}
 	switch h.Type {
 	case packet.TypePublish:
@@ -93,7 +97,7 @@ func lost() *packet.Error {
 type Ending struct {
 	Clean         bool    // with DISCONNECT and reason 0: there is no will
 	Shutdown      bool    // by the server, which ends: there is no will
-	SessionExpiry *uint32 // that DISCONNECT announced, in seconds
+	SessionExpiry *uint32 // that DISCONNECT announced, in seconds; nil: none. Ignored if CONNECT asked for 0.
 }
 
 // Close ends the use of the connection. It publishes the client's will if it is due, and ends the session unless that is
@@ -127,11 +131,15 @@ func (c *Conn) Close(e Ending, now time.Time) {
 	s.broker.publishWill(s, w, now)
 }
 
-// staysLocked reports whether the session is kept when its client leaves.
+// staysLocked reports whether the session is kept when its client leaves. It drops messages for which there is no room then.
 func (s *session) staysLocked() bool {
-	if s.expiry > 0 && s.broker.away.Load() >= int64(s.broker.config.MaxSessions) {
-		s.broker.counts.sessionsRefused.Add(1)
+	if s.expiry == 0 {
 		return false
 	}
-	return s.expiry > 0
+	b := s.broker
+	if b.away.Load() < int64(b.config.MaxSessions) && s.shrinkLocked(b.config.MaxAwayBytes-int(b.awayBytes.Load())) {
+		return true
+	}
+	b.counts.sessionsRefused.Add(1)
+	return false
 }

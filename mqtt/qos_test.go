@@ -197,6 +197,31 @@ func TestAwayBytes(t *testing.T) {
 	publish("0x97")
 	connect(t, b, "1").disconnect() // clean
 	publish("0x00")
+	// What waits for a client is shortened when it leaves.
+	c := connect(t, b, "3", persistent, func(p *packet.Connect) { p.ReceiveMaximum = 1 })
+	c.subscribe("b")
+	for i := range uint16(3) {
+		other.publishOut(packet.Out{Topic: "b", QoS: 1, ID: i + 1, Payload: make([]byte, 50)})
+	}
+	c.next()
+	c.drop()
+	if st := b.Stats(); st.AwayBytes > 2000 || st.AwayBytes < 1500 || st.Sessions != 3 {
+		t.Errorf("Stats = %+v, want almost 2,000 bytes and 3 sessions", st)
+	}
+	c = connect(t, b, "3", persistent)
+	if got := c.next(); !strings.HasSuffix(got, "q1 #1 dup") {
+		t.Errorf("the client got %q", got)
+	}
+	for range 10 {
+		other.publishOut(packet.Out{Topic: "b", QoS: 1, ID: 1, Payload: make([]byte, 200)})
+	}
+	for c.next() != "" {
+		continue
+	}
+	c.drop() // there is no room for what it has not acknowledged
+	if st := b.Stats(); st.Sessions != 2 || st.SessionsRefused != 1 {
+		t.Errorf("Stats = %+v, want 2 sessions", st)
+	}
 }
 
 func TestExpiry(t *testing.T) {

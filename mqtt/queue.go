@@ -146,6 +146,20 @@ func (s *session) unflyLocked(i int) {
 	s.tidyLocked()
 }
 
+// shrinkLocked drops the newest messages that were not sent until at most so many bytes are left. It reports whether that could be done.
+func (s *session) shrinkLocked(most int) bool {
+	q := s.queue
+	for q != nil && q.bytes > most && q.peek() != nil {
+		last := len(q.waiting) - 1
+		e := q.waiting[last]
+		q.waiting[last] = entry{}
+		q.waiting = q.waiting[:last]
+		s.dropLocked(&e)
+		s.broker.counts.dropped.Add(1)
+	}
+	return q == nil || q.bytes <= most
+}
+
 // tidyLocked gives an empty queue back.
 func (s *session) tidyLocked() {
 	if q := s.queue; q != nil && q.len() == 0 {

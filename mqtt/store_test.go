@@ -216,6 +216,24 @@ func TestCommitFails(t *testing.T) {
 	})
 }
 
+// TestManyAnswers checks that a client cannot have the broker remember any number of answers.
+func TestManyAnswers(t *testing.T) {
+	b := openBroker(t, mqtt.Config{Store: newMemory()})
+	c := connect(t, b, "c", persistent)
+	input := packet.AppendAck(nil, c.version, packet.TypePubrel, 1, packet.Success)
+	for range 16 << 10 {
+		c.send(input)
+	}
+	c.fails(input, packet.QuotaExceeded)
+	b.Commit(t.Context())
+	for i := range 16 << 10 {
+		if got := c.next(); got != "PUBCOMP #1 0x92" {
+			t.Fatalf("answer %d is %q", i, got)
+		}
+	}
+	c.send(input)
+}
+
 func TestJournalFull(t *testing.T) {
 	b := openBroker(t, mqtt.Config{Store: newMemory()})
 	c, old := connect(t, b, "c", persistent), connect(t, b, "old", v3)
