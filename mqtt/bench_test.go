@@ -12,7 +12,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// BenchmarkPublish measures a message with QoS 0 of 64 bytes, from the publisher's packet to those of its receivers.
+// BenchmarkPublish measures a message with QoS 0 of 64 bytes, from the publisher's packet to those
+// of its receivers.
 func BenchmarkPublish(b *testing.B) {
 	for _, v := range []packet.Version{packet.V311, packet.V5} {
 		for _, n := range []int{0, 1, 10_000} {
@@ -46,7 +47,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkPublishQoS measures a message with QoS 1 and 2 to one receiver, with its acknowledgements.
+// BenchmarkPublishQoS measures a message with QoS 1 and 2 to one receiver, with its
+// acknowledgements.
 func BenchmarkPublishQoS(b *testing.B) {
 	for qos := uint8(1); qos <= 2; qos++ {
 		b.Run(fmt.Sprintf("qos=%d", qos), func(b *testing.B) {
@@ -124,7 +126,8 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkStored measures a message with QoS 1 to a client whose session is stored, by a store that does nothing.
+// BenchmarkStored measures a message with QoS 1 to a client whose session is stored, by a store
+// that does nothing.
 func BenchmarkStored(b *testing.B) {
 	broker := newBroker(b, mqtt.Config{Store: nothing{}})
 	publisher, receiver := connect(b, broker, "publisher", v3), connect(b, broker, "receiver", persistent)

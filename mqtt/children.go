@@ -2,8 +2,8 @@ package mqtt
 
 import "iter"
 
-// children are the branches of a level of a tree, by name. Most levels have one at most, and need no map. The zero children
-// are none.
+// children are the branches of a level of a tree, by name. Most levels have one at most, and need
+// no map. The zero children are none.
 type children[T any] struct {
 	name string
 	only *T // called name; nil if there is none, or many

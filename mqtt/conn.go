@@ -6,16 +6,19 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// Wire is the connection of a client, as the engine sees it. Its methods may be called by any goroutine, at any time, even after
-// the connection has ended. They do not block, and call nothing of the engine.
+// Wire is the connection of a client, as the engine sees it. Its methods may be called by any
+// goroutine, at any time, even after the connection has ended. They do not block, and call nothing
+// of the engine.
 type Wire interface {
 	// Wake has [Conn.Pump] called soon, on the goroutine of the connection.
 	Wake()
-	// Close says goodbye with a reason, and closes the connection. [Conn.Close] is called for it as for any other.
+	// Close says goodbye with a reason, and closes the connection. [Conn.Close] is called for it as
+	// for any other.
 	Close(code packet.Code)
 }
 
-// Grant says what a client may do. Its methods are safe for concurrent use, do not block, and do not keep their argument.
+// Grant says what a client may do. Its methods are safe for concurrent use, do not block, and do
+// not keep their argument.
 type Grant interface {
 	User() string
 	MayPublish(topic string) bool
@@ -23,7 +26,8 @@ type Grant interface {
 	Valid() bool                     // false once the client has to log in again
 }
 
-// Conn is a client on a connection. One goroutine at a time calls its methods; none of them blocks but on short locks.
+// Conn is a client on a connection. One goroutine at a time calls its methods; none of them blocks
+// but on short locks.
 type Conn struct {
 	session *session
 	wire    Wire
@@ -51,14 +55,16 @@ type extra struct {
 
 func (c *Conn) more() *extra { return made(&c.extra) }
 
-// maxAcks is how many answers to a client may wait for the store: it would have to send that much while the store fails.
+// maxAcks is how many answers to a client may wait for the store: it would have to send that much
+// while the store fails.
 const maxAcks = 16 << 10
 
 // HasWill reports whether the client has a will.
 func (c *Conn) HasWill() bool { return c.will != nil }
 
-// Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the answer, if there is one already.
-// body is not kept. An error, always a *packet.Error, ends the connection; what was appended before is to be sent.
+// Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the
+// answer, if there is one already. body is not kept. An error, always a *packet.Error, ends the
+// connection; what was appended before is to be sent.
 func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
 	switch {
 	case !c.grant.Valid():
@@ -100,8 +106,8 @@ type Ending struct {
 	SessionExpiry *uint32 // that DISCONNECT announced, in seconds; nil: none. Ignored if CONNECT asked for 0.
 }
 
-// Close ends the use of the connection. It publishes the client's will if it is due, and ends the session unless that is
-// to be kept. Only its first call does anything.
+// Close ends the use of the connection. It publishes the client's will if it is due, and ends the
+// session unless that is to be kept. Only its first call does anything.
 func (c *Conn) Close(e Ending, now time.Time) {
 	s, w := c.session, c.will
 	if e.Clean || e.Shutdown {
@@ -131,7 +137,8 @@ func (c *Conn) Close(e Ending, now time.Time) {
 	s.broker.publishWill(s, w, now)
 }
 
-// staysLocked reports whether the session is kept when its client leaves. It drops messages for which there is no room then.
+// staysLocked reports whether the session is kept when its client leaves. It drops messages for
+// which there is no room then.
 func (s *session) staysLocked() bool {
 	if s.expiry == 0 {
 		return false

@@ -7,15 +7,17 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// Connect opens or resumes the session of a client that was let in. The slices of c are not kept. id is the client identifier, an
-// assigned one if c has none, and grant says what the client may do.
+// Connect opens or resumes the session of a client that was let in. The slices of c are not kept.
+// id is the client identifier, an assigned one if c has none, and grant says what the client may
+// do.
 //
-// A connection that has the session loses it: its Wire is closed with SessionTakenOver, and its will published unless that is
-// delayed and the session resumed (MQTT 5, 3.1.2.5).
+// A connection that has the session loses it: its Wire is closed with SessionTakenOver, and its
+// will published unless that is delayed and the session resumed (MQTT 5, 3.1.2.5).
 //
-// The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if the session belongs to another user or the will may not be
-// published, InvalidTopic if the will's topic is too long, InvalidClientID if a client without an identifier wants a session to be
-// kept that it cannot ask for (MQTT 3.1.1, 3.1.3.1).
+// The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if the session
+// belongs to another user or the will may not be published, InvalidTopic if the will's topic is too
+// long, InvalidClientID if a client without an identifier wants a session to be kept that it cannot
+// ask for (MQTT 3.1.1, 3.1.3.1).
 func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now time.Time) (*Conn, packet.Connack, error) {
 	if err := b.check(c, grant); err != nil {
 		return nil, packet.Connack{Code: err.Code}, err
@@ -85,7 +87,8 @@ func (b *Broker) connack(c *packet.Connect, id string, present bool) packet.Conn
 	return ack
 }
 
-// open gives a connection its session. present says that it was resumed; ok is false if it belongs to another user.
+// open gives a connection its session. present says that it was resumed; ok is false if it belongs
+// to another user.
 func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Time) (present, ok bool) {
 	sh := b.sessions.shard(id)
 	sh.mu.Lock()

@@ -11,7 +11,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// TestDeadlinesModel holds the ends of many sessions against a list, while clients come back at random.
+// TestDeadlinesModel holds the ends of many sessions against a list, while clients come back at
+// random.
 func TestDeadlinesModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 4))

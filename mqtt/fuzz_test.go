@@ -9,7 +9,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// FuzzHandle hands anything to a broker with tight bounds, from two clients, and checks that nothing is left when they have ended.
+// FuzzHandle hands anything to a broker with tight bounds, from two clients, and checks that
+// nothing is left when they have ended.
 func FuzzHandle(f *testing.F) {
 	var all []byte
 	for _, input := range [][]byte{

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// index finds the subscriptions that match a topic. Filters without wildcards are looked up; the others stand in a tree, level
-// by level, which is walked. The zero index is empty.
+// index finds the subscriptions that match a topic. Filters without wildcards are looked up; the
+// others stand in a tree, level by level, which is walked. The zero index is empty.
 type index struct {
 	mu    sync.RWMutex // guards the fields below, and what they lead to
 	exact map[string]*leaf

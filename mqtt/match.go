@@ -29,8 +29,8 @@ func (x *index) match(topic []byte, found *matches) {
 	x.root.match(topic, true, topic[0] == '$', found)
 }
 
-// match adds the subscriptions below a node. more says that there is a rest of the topic, and hidden that wildcards do
-// not match its first level.
+// match adds the subscriptions below a node. more says that there is a rest of the topic, and
+// hidden that wildcards do not match its first level.
 func (n *node) match(rest []byte, more, hidden bool, found *matches) {
 	if n.all != nil && !hidden { // a/# matches a, too
 		found.add(n.all)

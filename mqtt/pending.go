@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// pending are retained messages that a session has asked for and that are not in its queue yet. They are put there as they can be
-// sent, so that they do not fill the queue, and are looked up then, so that a newer one is sent instead.
+// pending are retained messages that a session has asked for and that are not in its queue yet.
+// They are put there as they can be sent, so that they do not fill the queue, and are looked up
+// then, so that a newer one is sent instead.
 type pending struct {
 	wanted []*subscription // the first is being worked at
 	begun  bool            // whether its messages were looked for
@@ -16,10 +17,11 @@ type pending struct {
 }
 
 const (
-	// maxSlots is how many slots of retained messages a session remembers. If a filter matches more, or they are not found quickly, it looks
-	// through all of them instead.
+	// maxSlots is how many slots of retained messages a session remembers. If a filter matches
+	// more, or they are not found quickly, it looks through all of them instead.
 	maxSlots = 1024
-	// maxSteps is how many levels or slots are looked at under one lock, and in one run of a pump, which may take as many again.
+	// maxSteps is how many levels or slots are looked at under one lock, and in one run of a pump,
+	// which may take as many again.
 	maxSteps = 4096
 	// maxAhead is how many retained messages are put into a queue at once.
 	maxAhead = 16
@@ -52,8 +54,8 @@ func (s *session) dropRetainedLocked(filter string) {
 	}
 }
 
-// retained sends retained messages while nothing else waits. A message that was published since is sent before what is retained of its
-// topic, never after.
+// retained sends retained messages while nothing else waits. A message that was published since is
+// sent before what is retained of its topic, never after.
 func (p *pump) retained() {
 	s := p.conn.session
 	steps := 0
@@ -119,7 +121,8 @@ func (r *retained) lookUp(slots []uint32, filter string, now time.Time) (found [
 	return found
 }
 
-// find returns the slots of the messages that match a filter, nil if they are many or hard to find, and how many steps it took.
+// find returns the slots of the messages that match a filter, nil if they are many or hard to find,
+// and how many steps it took.
 func (r *retained) find(filter string) (slots []uint32, steps int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -17,9 +17,10 @@ type pump struct {
 	left  bool // something is left because of the limit
 }
 
-// Pump appends what waits for the client and may be sent: answers, and messages in the order in which they came. It begins
-// no packet once room bytes are appended, so that it may append room and the largest packet, less a byte. It does nothing if room is not
-// positive. more says that there is something left which would have been appended but for room.
+// Pump appends what waits for the client and may be sent: answers, and messages in the order in
+// which they came. It begins no packet once room bytes are appended, so that it may append room and
+// the largest packet, less a byte. It does nothing if room is not positive. more says that there is
+// something left which would have been appended but for room.
 func (c *Conn) Pump(dst []byte, room int, now time.Time) (out []byte, more bool) {
 	s := c.session
 	s.mu.Lock()
@@ -64,7 +65,8 @@ func (p *pump) acks() {
 	}
 }
 
-// resend sends what an earlier connection has left unacknowledged (MQTT 5, 4.4). It reports whether all of that is sent.
+// resend sends what an earlier connection has left unacknowledged (MQTT 5, 4.4). It reports whether
+// all of that is sent.
 func (p *pump) resend() bool {
 	c, s := p.conn, p.conn.session
 	for s.queue != nil && int(c.resent) < len(s.queue.inflight) {
@@ -114,8 +116,8 @@ func (p *pump) queued() {
 	}
 }
 
-// awaits reports whether an entry has to wait for a commit: with QoS 2, so that it does not become another message when the process
-// is killed.
+// awaits reports whether an entry has to wait for a commit: with QoS 2, so that it does not become
+// another message when the process is killed.
 func (p *pump) awaits(e *entry) bool {
 	return e.qos == 2 && e.detail != nil && p.conn.session.broker.journal.awaits(p.conn, e.detail.commit)
 }
@@ -129,7 +131,8 @@ func (p *pump) expired(e *entry) bool {
 	return true
 }
 
-// send appends a message. It returns false if that is larger than the client takes (MQTT 5, 3.1.2.11.4).
+// send appends a message. It returns false if that is larger than the client takes (MQTT 5,
+// 3.1.2.11.4).
 func (p *pump) send(e *entry, again bool) bool {
 	c, m := p.conn, e.message
 	o := packet.Out{Topic: m.topic, Payload: m.payload, ID: e.id, QoS: e.qos, Retain: e.retain, Dup: again}

@@ -307,7 +307,8 @@ func TestDenied(t *testing.T) {
 	c.wants("holter/x=")
 }
 
-// TestPacketIDs checks that no two messages in flight have the same packet id, when the ids begin again.
+// TestPacketIDs checks that no two messages in flight have the same packet id, when the ids begin
+// again.
 func TestPacketIDs(t *testing.T) {
 	b := newBroker(t, mqtt.Config{MaxQueue: 100, MaxQueueBytes: 1 << 20})
 	c, other := connect(t, b, "c", v3), connect(t, b, "other", v3)

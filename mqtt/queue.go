@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// queue holds the messages for a session. What is not sent waits in the order in which it is to be sent; what was sent with QoS 1
-// or 2 stands in the order in which it was sent, until it is acknowledged.
+// queue holds the messages for a session. What is not sent waits in the order in which it is to be
+// sent; what was sent with QoS 1 or 2 stands in the order in which it was sent, until it is
+// acknowledged.
 type queue struct {
 	inflight []entry
 	waiting  []entry
@@ -107,7 +108,8 @@ func (s *session) queueLocked() *queue {
 	return s.queue
 }
 
-// pushLocked appends a copy to the queue. It returns what must be committed before its sender may be told.
+// pushLocked appends a copy to the queue. It returns what must be committed before its sender may
+// be told.
 func (s *session) pushLocked(d delivery) (commit uint64) {
 	e := entry{message: d.message, detail: d.detail, qos: d.qos, retain: d.retain}
 	if d.qos > 0 {
@@ -146,7 +148,8 @@ func (s *session) unflyLocked(i int) {
 	s.tidyLocked()
 }
 
-// shrinkLocked drops the newest messages that were not sent until at most so many bytes are left. It reports whether that could be done.
+// shrinkLocked drops the newest messages that were not sent until at most so many bytes are left.
+// It reports whether that could be done.
 func (s *session) shrinkLocked(most int) bool {
 	q := s.queue
 	for q != nil && q.bytes > most && q.peek() != nil {
@@ -168,8 +171,8 @@ func (s *session) tidyLocked() {
 	}
 }
 
-// nextIDLocked returns a packet id that no entry has. It looks at all entries only when those ids are used up that were
-// free when it did so before: once in many calls.
+// nextIDLocked returns a packet id that no entry has. It looks at all entries only when those ids
+// are used up that were free when it did so before: once in many calls.
 func (s *session) nextIDLocked() uint16 {
 	for s.freeIDs == 0 {
 		if s.lastID++; s.lastID == 0 {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// retained are the retained messages: in slots, which can be looked through piece by piece, and in a tree of their topics.
+// retained are the retained messages: in slots, which can be looked through piece by piece, and in
+// a tree of their topics.
 type retained struct {
 	mu           sync.RWMutex // guards the fields below
 	slots        []*message   // the first is not used; nil: free
@@ -22,8 +23,8 @@ type level struct {
 	slot  uint32 // of the message that is kept; 0: none
 }
 
-// keep keeps a message that is to be retained, or removes what is kept if it has no payload. It returns what must be committed
-// before the client may be told.
+// keep keeps a message that is to be retained, or removes what is kept if it has no payload. It
+// returns what must be committed before the client may be told.
 func (b *Broker) keep(p *publication) (commit uint64) {
 	r := &b.retained
 	r.mu.Lock()
@@ -153,8 +154,8 @@ func (r *retained) size() (count, bytes int) {
 // chunk is how many slots are looked through under one lock.
 const chunk = 1024
 
-// scan returns at most so many messages in the slots from one on whose topics match a filter. n says how many slots it has looked
-// through; 0 when there are no more.
+// scan returns at most so many messages in the slots from one on whose topics match a filter. n
+// says how many slots it has looked through; 0 when there are no more.
 func (r *retained) scan(filter string, from, most int, now time.Time) (found []*message, n int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// session is what a broker keeps of a client, connected or not. Fields that few sessions need are pointers.
+// session is what a broker keeps of a client, connected or not. Fields that few sessions need are
+// pointers.
 type session struct {
 	broker *Broker
 	id     string
@@ -125,7 +126,8 @@ func (s *session) countAwayLocked(n int) {
 	}
 }
 
-// leaveLocked begins the absence of a client. It returns the will if that is to be published at once.
+// leaveLocked begins the absence of a client. It returns the will if that is to be published at
+// once.
 func (s *session) leaveLocked(w *will, now time.Time) (due *will) {
 	expiry := time.Duration(s.expiry) * time.Second
 	s.away = &away{session: s, endsAt: now.Add(expiry)}

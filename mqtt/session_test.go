@@ -213,7 +213,8 @@ func TestAnotherUser(t *testing.T) {
 	connectAs(t, b, user{name: "ben"}, "c")
 }
 
-// TestResumeWithLess checks that a session loses the subscriptions that its client may not have any more.
+// TestResumeWithLess checks that a session loses the subscriptions that its client may not have any
+// more.
 func TestResumeWithLess(t *testing.T) {
 	b := newBroker(t, mqtt.Config{})
 	c := connect(t, b, "c", persistent)

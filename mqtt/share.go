@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// group is a group of sessions that share a subscription: each message goes to one of them (MQTT 5, 4.8.2).
+// group is a group of sessions that share a subscription: each message goes to one of them (MQTT 5,
+// 4.8.2).
 type group struct {
 	filter  string          // with $share/
 	next    atomic.Uint32   // whose turn it is

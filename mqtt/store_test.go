@@ -121,7 +121,8 @@ func TestExpiryChanges(t *testing.T) {
 	}
 }
 
-// TestStoredShare checks that what a member of a group has not acknowledged goes to another one although the process was killed between.
+// TestStoredShare checks that what a member of a group has not acknowledged goes to another one
+// although the process was killed between.
 func TestStoredShare(t *testing.T) {
 	store := newMemory()
 	b := openBroker(t, mqtt.Config{Store: store})
@@ -255,7 +256,8 @@ func TestJournalFull(t *testing.T) {
 	c.wants("a=again q2 #1")
 }
 
-// TestDamagedRecords checks that a broker opens although records are damaged or belong to nothing, and cleans up.
+// TestDamagedRecords checks that a broker opens although records are damaged or belong to nothing,
+// and cleans up.
 func TestDamagedRecords(t *testing.T) {
 	store := newMemory()
 	b := openBroker(t, mqtt.Config{Store: store})
@@ -279,7 +281,8 @@ func TestDamagedRecords(t *testing.T) {
 	reopenWith(t, store, mqtt.Change{Kind: 77, Key: []byte("x"), Value: []byte("x")}, mqtt.Change{})
 }
 
-// reopenWith opens a broker on a store in which one record stands in place of another, and sees to it that nothing breaks.
+// reopenWith opens a broker on a store in which one record stands in place of another, and sees to
+// it that nothing breaks.
 func reopenWith(t *testing.T, store *memory, damaged, whole mqtt.Change) {
 	t.Helper()
 	copied := store.without(whole)

@@ -1,7 +1,8 @@
 package mqtt
 
-// What follows writes to the journal what a session must not lose. It does nothing for a session that is not stored, and returns what
-// must be committed before somebody may rely on it; 0: nothing.
+// What follows writes to the journal what a session must not lose. It does nothing for a session
+// that is not stored, and returns what must be committed before somebody may rely on it; 0:
+// nothing.
 
 // storeLocked writes the session's own record.
 func (s *session) storeLocked() {
@@ -183,7 +184,8 @@ func (j *journal) unuseLocked(m *message) {
 	}
 }
 
-// storeRetained writes a retained message, which takes the place of old, if that is not nil. Those of the program are not stored.
+// storeRetained writes a retained message, which takes the place of old, if that is not nil. Those
+// of the program are not stored.
 func (b *Broker) storeRetained(m, old *message) uint64 {
 	switch {
 	case b.journal == nil:

@@ -29,7 +29,8 @@ func (c *Conn) subscribe(dst, body []byte) ([]byte, error) {
 	return packet.AppendSuback(dst, c.version, p.ID, codes), nil
 }
 
-// subscribeTo makes one subscription. It returns the code of the answer, and what must be committed before.
+// subscribeTo makes one subscription. It returns the code of the answer, and what must be committed
+// before.
 func (c *Conn) subscribeTo(f packet.Filter, identifier uint32) (code packet.Code, commit uint64, err error) {
 	filter, s := view(f.Topic), c.session
 	b := s.broker
