@@ -40,8 +40,8 @@ func New(config Config) (*Broker, error) {
 }
 
 // Run ends sessions and publishes delayed wills when they are due, and commits to the store, until
-// ctx is done. Then it commits what is left, for 5 seconds at most: all connections are to be
-// closed before.
+// ctx is done. Then it commits what is left, for 5 seconds at most, and returns nil: all connections
+// are to be closed before.
 func (b *Broker) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	if b.journal != nil {
@@ -49,7 +49,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	b.runDeadlines(ctx)
 	group.Wait()
-	return ctx.Err()
+	return nil
 }
 
 // ErrTopic is returned by [Broker.Publish] for what is no topic, or one that is too long or too

