@@ -107,7 +107,7 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 	}
 	before := old.conn
 	var due *will
-	if present = !old.gone && !clean && old.user == c.grant.User(); present {
+	if present = !clean && old.resumableLocked(c.grant.User()); present {
 		old.resumeLocked(c, expiry)
 	} else {
 		due = old.endLocked()
@@ -130,16 +130,20 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 	return present, true
 }
 
+// resumableLocked reports whether a client may resume the session. One that is not to be kept ends
+// with its connection, which a new one ends.
+func (s *session) resumableLocked(user string) bool {
+	return !s.gone && s.expiry > 0 && s.user == user
+}
+
 // beginLocked begins a session. The caller holds the lock of its shard.
 func (b *Broker) beginLocked(sh *sessionShard, c *Conn, id string, expiry uint32) {
 	s := &session{broker: b, id: strings.Clone(id), user: c.grant.User(), number: b.numbers.Add(1), conn: c, expiry: expiry, version: c.version}
 	c.session = s
 	sh.byID[s.id] = s
-	if expiry > 0 && b.journal != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.storeAllLocked()
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beginStoredLocked()
 }
 
 // resumeLocked gives a session to a new connection. A delayed will is cancelled.

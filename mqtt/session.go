@@ -165,6 +165,13 @@ func (s *session) endLocked() *will {
 	return s.returnLocked()
 }
 
+// movesOn reports whether a shared message goes to another member of the group when the session of
+// this one ends. With QoS 2 it does not once its delivery has begun (MQTT 5, 4.8.2).
+func (e *entry) movesOn() bool {
+	shared := e.detail != nil && e.detail.group != nil
+	return shared && (e.qos == 1 || e.qos == 2 && e.state == queued)
+}
+
 // clear removes what is left of a session that has ended, and passes on what was shared.
 func (b *Broker) clear(s *session, now time.Time) {
 	b.journal.hold()
@@ -182,7 +189,7 @@ func (b *Broker) clear(s *session, now time.Time) {
 		return
 	}
 	for _, e := range slices.Concat(q.inflight, q.waiting[q.head:]) {
-		if e.message != nil && e.qos > 0 && e.detail != nil && e.detail.group != nil {
+		if e.movesOn() {
 			if g := b.index.membersOf(e.detail.group); len(g.members) > 0 {
 				b.deliverShared(g, e.message, e.qos, e.retain, now)
 			}

@@ -256,6 +256,20 @@ func TestResumeWithLess(t *testing.T) {
 	c.wants("b=x")
 }
 
+// TestTakeoverOfShort checks that a session that was to end with its connection is not resumed by the one that ends that.
+func TestTakeoverOfShort(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	watcher := connect(t, b, "watcher")
+	watcher.subscribe("will/#")
+	connect(t, b, "c", withWill(10)).subscribe("a")
+	c := connect(t, b, "c", persistent)
+	watcher.wants("will/c=gone q1 #1")
+	watcher.publish("a", "x")
+	if c.wants(); c.ack.SessionPresent {
+		t.Error("the session was resumed")
+	}
+}
+
 func TestConnack(t *testing.T) {
 	b := newBroker(t, mqtt.Config{TopicAliases: -1})
 	c, err := tryConnect(t, b, user{}, "made-up", func(p *packet.Connect) { p.ClientID = nil })

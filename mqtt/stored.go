@@ -11,25 +11,21 @@ func (s *session) storeLocked() {
 	}
 }
 
-// setExpiryLocked changes the session expiry, with which a session begins or ends to be stored.
+// setExpiryLocked changes the session expiry. A session that is not to be kept any more is not stored.
 func (s *session) setExpiryLocked(seconds uint32) {
-	s.expiry = seconds
-	switch want := seconds > 0 && s.broker.journal != nil; {
-	case want && !s.stored:
-		s.storeAllLocked()
-	case !want && s.stored:
-		for _, entries := range s.entriesLocked() {
-			for i := range entries {
-				if e := &entries[i]; e.stored() {
-					s.unstoreEntryLocked(e)
-					e.detail = &detail{identifiers: e.detail.identifiers, group: e.detail.group}
-				}
+	if s.expiry = seconds; seconds > 0 || !s.stored {
+		s.storeLocked()
+		return
+	}
+	for _, entries := range s.entriesLocked() {
+		for i := range entries {
+			if e := &entries[i]; e.stored() {
+				s.unstoreEntryLocked(e)
+				e.detail = &detail{identifiers: e.detail.identifiers, group: e.detail.group}
 			}
 		}
-		s.unstoreLocked(s.filters.all())
-	default:
-		s.storeLocked()
 	}
+	s.unstoreLocked(s.filters.all())
 }
 
 // entriesLocked returns all entries of the queue.
@@ -40,23 +36,11 @@ func (s *session) entriesLocked() [][]entry {
 	return [][]entry{s.queue.inflight, s.queue.waiting[s.queue.head:]}
 }
 
-// storeAllLocked begins to store a session.
-func (s *session) storeAllLocked() {
-	j := s.broker.journal
-	s.stored = true
-	j.put(KindSession, numberKey(s.number), s.recordLocked(), true)
-	for _, sub := range s.filters.all() {
-		s.storeSubscriptionLocked(sub, nil)
-	}
-	for id := range s.received {
-		s.storeReceivedLocked(id)
-	}
-	for _, entries := range s.entriesLocked() {
-		for i := range entries {
-			if e := &entries[i]; e.qos > 0 {
-				s.storeEntryLocked(e)
-			}
-		}
+// beginStoredLocked begins to store a new session, if it is to be kept.
+func (s *session) beginStoredLocked() {
+	if s.expiry > 0 && s.broker.journal != nil {
+		s.stored = true
+		s.broker.journal.put(KindSession, numberKey(s.number), s.recordLocked(), true)
 	}
 }
 

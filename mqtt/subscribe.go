@@ -109,7 +109,7 @@ func (c *Conn) unsubscribeFrom(filter []byte) (code packet.Code, commit uint64, 
 	case sub != nil:
 		return packet.Success, s.unsubscribeLocked(sub), nil
 	case !packet.ValidFilter(filter):
-		return packet.InvalidFilter, 0, nil
+		return 0, 0, &packet.Error{Code: packet.InvalidFilter, Text: "UNSUBSCRIBE for what is no topic filter (MQTT 5, 4.7.3)"}
 	}
 	return packet.NoSubscriptionExisted, 0, nil
 }
