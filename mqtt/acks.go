@@ -67,7 +67,7 @@ func (c *Conn) acknowledged(dst []byte, t packet.Type, p *packet.Ack) ([]byte, e
 
 // wakeIfLocked has messages sent that may have waited for an acknowledgement.
 func (s *session) wakeIfLocked() {
-	if s.pending != nil || s.queue != nil && (s.queue.peek() != nil || int(s.conn.resent) < len(s.queue.inflight)) {
+	if s.pending != nil || s.queue != nil && (s.queue.waiting() > 0 || int(s.conn.resent) < len(s.queue.inflight)) {
 		s.wakeLocked()
 	}
 }

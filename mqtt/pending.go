@@ -60,7 +60,7 @@ func (p *pump) retained() {
 	s := p.conn.session
 	steps := 0
 	for s.pending != nil {
-		if s.queue != nil && s.queue.peek() != nil { // it cannot be sent now
+		if s.queue != nil && s.queue.waiting() > 0 { // it cannot be sent now
 			return
 		}
 		if p.full() {
@@ -80,7 +80,7 @@ func (p *pump) retained() {
 		if w.done() {
 			s.dropRetainedLocked(sub.filter)
 		}
-		p.queued()
+		p.queued(false)
 	}
 }
 

@@ -31,8 +31,9 @@ func (c *Conn) Pump(dst []byte, room int, now time.Time) (out []byte, more bool)
 	}
 	p := pump{conn: c, out: dst, limit: len(dst) + room, now: now}
 	p.acks()
-	if p.resend() {
-		p.queued()
+	done := p.resend()
+	p.queued(!done)
+	if done {
 		p.retained()
 	}
 	s.tidyLocked()
@@ -94,23 +95,26 @@ func (p *pump) resend() bool {
 	return true
 }
 
-// queued sends what waits in the queue.
-func (p *pump) queued() {
+// queued sends what waits in the queue. held says that messages with QoS 1 and 2 have to wait.
+func (p *pump) queued(held bool) {
 	c, s := p.conn, p.conn.session
-	for s.queue != nil && s.queue.peek() != nil {
-		e := s.queue.peek()
-		if p.full() || e.qos > 0 && c.unacknowledged >= c.quota || p.awaits(e) {
+	for q := s.queue; q != nil; {
+		if e := q.qos12.peek(); e != nil {
+			held = held || c.unacknowledged >= c.quota || p.awaits(e)
+		}
+		from := q.next(held)
+		if from == nil || p.full() {
 			return
 		}
-		goes := !p.expired(e) && p.send(e, false)
-		next := s.queue.pop()
-		if next.qos == 0 || !goes {
-			s.dropLocked(&next)
+		goes := !p.expired(from.peek()) && p.send(from.peek(), false)
+		e := from.pop()
+		if e.qos == 0 || !goes {
+			s.dropLocked(&e)
 			continue
 		}
-		next.state, next.counted = sent, true
-		s.queue.inflight = append(s.queue.inflight, next)
-		s.storeSentLocked(&next)
+		e.state, e.counted = sent, true
+		q.inflight = append(q.inflight, e)
+		s.storeSentLocked(&e)
 		c.unacknowledged++
 		c.resent++
 	}

@@ -188,7 +188,7 @@ func (b *Broker) clear(s *session, now time.Time) {
 	if q == nil {
 		return
 	}
-	for _, e := range slices.Concat(q.inflight, q.waiting[q.head:]) {
+	for _, e := range slices.Concat(q.inflight, q.qos12.all()) {
 		if e.movesOn() {
 			if g := b.index.membersOf(e.detail.group); len(g.members) > 0 {
 				b.deliverShared(g, e.message, e.qos, e.retain, now)

@@ -40,7 +40,7 @@ func TestReopen(t *testing.T) {
 	for i := range 3 {
 		other.publishOut(packet.Out{Topic: "a", QoS: 1, ID: uint16(i + 1), Payload: fmt.Append(nil, i), Properties: props, Retain: i == 2, HasExpiry: true, Expiry: 1000})
 	}
-	other.publish("a", "not kept")
+	other.publish("a", "not stored")
 	other.retain("r", "1")
 	other.retain("s", "1")
 	other.retain("s", "")
@@ -49,7 +49,7 @@ func TestReopen(t *testing.T) {
 	}
 	c.send(packet.AppendAck(nil, c.version, packet.TypePubrel, 9, packet.Success))
 	c.publishOut(packet.Out{Topic: "x", QoS: 2, ID: 9})
-	c.wants("a=0 q1 #1 expiry1000 s7", "a=1 q1 #2 expiry1000 s7") // but no answer
+	c.wants("a=0 q1 #1 expiry1000 s7", "a=1 q1 #2 expiry1000 s7", "a=not stored s7") // but no answer
 	other.wants()
 	b.Commit(t.Context())
 	if c.wire.wakes.Load() == 0 || other.wire.wakes.Load() == 0 {

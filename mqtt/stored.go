@@ -28,12 +28,12 @@ func (s *session) setExpiryLocked(seconds uint32) {
 	s.unstoreLocked(s.filters.all())
 }
 
-// entriesLocked returns all entries of the queue.
+// entriesLocked returns the entries of the queue that have QoS 1 and 2.
 func (s *session) entriesLocked() [][]entry {
 	if s.queue == nil {
 		return nil
 	}
-	return [][]entry{s.queue.inflight, s.queue.waiting[s.queue.head:]}
+	return [][]entry{s.queue.inflight, s.queue.qos12.all()}
 }
 
 // beginStoredLocked begins to store a new session, if it is to be kept.
