@@ -4,7 +4,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// ack is an answer to a client that waits until what it promises is committed, or until those before it are sent.
+// ack is an answer to a client that waits until what it promises is committed, or until those
+// before it are sent.
 type ack struct {
 	commit uint64
 	packet []byte
@@ -34,7 +35,8 @@ func (c *Conn) waits(commit uint64) bool {
 	return c.extra != nil && len(c.extra.acks) > 0 || c.session.broker.journal.awaits(c, commit)
 }
 
-// acknowledged handles the packets by which messages with QoS 1 and 2 are acknowledged, in both directions.
+// acknowledged handles the packets by which messages with QoS 1 and 2 are acknowledged, in both
+// directions.
 func (c *Conn) acknowledged(dst []byte, t packet.Type, p *packet.Ack) ([]byte, error) {
 	s := c.session
 	s.mu.Lock()
@@ -65,7 +67,7 @@ func (c *Conn) acknowledged(dst []byte, t packet.Type, p *packet.Ack) ([]byte, e
 
 // wakeIfLocked has messages sent that may have waited for an acknowledgement.
 func (s *session) wakeIfLocked() {
-	if s.pending != nil || s.queue != nil && (s.queue.peek() != nil || int(s.conn.resent) < len(s.queue.inflight)) {
+	if s.pending != nil || s.queue != nil && (s.queue.waiting() > 0 || int(s.conn.resent) < len(s.queue.inflight)) {
 		s.wakeLocked()
 	}
 }

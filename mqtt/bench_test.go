@@ -1,6 +1,7 @@
 package mqtt_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -11,7 +12,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// BenchmarkPublish measures a message with QoS 0 of 64 bytes, from the publisher's packet to those of its receivers.
+// BenchmarkPublish measures a message with QoS 0 of 64 bytes, from the publisher's packet to those
+// of its receivers.
 func BenchmarkPublish(b *testing.B) {
 	for _, v := range []packet.Version{packet.V311, packet.V5} {
 		for _, n := range []int{0, 1, 10_000} {
@@ -45,7 +47,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkPublishQoS measures a message with QoS 1 and 2 to one receiver, with its acknowledgements.
+// BenchmarkPublishQoS measures a message with QoS 1 and 2 to one receiver, with its
+// acknowledgements.
 func BenchmarkPublishQoS(b *testing.B) {
 	for qos := uint8(1); qos <= 2; qos++ {
 		b.Run(fmt.Sprintf("qos=%d", qos), func(b *testing.B) {
@@ -122,3 +125,33 @@ func BenchmarkIdle(b *testing.B) {
 		runtime.KeepAlive(broker)
 	}
 }
+
+// BenchmarkStored measures a message with QoS 1 to a client whose session is stored, by a store
+// that does nothing.
+func BenchmarkStored(b *testing.B) {
+	broker := newBroker(b, mqtt.Config{Store: nothing{}})
+	publisher, receiver := connect(b, broker, "publisher", v3), connect(b, broker, "receiver", persistent)
+	receiver.send(packet.AppendSubscribe(nil, receiver.version, 1, 0, packet.Filter{Topic: []byte("a/b/c"), QoS: 1}))
+	input := (&packet.Out{Topic: "a/b/c", Payload: make([]byte, 64), QoS: 1, ID: 7}).Append(nil, packet.V311)
+	id := uint16(0)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		publisher.in, receiver.in = publisher.in[:0], receiver.in[:0]
+		publisher.send(input)
+		receiver.pump()
+		if id++; id == 0 {
+			id = 1
+		}
+		receiver.send(packet.AppendAck(nil, packet.V5, packet.TypePuback, id, packet.Success))
+		if n%100 == 99 {
+			broker.Commit(b.Context())
+			publisher.pump()
+		}
+	}
+}
+
+// nothing is a store that keeps nothing.
+type nothing struct{}
+
+func (nothing) Load(context.Context, func(mqtt.Change) error) error { return nil }
+func (nothing) Commit(context.Context, []mqtt.Change) error         { return nil }

@@ -39,8 +39,9 @@ func New(config Config) (*Broker, error) {
 	return b, nil
 }
 
-// Run ends sessions and publishes delayed wills when they are due, and commits to the store, until ctx is done. Then it
-// commits what is left, for 5 seconds at most: all connections are to be closed before.
+// Run ends sessions and publishes delayed wills when they are due, and commits to the store, until
+// ctx is done. Then it commits what is left, for 5 seconds at most, and returns nil: all connections
+// are to be closed before.
 func (b *Broker) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	if b.journal != nil {
@@ -51,21 +52,23 @@ func (b *Broker) Run(ctx context.Context) error {
 	return nil
 }
 
-// ErrTopic is returned by [Broker.Publish] for what is no topic, or one that is too long or too deep.
+// ErrTopic is returned by [Broker.Publish] for what is no topic, or one that is too long or too
+// deep.
 var ErrTopic = errors.New("mqtt: not a topic")
 
-// Publish publishes a message of the program's, with QoS 0, to any topic. If it is to be retained, an empty payload removes
-// what is retained. It copies payload.
+// Publish publishes a message of the program's, with QoS 0, to any topic. If it is to be retained,
+// an empty payload removes what is retained. It copies payload.
 func (b *Broker) Publish(topic string, payload []byte, retain bool) error {
-	if !bounded(topic) || !packet.ValidTopic([]byte(topic)) {
+	t := []byte(topic)
+	if !bounded(topic) || !packet.ValidTopic(t) {
 		return ErrTopic
 	}
-	b.route(&publication{topic: []byte(topic), payload: payload, retain: retain}, time.Now())
+	b.route(&publication{topic: t, payload: payload, retain: retain}, time.Now())
 	return nil
 }
 
-// Retained returns the payloads of the retained messages whose topics match a filter, by topic. They must not be changed. It
-// takes time in proportion to all retained messages.
+// Retained returns the payloads of the retained messages whose topics match a filter, by topic.
+// They must not be changed. It takes time in proportion to all retained messages.
 func (b *Broker) Retained(filter string) map[string][]byte {
 	if !packet.ValidFilter([]byte(filter)) {
 		return nil

@@ -11,28 +11,30 @@ import (
 
 // Config is the configuration of a broker. The zero value is good.
 type Config struct {
-	// MaxPacket is the size of the largest packet that clients may send, in bytes; clients of MQTT 5
-	// are told. The caller of [Conn.Handle] enforces it. Default: 256 KiB.
+	// MaxPacket is the size of the largest packet that clients may send, in bytes; clients of MQTT
+	// 5 are told. The caller of [Conn.Handle] enforces it. Default: 256 KiB.
 	MaxPacket int
-	// ReceiveMaximum bounds the messages with QoS 1 and 2 of a client that are not acknowledged yet. Clients of
-	// MQTT 5 are told, and cut off if they send more. Default: 64.
+	// ReceiveMaximum bounds the messages with QoS 1 and 2 of a client that are not acknowledged
+	// yet. Clients of MQTT 5 are told, and cut off if they send more. Default: 64.
 	ReceiveMaximum int
 	// TopicAliases is the number of topic aliases that a client may use. Default: 16. -1: none.
 	TopicAliases int
 	// MaxInflight bounds the messages with QoS 1 and 2 that a client has not acknowledged; its
 	// own Receive Maximum may be lower. Default: 64.
 	MaxInflight int
-	// MaxQueue and MaxQueueBytes bound the messages that a session holds for its client, connected or not, those
-	// that are not acknowledged among them. More are dropped. Defaults: 1,000 and 1 MiB.
+	// MaxQueue and MaxQueueBytes bound the messages that a session holds for its client, connected
+	// or not, those that are not acknowledged among them. More are dropped; so are messages with
+	// QoS 0 for a client that is away. Defaults: 1,000 and 1 MiB.
 	MaxQueue, MaxQueueBytes int
 	// MaxSubscriptions bounds the subscriptions of a session. Default: 1,000.
 	MaxSubscriptions int
-	// MaxSessions bounds the sessions of clients that are away; one more is not kept. Default: 1,000,000.
+	// MaxSessions bounds the sessions of clients that are away; one more is not kept. Default:
+	// 1,000,000.
 	MaxSessions int
 	// MaxAwayBytes bounds the bytes that all those sessions hold together. Default: 256 MiB.
 	MaxAwayBytes int
-	// MaxRetained and MaxRetainedBytes bound the retained messages of clients; more are delivered, but not kept.
-	// Defaults: 100,000 and 256 MiB.
+	// MaxRetained and MaxRetainedBytes bound the retained messages of clients; more are delivered,
+	// but not kept. Defaults: 100,000 and 256 MiB.
 	MaxRetained, MaxRetainedBytes int
 	// SessionExpiry is the longest time for which the session of a client is kept that is away.
 	// Default: 24 h.
@@ -47,8 +49,8 @@ type Config struct {
 }
 
 const (
-	// maxTopic is the length of the longest topic or filter, in bytes, and maxLevels its largest number of levels: each
-	// costs memory in an index.
+	// maxTopic is the length of the longest topic or filter, in bytes, and maxLevels its largest
+	// number of levels: each costs memory in an index.
 	maxTopic, maxLevels = 1024, 64
 	// maxAliases bounds the topic aliases towards a client.
 	maxAliases = 64

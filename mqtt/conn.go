@@ -6,16 +6,19 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// Wire is the connection of a client, as the engine sees it. Its methods may be called by any goroutine. They do not block,
-// and call nothing of the engine.
+// Wire is the connection of a client, as the engine sees it. Its methods may be called by any
+// goroutine, at any time, even after the connection has ended. They do not block, and call nothing
+// of the engine.
 type Wire interface {
 	// Wake has [Conn.Pump] called soon, on the goroutine of the connection.
 	Wake()
-	// Close says goodbye with a reason, and closes the connection. [Conn.Close] is called for it as for any other.
+	// Close says goodbye with a reason, and closes the connection. [Conn.Close] is called for it as
+	// for any other.
 	Close(code packet.Code)
 }
 
-// Grant says what a client may do. Its methods are safe for concurrent use, do not block, and do not keep their argument.
+// Grant says what a client may do. Its methods are safe for concurrent use, do not block, and do
+// not keep their argument.
 type Grant interface {
 	User() string
 	MayPublish(topic string) bool
@@ -23,7 +26,8 @@ type Grant interface {
 	Valid() bool                     // false once the client has to log in again
 }
 
-// Conn is a client on a connection. One goroutine at a time calls its methods; none of them blocks but on short locks.
+// Conn is a client on a connection. One goroutine at a time calls its methods; none of them blocks
+// but on short locks.
 type Conn struct {
 	session *session
 	wire    Wire
@@ -49,16 +53,25 @@ type extra struct {
 	acks     []ack             // that wait for a commit, or for one before them
 }
 
-func (c *Conn) more() *extra {
-	return made(&c.extra)
-}
+func (c *Conn) more() *extra { return made(&c.extra) }
+
+// maxAcks is how many answers to a client may wait for the store: it would have to send that much
+// while the store fails.
+const maxAcks = 16 << 10
 
 // HasWill reports whether the client has a will.
 func (c *Conn) HasWill() bool { return c.will != nil }
 
-// Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the answer, if there is one already.
-// body is not kept. An error, always a *packet.Error, ends the connection; what was appended before is to be sent.
+// Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the
+// answer, if there is one already. body is not kept. An error, always a *packet.Error, ends the
+// connection; what was appended before is to be sent.
 func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
+	switch {
+	case !c.grant.Valid():
+		return dst, &packet.Error{Code: packet.NotAuthorized, Text: "the client has to log in again"}
+	case c.extra != nil && len(c.extra.acks) >= maxAcks:
+		return dst, &packet.Error{Code: packet.QuotaExceeded, Text: "too many answers wait until they can be given"}
+	}
 	switch h.Type {
 	case packet.TypePublish:
 		return c.publish(dst, h, body, now)
@@ -90,42 +103,50 @@ func lost() *packet.Error {
 type Ending struct {
 	Clean         bool    // with DISCONNECT and reason 0: there is no will
 	Shutdown      bool    // by the server, which ends: there is no will
-	SessionExpiry *uint32 // that DISCONNECT announced, in seconds
+	SessionExpiry *uint32 // that DISCONNECT announced, in seconds; nil: none. Ignored if CONNECT asked for 0.
 }
 
-// Close ends the use of the connection. It publishes the client's will if it is due, and ends the session unless that is
-// to be kept. Only its first call does anything.
+// Close ends the use of the connection. It publishes the client's will if it is due, and ends the
+// session unless that is to be kept. Only its first call does anything.
 func (c *Conn) Close(e Ending, now time.Time) {
-	s, b := c.session, c.session.broker
+	s, w := c.session, c.will
+	if e.Clean || e.Shutdown {
+		w = nil
+	}
 	s.mu.Lock()
 	if s.conn != c {
 		s.mu.Unlock()
 		return
 	}
-	b.counts.connected.Add(-1)
-	w := c.will
-	if e.Clean || e.Shutdown {
-		w = nil
-	}
 	s.conn = nil
+	s.broker.counts.connected.Add(-1)
 	if e.SessionExpiry != nil && s.expiry > 0 { // MQTT 5, 3.14.2.2.2
-		s.expiry = min(*e.SessionExpiry, b.config.expiry())
+		s.expiry = min(*e.SessionExpiry, s.broker.config.expiry())
 	}
-	if s.expiry > 0 && b.away.Load() < int64(b.config.MaxSessions) {
-		if w != nil && w.delay == 0 {
-			defer b.publishWill(s, w, now)
-			w = nil
-		}
-		s.leaveLocked(w, now)
+	stays := s.staysLocked()
+	if stays {
+		w = s.leaveLocked(w, now)
 		s.storeLocked()
-		s.mu.Unlock()
-		return
+	} else {
+		s.endLocked()
 	}
-	if s.expiry > 0 {
-		b.counts.sessionsRefused.Add(1)
-	}
-	s.endLocked()
 	s.mu.Unlock()
-	b.clear(s, now)
-	b.publishWill(s, w, now)
+	if !stays {
+		s.broker.clear(s, now)
+	}
+	s.broker.publishWill(s, w, now)
+}
+
+// staysLocked reports whether the session is kept when its client leaves. It drops messages for
+// which there is no room then.
+func (s *session) staysLocked() bool {
+	if s.expiry == 0 {
+		return false
+	}
+	b := s.broker
+	if b.away.Load() < int64(b.config.MaxSessions) && s.shrinkLocked(b.config.MaxAwayBytes-int(b.awayBytes.Load())) {
+		return true
+	}
+	b.counts.sessionsRefused.Add(1)
+	return false
 }

@@ -7,15 +7,18 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// Connect opens or resumes the session of a client that was let in. The slices of c are not kept. id is the client identifier, an
-// assigned one if c has none, and grant says what the client may do.
+// Connect opens or resumes the session of a client that was let in. The slices of c are not kept.
+// id is the client identifier, an assigned one if c has none, and grant says what the client may
+// do.
 //
-// A connection that has the session loses it: its Wire is closed with SessionTakenOver, and its will published unless that is
-// delayed and the session resumed (MQTT 5, 3.1.2.5).
+// A connection that has the session loses it: its Wire is closed with SessionTakenOver, and its
+// will published unless that is delayed and the session resumed (MQTT 5, 3.1.2.5).
 //
-// The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if another user's client is connected with the identifier or the will may not be
-// published, InvalidTopic if the will's topic is too long, InvalidClientID if a client without an identifier wants a session to be
-// kept that it cannot ask for (MQTT 3.1.1, 3.1.3.1).
+// The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if another user's
+// client is connected with the identifier or the will may not be published, InvalidTopic if the
+// will's topic is too long, InvalidClientID if a client without an identifier wants a session to be
+// kept that it cannot ask for (MQTT 3.1.1, 3.1.3.1). The session of another user's client that is
+// away ends.
 func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now time.Time) (*Conn, packet.Connack, error) {
 	if err := b.check(c, grant); err != nil {
 		return nil, packet.Connack{Code: err.Code}, err
@@ -85,7 +88,8 @@ func (b *Broker) connack(c *packet.Connect, id string, present bool) packet.Conn
 	return ack
 }
 
-// open gives a connection its session. present says that it was resumed; ok is false if it belongs to another user.
+// open gives a connection its session. present says that it was resumed; ok is false if it belongs
+// to another user.
 func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Time) (present, ok bool) {
 	sh := b.sessions.shard(id)
 	sh.mu.Lock()
@@ -103,7 +107,7 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 	}
 	before := old.conn
 	var due *will
-	if present = !old.gone && !clean && old.user == c.grant.User(); present {
+	if present = !clean && old.resumableLocked(c.grant.User()); present {
 		old.resumeLocked(c, expiry)
 	} else {
 		due = old.endLocked()
@@ -126,16 +130,20 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 	return present, true
 }
 
+// resumableLocked reports whether a client may resume the session. One that is not to be kept ends
+// with its connection, which a new one ends.
+func (s *session) resumableLocked(user string) bool {
+	return !s.gone && s.expiry > 0 && s.user == user
+}
+
 // beginLocked begins a session. The caller holds the lock of its shard.
 func (b *Broker) beginLocked(sh *sessionShard, c *Conn, id string, expiry uint32) {
 	s := &session{broker: b, id: strings.Clone(id), user: c.grant.User(), number: b.numbers.Add(1), conn: c, expiry: expiry, version: c.version}
 	c.session = s
 	sh.byID[s.id] = s
-	if expiry > 0 && b.journal != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.storeAllLocked()
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beginStoredLocked()
 }
 
 // resumeLocked gives a session to a new connection. A delayed will is cancelled.

@@ -1,6 +1,7 @@
 package mqtt_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -12,8 +13,9 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// TestCrash has clients publish and receive, lose their connections, and the broker be killed, at random. In the end each receiver has
-// each message: with QoS 2 once, in the order of those with the same QoS.
+// TestCrash has clients publish and receive, lose their connections, the store fail, and the broker
+// be killed, at random. In the end each receiver has each message, and a group of receivers has it
+// together: with QoS 2 once, in the order of those with QoS 2.
 func TestCrash(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -27,14 +29,15 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// world is a broker that is killed now and then, and its clients, which remember what MQTT asks of them.
+// world is a broker that is killed now and then, and its clients, which remember what MQTT asks of
+// them.
 type world struct {
 	t        *testing.T
 	random   *rand.Rand
 	store    *memory
 	broker   *mqtt.Broker
 	sender   *device
-	readers  []*device
+	readers  []*device // the last two are a group
 	messages int
 }
 
@@ -56,14 +59,18 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 3)), store: newMemory()}
 	w.open()
 	w.sender = &device{id: "sender", version: packet.V5, received: make(map[uint16]string)}
-	for i, v := range []packet.Version{packet.V311, packet.V5} {
+	for i, v := range []packet.Version{packet.V311, packet.V5, packet.V311, packet.V5} {
 		w.readers = append(w.readers, &device{id: fmt.Sprint("reader", i), version: v, received: make(map[uint16]string)})
 	}
 	for _, d := range w.all() {
 		w.connect(d)
 	}
-	for _, d := range w.readers {
-		d.send(packet.AppendSubscribe(nil, d.version, 1, 0, packet.Filter{Topic: []byte("m/#"), QoS: 2}))
+	for i, d := range w.readers {
+		filter := packet.Filter{Topic: []byte("m/#"), QoS: 2}
+		if i >= 2 {
+			filter.Topic = []byte("$share/g/m/#")
+		}
+		d.send(packet.AppendSubscribe(nil, d.version, 1, 0, filter))
 		d.wants() // not committed
 		w.broker.Commit(t.Context())
 		d.wants("SUBACK #1 0x02")
@@ -102,7 +109,9 @@ func (w *world) step() {
 	d := devices[w.random.IntN(len(devices))]
 	switch w.random.IntN(20) {
 	case 0:
-		d.drop()
+		if w.random.IntN(2) == 0 { // else the session is taken over
+			d.drop()
+		}
 		w.connect(d)
 	case 1: // the broker is killed
 		w.open()
@@ -111,13 +120,24 @@ func (w *world) step() {
 		}
 	case 2, 3, 4:
 		w.broker.Commit(w.t.Context())
-	case 5, 6, 7, 8, 9:
+	case 5:
+		w.failToCommit()
+	case 6, 7, 8, 9:
 		if len(w.sender.unacked) < 10 {
 			w.publish()
 		}
 	default:
 		w.read(d, 1+w.random.IntN(200))
 	}
+}
+
+// failToCommit has the store fail once, after it has kept the changes or not.
+func (w *world) failToCommit() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	cancel() // it is not tried again
+	w.store.err, w.store.lies = errStore, w.random.IntN(2) == 0
+	w.broker.Commit(ctx)
+	w.store.err = nil
 }
 
 func (w *world) publish() {
@@ -217,27 +237,36 @@ func (w *world) check() {
 		w.t.Errorf("not acknowledged: %v", w.sender.unacked)
 	}
 	for _, d := range w.readers {
-		times := make(map[string]int)
 		last := 0
 		for _, s := range d.got {
-			times[s[2:]]++
-			n, _ := strconv.Atoi(s[2:])
-			if s[0] == '2' {
-				if times[s[2:]] > 1 {
-					w.t.Errorf("%s got %s %d times", d.id, s, times[s[2:]])
-				}
+			if n, _ := strconv.Atoi(s[2:]); s[0] == '2' {
 				if n < last {
 					w.t.Errorf("%s got %d after %d", d.id, n, last)
 				}
 				last = n
 			}
 		}
-		if len(times) != w.messages {
-			w.t.Errorf("%s got %d messages, want %d", d.id, len(times), w.messages)
+	}
+	w.checkAll(w.readers[0].got)
+	w.checkAll(w.readers[1].got)
+	w.checkAll(slices.Concat(w.readers[2].got, w.readers[3].got))
+	if got := w.store.kinds(); got[mqtt.KindEntry] != 0 || got[mqtt.KindMessage] != 0 || got[mqtt.KindReceived] != 0 ||
+		got[mqtt.KindSession] != 5 || got[mqtt.KindSubscription] != 4 {
+		w.t.Errorf("the store has %v records", got)
+	}
+}
+
+// checkAll checks that got has all messages, those with QoS 2 once.
+func (w *world) checkAll(got []string) {
+	w.t.Helper()
+	times := make(map[string]int)
+	for _, s := range got {
+		times[s[2:]]++
+		if s[0] == '2' && times[s[2:]] > 1 {
+			w.t.Errorf("%s came %d times", s, times[s[2:]])
 		}
 	}
-	if got := w.store.kinds(); got[mqtt.KindEntry] != 0 || got[mqtt.KindMessage] != 0 || got[mqtt.KindReceived] != 0 ||
-		got[mqtt.KindSession] != 3 || got[mqtt.KindSubscription] != 2 {
-		w.t.Errorf("the store has %v records", got)
+	if len(times) != w.messages {
+		w.t.Errorf("%d messages came, want %d", len(times), w.messages)
 	}
 }

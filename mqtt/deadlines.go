@@ -89,7 +89,8 @@ func (d *deadlines) swapLocked(i, j int) {
 	d.heap[i].at, d.heap[j].at = i, j
 }
 
-// next takes out a client that is due at now; nil if there is none. Then wait is how long it takes until there is one, if nothing changes.
+// next takes out a client that is due at now; nil if there is none. Then wait is how long it takes
+// until there is one, if nothing changes.
 func (d *deadlines) next(now time.Time) (a *away, wait time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

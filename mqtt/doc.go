@@ -1,25 +1,26 @@
 // Package mqtt is the engine of an MQTT broker, for MQTT 3.1, 3.1.1 and 5: sessions, subscriptions,
-// shared ones too, retained messages, wills, and queues with QoS 0, 1 and 2. It knows no sockets, no passwords
-// and no database: packets come in and go out as bytes, see [Conn]; who may do what is said by a
-// [Grant]; what is to outlive the process goes to a [Store].
+// shared ones too, retained messages, wills, and queues with QoS 0, 1 and 2. It knows no sockets,
+// no passwords and no database: packets come in and go out as bytes, see [Conn]; who may do what is
+// said by a [Grant]; what is to outlive the process goes to a [Store].
 //
 // # How it works
 //
 // [Broker.Connect] opens or resumes a session and returns a [Conn]. Its caller reads packets, hands
-// them to [Conn.Handle], and writes what that appends. Messages for the client wait in the queue of its
-// session; [Wire.Wake] asks the caller to call [Conn.Pump], which appends as many as fit. No goroutine
-// belongs to a client; [Broker.Run] has one for what comes due, and one that commits.
+// them to [Conn.Handle], and writes what that appends. Messages for the client wait in the queue of
+// its session; [Wire.Wake] asks the caller to call [Conn.Pump], which appends as many as fit. No
+// goroutine belongs to a client; [Broker.Run] has one for what comes due, and one that commits.
 //
 // # Bounds
 //
-// Everything that a client can fill is bounded, see [Config]. A message for a full queue is dropped and counted,
-// whatever its QoS: a client that does not read can not be served otherwise in finite memory, which section 4.1 of
-// MQTT 3.1.1 and 5 concedes. Receivers share a message; a queue entry takes 32 bytes. An idle client without
-// subscriptions and will costs less than 300 bytes.
+// Everything that a client can fill is bounded, see [Config]. A message for a full queue is dropped
+// and counted, whatever its QoS: a client that does not read cannot be served otherwise in finite
+// memory, which section 4.1 of MQTT 3.1.1 and 5 concedes. Receivers share a message; a queue entry
+// takes 32 bytes. An idle client without subscriptions and will costs less than 300 bytes.
 //
 // # Concurrency
 //
-// All methods of [Broker] are safe for concurrent use and block on short locks only. Locks are taken in this order: the
-// shard of a session, the session, then one of the indexes (of subscriptions, retained messages, deadlines) or the journal. None
-// is held while a message is passed from one session to another.
+// All methods of [Broker] are safe for concurrent use and, but for Open and Run, block on short locks
+// only. Locks are taken in this order: the shard of a session, the session, one of the indexes (of
+// subscriptions, retained messages, deadlines), the journal. None of them is held while a message is
+// passed from one session to another.
 package mqtt

@@ -116,8 +116,10 @@ func (c *client) send(input []byte) {
 
 // pump takes all that waits.
 func (c *client) pump() {
-	for more := true; more; {
-		c.in, more = c.conn.Pump(c.in, c.room, c.now)
+	for n, more := 0, true; more; n++ {
+		if c.in, more = c.conn.Pump(c.in, c.room, c.now); n == 100_000 {
+			c.tb.Fatal("there is always more")
+		}
 	}
 }
 

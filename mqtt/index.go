@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// index finds the subscriptions that match a topic. Filters without wildcards are looked up; the others stand in a tree, level
-// by level, which is walked. The zero index is empty.
+// index finds the subscriptions that match a topic. Filters without wildcards are looked up; the
+// others stand in a tree, level by level, which is walked. The zero index is empty.
 type index struct {
 	mu    sync.RWMutex // guards the fields below, and what they lead to
 	exact map[string]*leaf
@@ -16,7 +16,7 @@ type index struct {
 
 // node is what the filters with wildcards that begin with the same levels have in common.
 type node struct {
-	below map[string]*node
+	below children[node]
 	any   *node // the level +
 	here  *leaf // of the filter that ends here
 	all   *leaf // of the filter that goes on with #
@@ -92,13 +92,10 @@ func (n *node) next(part string) *node {
 	if part == "+" {
 		return made(&n.any)
 	}
-	next := n.below[part]
+	next := child(&n.below, part)
 	if next == nil {
-		if n.below == nil {
-			n.below = make(map[string]*node)
-		}
 		next = &node{}
-		n.below[strings.Clone(part)] = next
+		n.below.put(strings.Clone(part), next)
 	}
 	return next
 }
@@ -136,13 +133,14 @@ func (n *node) remove(filter, share string, sub *subscription) bool {
 		if n.any.removeRest(rest, more, share, sub) {
 			n.any = nil
 		}
-	case n.below[part].removeRest(rest, more, share, sub):
-		delete(n.below, part)
-		if len(n.below) == 0 {
-			n.below = nil
-		}
+	case child(&n.below, part).removeRest(rest, more, share, sub):
+		n.below.remove(part)
 	}
-	return n.below == nil && n.any == nil && n.here == nil && n.all == nil
+	return n.empty()
+}
+
+func (n *node) empty() bool {
+	return n.below.none() && n.any == nil && n.here == nil && n.all == nil
 }
 
 func (n *node) removeRest(rest string, more bool, share string, sub *subscription) bool {
@@ -150,7 +148,7 @@ func (n *node) removeRest(rest string, more bool, share string, sub *subscriptio
 		return n.remove(rest, share, sub)
 	}
 	n.here = n.here.without(share, sub)
-	return n.below == nil && n.any == nil && n.here == nil && n.all == nil
+	return n.empty()
 }
 
 // without returns the leaf after a subscription was taken out, nil if it is empty.

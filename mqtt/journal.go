@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// journal collects changes in groups, and commits one group after the other. A nil journal keeps nothing.
+// journal collects changes in groups, and commits one group after the other. A nil journal keeps
+// nothing.
 type journal struct {
 	store  Store
 	logger *slog.Logger
@@ -40,11 +41,13 @@ type change struct {
 }
 
 const (
-	// maxJournal is how many bytes may wait for the store until no messages with QoS 1 and 2 are taken any more.
+	// maxJournal is how many bytes may wait for the store until no messages with QoS 1 and 2 are
+	// taken any more.
 	maxJournal = 64 << 20
 	// changeOverhead is what a change takes beside its bytes, roughly.
 	changeOverhead = 96
-	// maxRetry is the longest time between two attempts to commit, and lastCommit how long the last one may take.
+	// maxRetry is the longest time between two attempts to commit, and lastCommit how long the last
+	// one may take.
 	maxRetry, lastCommit = time.Second, 5 * time.Second
 )
 
@@ -78,7 +81,8 @@ func (j *journal) full() bool {
 	return j.bytes+j.before > maxJournal
 }
 
-// awaits reports whether a group is not committed yet. If so, the connection is woken when the next one is.
+// awaits reports whether a group is not committed yet. If so, the connection is woken when the next
+// one is.
 func (j *journal) awaits(c *Conn, number uint64) bool {
 	if number == 0 || j.committed.Load() >= number {
 		return false

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Open loads what the store keeps. It is called once, before any other method but those that need no session, and blocks while
-// the store loads. Without a store it does nothing. Clients that were connected when the records were written count as having left now. A record
-// that is damaged is logged and left out.
+// Open loads what the store keeps. It is called once, before any other method but those that need
+// no session, and blocks while the store loads. Without a store it does nothing. Clients that were
+// connected when the records were written count as having left now. A record that is damaged is
+// logged and left out.
 func (b *Broker) Open(ctx context.Context) error {
 	if b.journal == nil {
 		return nil
@@ -141,7 +142,8 @@ func (l *loading) finish() {
 	}
 }
 
-// place puts a session into its shard. Of two that have the same client the one that began first has ended.
+// place puts a session into its shard. Of two that have the same client the one that began first
+// has ended.
 func (l *loading) place(s *session) {
 	sh := l.broker.sessions.shard(s.id)
 	sh.mu.Lock()

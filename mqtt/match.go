@@ -29,8 +29,8 @@ func (x *index) match(topic []byte, found *matches) {
 	x.root.match(topic, true, topic[0] == '$', found)
 }
 
-// match adds the subscriptions below a node. more says that there is a rest of the topic, and hidden that wildcards do
-// not match its first level.
+// match adds the subscriptions below a node. more says that there is a rest of the topic, and
+// hidden that wildcards do not match its first level.
 func (n *node) match(rest []byte, more, hidden bool, found *matches) {
 	if n.all != nil && !hidden { // a/# matches a, too
 		found.add(n.all)
@@ -41,7 +41,7 @@ func (n *node) match(rest []byte, more, hidden bool, found *matches) {
 		}
 		return
 	}
-	if n.any == nil && n.below == nil {
+	if n.any == nil && n.below.none() {
 		return
 	}
 	var part []byte
@@ -53,7 +53,7 @@ func (n *node) match(rest []byte, more, hidden bool, found *matches) {
 	if n.any != nil && !hidden {
 		n.any.match(rest, more, false, found)
 	}
-	if next := n.below[string(part)]; next != nil {
+	if next := child(&n.below, part); next != nil {
 		next.match(rest, more, false, found)
 	}
 }

@@ -6,21 +6,23 @@ import (
 	"time"
 )
 
-// pending are retained messages that a session has asked for and that are not in its queue yet. They are put there as they can be
-// sent, so that they do not fill the queue, and are looked up then, so that a newer one is sent instead.
+// pending are retained messages that a session has asked for and that are not in its queue yet.
+// They are put there as they can be sent, so that they do not fill the queue, and are looked up
+// then, so that a newer one is sent instead.
 type pending struct {
 	wanted []*subscription // the first is being worked at
 	begun  bool            // whether its messages were looked for
-	topics []string        // of them, if they are few
-	slot   int             // else: where to look on; 0: at none
+	slots  []uint32        // of them, if they are few
+	next   int             // else: the slot to look on at; 0: there is none
 }
 
 const (
-	// maxTopics is how many topics of retained messages a session remembers. If a filter matches more, or they are not found quickly, it looks
-	// through all retained messages instead.
-	maxTopics = 1024
-	// maxSteps is how many levels of topics are looked at under one lock, and maxScans how many slots in one run of a pump.
-	maxSteps, maxScans = 4096, 4 * chunk
+	// maxSlots is how many slots of retained messages a session remembers. If a filter matches
+	// more, or they are not found quickly, it looks through all of them instead.
+	maxSlots = 1024
+	// maxSteps is how many levels or slots are looked at under one lock, and in one run of a pump,
+	// which may take as many again.
+	maxSteps = 4096
 	// maxAhead is how many retained messages are put into a queue at once.
 	maxAhead = 16
 )
@@ -45,102 +47,103 @@ func (s *session) dropRetainedLocked(filter string) {
 	}
 	p.wanted = slices.Delete(p.wanted, i, i+1)
 	if i == 0 {
-		p.begun, p.topics, p.slot = false, nil, 0
+		p.begun, p.slots, p.next = false, nil, 0
 	}
 	if len(p.wanted) == 0 {
 		s.pending = nil
 	}
 }
 
-// retained sends retained messages while nothing else waits. A message that was published since is sent before what is retained of its
-// topic, never after.
+// retained sends retained messages while nothing else waits. A message that was published since is
+// sent before what is retained of its topic, never after.
 func (p *pump) retained() {
 	s := p.conn.session
-	scans := 0
+	steps := 0
 	for s.pending != nil {
-		if s.queue != nil && s.queue.peek() != nil { // it cannot be sent now
+		if s.queue != nil && s.queue.waiting() > 0 { // it cannot be sent now
 			return
 		}
 		if p.full() {
 			return
 		}
-		if scans >= maxScans {
+		if steps >= maxSteps {
 			p.left = true
 			return
 		}
 		w := s.pending
 		sub := w.wanted[0]
-		found, n := w.next(&s.broker.retained, sub.filter, p.now)
-		scans += n
+		found, n := w.some(&s.broker.retained, sub.filter, p.now)
+		steps += n
 		for _, m := range found {
 			s.pushLocked(delivery{message: m, detail: sub.detail, qos: min(m.qos, sub.qos), retain: true})
 		}
-		if found == nil && w.done() {
+		if w.done() {
 			s.dropRetainedLocked(sub.filter)
 		}
-		p.queued()
+		p.queued(false)
 	}
 }
 
 // done reports whether all messages of the first subscription were found.
-func (w *pending) done() bool { return w.begun && len(w.topics) == 0 && w.slot == 0 }
+func (w *pending) done() bool { return w.begun && len(w.slots) == 0 && w.next == 0 }
 
-// next returns some of the messages that match a filter, and how many slots it has looked through.
-func (w *pending) next(r *retained, filter string, now time.Time) (found []*message, scanned int) {
+// some returns some of the messages that match a filter, and how many steps that took.
+func (w *pending) some(r *retained, filter string, now time.Time) (found []*message, steps int) {
 	if !w.begun {
 		w.begun = true
-		if w.topics = r.topics(filter); w.topics == nil {
-			w.slot = 1
+		if w.slots, steps = r.find(filter); w.slots == nil {
+			w.next = 1
 		}
+		return nil, steps
 	}
-	if w.slot > 0 {
-		found, scanned = r.scan(filter, w.slot, maxAhead, now)
-		if w.slot += scanned; scanned == 0 {
-			w.slot = 0
+	if w.next > 0 {
+		found, steps = r.scan(filter, w.next, maxAhead, now)
+		if w.next += steps; steps == 0 {
+			w.next = 0
 		}
-		return found, scanned
+		return found, steps
 	}
-	n := min(maxAhead, len(w.topics))
-	found = r.lookUp(w.topics[:n], now)
-	w.topics = w.topics[n:]
+	n := min(maxAhead, len(w.slots))
+	found = r.lookUp(w.slots[:n], filter, now)
+	w.slots = w.slots[n:]
 	return found, n
 }
 
-// lookUp returns the messages that are kept for topics.
-func (r *retained) lookUp(topics []string, now time.Time) (found []*message) {
+// lookUp returns the messages in slots that match a filter: there may be others by now.
+func (r *retained) lookUp(slots []uint32, filter string, now time.Time) (found []*message) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for _, topic := range topics {
-		if slot := r.root.find([]byte(topic)); slot != 0 && !r.slots[slot].expired(now) {
-			found = append(found, r.slots[slot])
+	for _, slot := range slots {
+		if m := r.slots[slot]; m != nil && !m.expired(now) && matchesFilter(filter, m.topic) {
+			found = append(found, m)
 		}
 	}
 	return found
 }
 
-// topics returns the topics that match a filter; nil if they are many or hard to find.
-func (r *retained) topics(filter string) []string {
+// find returns the slots of the messages that match a filter, nil if they are many or hard to find,
+// and how many steps it took.
+func (r *retained) find(filter string) (slots []uint32, steps int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	w := walk{retained: r, found: []string{}}
+	w := walk{found: []uint32{}}
 	w.match(&r.root, filter, true)
-	if w.steps > maxSteps || len(w.found) > maxTopics {
-		return nil
+	if w.steps > maxSteps || len(w.found) > maxSlots {
+		return nil, w.steps
 	}
-	return w.found
+	return w.found, w.steps
 }
 
-// walk looks for the topics that match a filter (MQTT 5, 4.7).
+// walk looks for the slots of messages that match a filter (MQTT 5, 4.7).
 type walk struct {
-	retained *retained
-	found    []string
-	steps    int
+	found []uint32
+	steps int
 }
 
 // step counts a level that is looked at, and reports whether to go on.
 func (w *walk) step() bool {
 	w.steps++
-	return w.steps <= maxSteps && len(w.found) <= maxTopics
+	return w.steps <= maxSteps && len(w.found) <= maxSlots
 }
 
 func (w *walk) match(l *level, filter string, top bool) {
@@ -149,7 +152,7 @@ func (w *walk) match(l *level, filter string, top bool) {
 	case "#":
 		w.all(l, top)
 	case "+":
-		for name, next := range l.below {
+		for name, next := range l.below.all() {
 			if !w.step() {
 				return
 			}
@@ -158,7 +161,7 @@ func (w *walk) match(l *level, filter string, top bool) {
 			}
 		}
 	default:
-		if next := l.below[part]; next != nil && w.step() {
+		if next := child(&l.below, part); next != nil && w.step() {
 			w.matchRest(next, rest, more)
 		}
 	}
@@ -177,13 +180,13 @@ func (w *walk) matchRest(l *level, rest string, more bool) {
 
 func (w *walk) add(l *level) {
 	if l.slot != 0 {
-		w.found = append(w.found, w.retained.slots[l.slot].topic)
+		w.found = append(w.found, l.slot)
 	}
 }
 
-// all adds the topics below a level.
+// all adds what is below a level.
 func (w *walk) all(l *level, top bool) {
-	for name, next := range l.below {
+	for name, next := range l.below.all() {
 		if !w.step() {
 			return
 		}

@@ -116,8 +116,8 @@ func answerTo(qos uint8) packet.Type {
 	return packet.TypePuback
 }
 
-// receive remembers the id of a message with QoS 2 until it is released. known says that it was remembered already. It returns what must be
-// committed before the client may be told.
+// receive remembers the id of a message with QoS 2 until it is released. known says that it was
+// remembered already. It returns what must be committed before the client may be told.
 func (c *Conn) receive(in *packet.Publish, code packet.Code) (known bool, commit uint64, err error) {
 	s := c.session
 	s.mu.Lock()

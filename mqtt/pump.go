@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/mqtt/packet"
@@ -16,9 +17,10 @@ type pump struct {
 	left  bool // something is left because of the limit
 }
 
-// Pump appends what waits for the client and may be sent: answers, and messages in the order in which they came. It begins
-// no packet once room bytes are appended, so that it may append room and the largest packet, less a byte. It does nothing if room is not
-// positive. more says that there is something left which would have been appended but for room.
+// Pump appends what waits for the client and may be sent: answers, and messages in the order in
+// which they came. It begins no packet once room bytes are appended, so that it may append room and
+// the largest packet, less a byte. It does nothing if room is not positive. more says that there is
+// something left which would have been appended but for room.
 func (c *Conn) Pump(dst []byte, room int, now time.Time) (out []byte, more bool) {
 	s := c.session
 	s.mu.Lock()
@@ -29,8 +31,9 @@ func (c *Conn) Pump(dst []byte, room int, now time.Time) (out []byte, more bool)
 	}
 	p := pump{conn: c, out: dst, limit: len(dst) + room, now: now}
 	p.acks()
-	if p.resend() {
-		p.queued()
+	done := p.resend()
+	p.queued(!done)
+	if done {
 		p.retained()
 	}
 	s.tidyLocked()
@@ -63,7 +66,8 @@ func (p *pump) acks() {
 	}
 }
 
-// resend sends what an earlier connection has left unacknowledged (MQTT 5, 4.4). It reports whether all of that is sent.
+// resend sends what an earlier connection has left unacknowledged (MQTT 5, 4.4). It reports whether
+// all of that is sent.
 func (p *pump) resend() bool {
 	c, s := p.conn, p.conn.session
 	for s.queue != nil && int(c.resent) < len(s.queue.inflight) {
@@ -91,30 +95,33 @@ func (p *pump) resend() bool {
 	return true
 }
 
-// queued sends what waits in the queue.
-func (p *pump) queued() {
+// queued sends what waits in the queue. held says that messages with QoS 1 and 2 have to wait.
+func (p *pump) queued(held bool) {
 	c, s := p.conn, p.conn.session
-	for s.queue != nil && s.queue.peek() != nil {
-		e := s.queue.peek()
-		if p.full() || e.qos > 0 && c.unacknowledged >= c.quota || p.awaits(e) {
+	for q := s.queue; q != nil; {
+		if e := q.qos12.peek(); e != nil {
+			held = held || c.unacknowledged >= c.quota || p.awaits(e)
+		}
+		from := q.next(held)
+		if from == nil || p.full() {
 			return
 		}
-		goes := !p.expired(e) && p.send(e, false)
-		next := s.queue.pop()
-		if next.qos == 0 || !goes {
-			s.dropLocked(&next)
+		goes := !p.expired(from.peek()) && p.send(from.peek(), false)
+		e := from.pop()
+		if e.qos == 0 || !goes {
+			s.dropLocked(&e)
 			continue
 		}
-		next.state, next.counted = sent, true
-		s.queue.inflight = append(s.queue.inflight, next)
-		s.storeSentLocked(&next)
+		e.state, e.counted = sent, true
+		q.inflight = append(q.inflight, e)
+		s.storeSentLocked(&e)
 		c.unacknowledged++
 		c.resent++
 	}
 }
 
-// awaits reports whether an entry has to wait for a commit: with QoS 2, so that it does not become another message when the process
-// is killed.
+// awaits reports whether an entry has to wait for a commit: with QoS 2, so that it does not become
+// another message when the process is killed.
 func (p *pump) awaits(e *entry) bool {
 	return e.qos == 2 && e.detail != nil && p.conn.session.broker.journal.awaits(p.conn, e.detail.commit)
 }
@@ -128,7 +135,8 @@ func (p *pump) expired(e *entry) bool {
 	return true
 }
 
-// send appends a message. It returns false if that is larger than the client takes (MQTT 5, 3.1.2.11.4).
+// send appends a message. It returns false if that is larger than the client takes (MQTT 5,
+// 3.1.2.11.4).
 func (p *pump) send(e *entry, again bool) bool {
 	c, m := p.conn, e.message
 	o := packet.Out{Topic: m.topic, Payload: m.payload, ID: e.id, QoS: e.qos, Retain: e.retain, Dup: again}
@@ -177,5 +185,5 @@ func (c *Conn) learn(topic string, alias uint16) {
 	if c.extra.outgoing == nil {
 		c.extra.outgoing = make(map[string]uint16)
 	}
-	c.extra.outgoing[topic] = alias
+	c.extra.outgoing[strings.Clone(topic)] = alias
 }

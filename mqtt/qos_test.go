@@ -129,7 +129,7 @@ func TestReceiveMaximum(t *testing.T) {
 		c.publishOut(packet.Out{Topic: "a", QoS: 1, ID: uint16(i + 1), Payload: fmt.Append(nil, i)})
 	}
 	c.publish("a", "last")
-	c.wants("PUBACK #1 0x00", "PUBACK #2 0x00", "PUBACK #3 0x00", "PUBACK #4 0x00", "a=0 q1 #1", "a=1 q1 #2")
+	c.wants("PUBACK #1 0x00", "PUBACK #2 0x00", "PUBACK #3 0x00", "PUBACK #4 0x00", "a=0 q1 #1", "a=1 q1 #2", "a=last")
 	wakes := c.wire.wakes.Load()
 	c.ackFor(packet.TypePuback, 2)
 	if c.wire.wakes.Load() != wakes+1 {
@@ -137,7 +137,7 @@ func TestReceiveMaximum(t *testing.T) {
 	}
 	c.wants("a=2 q1 #3")
 	c.ackFor(packet.TypePuback, 1)
-	c.wants("a=3 q1 #4", "a=last")
+	c.wants("a=3 q1 #4")
 	for id := range uint16(2) {
 		c.publishOut(packet.Out{Topic: "b", QoS: 2, ID: 10 + id})
 	}
@@ -197,6 +197,31 @@ func TestAwayBytes(t *testing.T) {
 	publish("0x97")
 	connect(t, b, "1").disconnect() // clean
 	publish("0x00")
+	// What waits for a client is shortened when it leaves.
+	c := connect(t, b, "3", persistent, func(p *packet.Connect) { p.ReceiveMaximum = 1 })
+	c.subscribe("b")
+	for i := range uint16(3) {
+		other.publishOut(packet.Out{Topic: "b", QoS: 1, ID: i + 1, Payload: make([]byte, 50)})
+	}
+	c.next()
+	c.drop()
+	if st := b.Stats(); st.AwayBytes > 2000 || st.AwayBytes < 1500 || st.Sessions != 3 {
+		t.Errorf("Stats = %+v, want almost 2,000 bytes and 3 sessions", st)
+	}
+	c = connect(t, b, "3", persistent)
+	if got := c.next(); !strings.HasSuffix(got, "q1 #1 dup") {
+		t.Errorf("the client got %q", got)
+	}
+	for range 10 {
+		other.publishOut(packet.Out{Topic: "b", QoS: 1, ID: 1, Payload: make([]byte, 200)})
+	}
+	for c.next() != "" {
+		continue
+	}
+	c.drop() // there is no room for what it has not acknowledged
+	if st := b.Stats(); st.Sessions != 2 || st.SessionsRefused != 1 {
+		t.Errorf("Stats = %+v, want 2 sessions", st)
+	}
 }
 
 func TestExpiry(t *testing.T) {
@@ -281,3 +306,49 @@ func TestDenied(t *testing.T) {
 	c.publish("holter/x", "")
 	c.wants("holter/x=")
 }
+
+// TestPacketIDs checks that no two messages in flight have the same packet id, when the ids begin
+// again.
+func TestPacketIDs(t *testing.T) {
+	b := newBroker(t, mqtt.Config{MaxQueue: 100, MaxQueueBytes: 1 << 20})
+	c, other := connect(t, b, "c", v3), connect(t, b, "other", v3)
+	c.subscribe("a")
+	input := (&packet.Out{Topic: "a", QoS: 1, ID: 1}).Append(nil, other.version)
+	inflight := make(map[uint16]bool)
+	for i := range 200_000 {
+		other.send(input)
+		c.in, other.in = c.in[:0], other.in[:0]
+		c.pump()
+		h, body, _, err := packet.Split(c.version, c.in, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p packet.Publish
+		if err := p.DecodeFromServer(c.version, h, body); err != nil || p.ID == 0 || inflight[p.ID] {
+			t.Fatalf("message %d has the id %d, %v", i, p.ID, err)
+		}
+		if inflight[p.ID] = true; i%10_007 != 0 { // some are acknowledged never
+			c.ackFor(packet.TypePuback, p.ID)
+			delete(inflight, p.ID)
+		}
+	}
+}
+
+func TestGrantEnds(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	ended := false
+	c := connectAs(t, b, &passing{ended: &ended}, "c")
+	c.subscribe("a")
+	ended = true
+	c.fails((&packet.Out{Topic: "a"}).Append(nil, packet.V5), packet.NotAuthorized)
+	c.wants()
+}
+
+// passing is a grant that ends.
+type passing struct {
+	user
+
+	ended *bool
+}
+
+func (p *passing) Valid() bool { return !*p.ended }

@@ -5,19 +5,22 @@ import (
 	"sync"
 )
 
-// queue holds the messages for a session. What is not sent waits in the order in which it is to be sent; what was sent with QoS 1
-// or 2 stands in the order in which it was sent, until it is acknowledged.
+// queue holds the messages for a session. They are sent in the order in which they came, but those
+// with QoS 0 do not wait for those with QoS 1 and 2 that have to (MQTT 5, 4.9). What was sent with QoS
+// 1 or 2 stands in the order in which it was sent, until it is acknowledged.
 type queue struct {
 	inflight []entry
-	waiting  []entry
-	head     int // where waiting begins
-	bytes    int // of all messages
+	qos0     fifo
+	qos12    fifo
+	bytes    int    // of all messages
+	turn     uint32 // of the next message
 }
 
 // entry is a copy of a message in a queue.
 type entry struct {
 	message *message // nil once it is released
 	detail  *detail  // nil for most
+	turn    uint32   // among those that wait
 	id      uint16   // 0 with QoS 0
 	qos     uint8
 	state   state
@@ -41,48 +44,52 @@ func (p *queues) get() *queue {
 	if q, ok := p.pool.Get().(*queue); ok {
 		return q
 	}
-	return &queue{waiting: make([]entry, 0, 4)}
+	return &queue{}
 }
 
 // maxRoom is how many entries an empty queue may remember the room for.
 const maxRoom = 64
 
 func (p *queues) put(q *queue) {
-	if cap(q.waiting) > maxRoom || cap(q.inflight) > maxRoom {
-		return
+	q.qos0.reset()
+	q.qos12.reset()
+	if q.inflight = q.inflight[:0]; cap(q.inflight) > maxRoom {
+		q.inflight = nil
 	}
-	*q = queue{waiting: q.waiting[:0], inflight: q.inflight[:0]}
+	q.bytes, q.turn = 0, 0
 	p.pool.Put(q)
 }
 
-func (q *queue) len() int { return len(q.inflight) + len(q.waiting) - q.head }
+func (q *queue) len() int { return len(q.inflight) + q.waiting() }
+
+// waiting returns how many entries were not sent.
+func (q *queue) waiting() int { return q.qos0.len() + q.qos12.len() }
 
 func (q *queue) push(e entry) {
-	if len(q.waiting) == cap(q.waiting) && q.head > len(q.waiting)/2 {
-		n := copy(q.waiting, q.waiting[q.head:])
-		clear(q.waiting[n:])
-		q.waiting, q.head = q.waiting[:n], 0
-	}
-	q.waiting = append(q.waiting, e)
+	e.turn = q.turn
+	q.turn++
 	q.bytes += e.message.size()
+	if e.qos == 0 {
+		q.qos0.push(e)
+	} else {
+		q.qos12.push(e)
+	}
 }
 
-// peek returns the next entry to send; nil if there is none.
-func (q *queue) peek() *entry {
-	if q.head == len(q.waiting) {
-		return nil
+// next returns where the entry stands whose turn it is to be sent; nil if there is none. held says
+// that those with QoS 1 and 2 have to wait.
+func (q *queue) next(held bool) *fifo {
+	zero, more := q.qos0.peek(), q.qos12.peek()
+	switch {
+	case more == nil || held:
+		if zero == nil {
+			return nil
+		}
+		return &q.qos0
+	case zero == nil || int32(more.turn-zero.turn) < 0:
+		return &q.qos12
 	}
-	return &q.waiting[q.head]
-}
-
-// pop takes the next entry out of what waits. Its bytes stay counted.
-func (q *queue) pop() entry {
-	e := q.waiting[q.head]
-	q.waiting[q.head] = entry{}
-	if q.head++; q.head == len(q.waiting) {
-		q.waiting, q.head = q.waiting[:0], 0
-	}
-	return e
+	return &q.qos0
 }
 
 // find returns the place of the entry in flight that has an id; -1 if there is none.
@@ -107,7 +114,8 @@ func (s *session) queueLocked() *queue {
 	return s.queue
 }
 
-// pushLocked appends a copy to the queue. It returns what must be committed before its sender may be told.
+// pushLocked appends a copy to the queue. It returns what must be committed before its sender may
+// be told.
 func (s *session) pushLocked(d delivery) (commit uint64) {
 	e := entry{message: d.message, detail: d.detail, qos: d.qos, retain: d.retain}
 	if d.qos > 0 {
@@ -146,6 +154,23 @@ func (s *session) unflyLocked(i int) {
 	s.tidyLocked()
 }
 
+// shrinkLocked drops messages that were not sent, those with QoS 0 and the newest first, until at
+// most so many bytes are left.
+// It reports whether that could be done.
+func (s *session) shrinkLocked(most int) bool {
+	q := s.queue
+	for q != nil && q.bytes > most && q.waiting() > 0 {
+		last := &q.qos0
+		if last.len() == 0 {
+			last = &q.qos12
+		}
+		e := last.popLast()
+		s.dropLocked(&e)
+		s.broker.counts.dropped.Add(1)
+	}
+	return q == nil || q.bytes <= most
+}
+
 // tidyLocked gives an empty queue back.
 func (s *session) tidyLocked() {
 	if q := s.queue; q != nil && q.len() == 0 {
@@ -154,8 +179,8 @@ func (s *session) tidyLocked() {
 	}
 }
 
-// nextIDLocked returns a packet id that no entry has. It looks at all entries only when those ids are used up that were
-// free when it did so before: once in many calls.
+// nextIDLocked returns a packet id that no entry has. It looks at all entries only when those ids
+// are used up that were free when it did so before: once in many calls.
 func (s *session) nextIDLocked() uint16 {
 	for s.freeIDs == 0 {
 		if s.lastID++; s.lastID == 0 {
@@ -178,7 +203,7 @@ func (s *session) distanceLocked(id uint16) uint16 {
 	if s.queue == nil {
 		return distance
 	}
-	for _, entries := range [][]entry{s.queue.inflight, s.queue.waiting[s.queue.head:]} {
+	for _, entries := range [][]entry{s.queue.inflight, s.queue.qos12.all()} {
 		for i := range entries {
 			if has := entries[i].id; has >= id {
 				distance = min(distance, has-id)

@@ -11,7 +11,8 @@ import (
 // errDamaged says that a record is none that this package writes.
 var errDamaged = errors.New("mqtt: a record is damaged")
 
-// numberKey is the key of what has a number: a session or a message. What belongs to a session has a key that begins with the session's.
+// numberKey is the key of what has a number: a session or a message. What belongs to a session has
+// a key that begins with the session's.
 func numberKey(number uint64) []byte { return binary.BigEndian.AppendUint64(nil, number) }
 
 func entryKey(session, order uint64) []byte {
@@ -162,7 +163,8 @@ func parseMessage(value []byte) (*message, error) {
 	return m, nil
 }
 
-// parseSession returns the session of a record, and when its client left; the zero time if it was connected.
+// parseSession returns the session of a record, and when its client left; the zero time if it was
+// connected.
 func parseSession(key, value []byte) (s *session, left time.Time, err error) {
 	k, f := fields{rest: key}, fields{rest: value}
 	s = &session{number: k.fixed(), version: packet.Version(f.byte()), expiry: uint32(f.number())}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// retained are the retained messages: in slots, which can be looked through piece by piece, and in a tree of their topics.
+// retained are the retained messages: in slots, which can be looked through piece by piece, and in
+// a tree of their topics.
 type retained struct {
 	mu           sync.RWMutex // guards the fields below
 	slots        []*message   // the first is not used; nil: free
@@ -18,12 +19,12 @@ type retained struct {
 
 // level is what the topics that begin with the same levels have in common.
 type level struct {
-	below map[string]*level
+	below children[level]
 	slot  uint32 // of the message that is kept; 0: none
 }
 
-// keep keeps a message that is to be retained, or removes what is kept if it has no payload. It returns what must be committed
-// before the client may be told.
+// keep keeps a message that is to be retained, or removes what is kept if it has no payload. It
+// returns what must be committed before the client may be told.
 func (b *Broker) keep(p *publication) (commit uint64) {
 	r := &b.retained
 	r.mu.Lock()
@@ -63,8 +64,15 @@ func (b *Broker) unkeepLocked(slot uint32) (commit uint64) {
 func (r *retained) countLocked(m *message, n int) {
 	if !m.own {
 		r.count += n
-		r.bytes += n * m.size()
+		r.bytes += n * retainedSize(m)
 	}
+}
+
+// levelOverhead is what a level of a topic takes in the tree, roughly.
+const levelOverhead = 64
+
+func retainedSize(m *message) int {
+	return m.size() + levelOverhead*(1+strings.Count(m.topic, "/"))
 }
 
 // fitsLocked reports whether a message may be kept, in place of what is in slot.
@@ -72,9 +80,9 @@ func (r *retained) fitsLocked(m *message, slot uint32, most, bytes int) bool {
 	count, size := r.count, r.bytes
 	if slot != 0 && !r.slots[slot].own {
 		count--
-		size -= r.slots[slot].size()
+		size -= retainedSize(r.slots[slot])
 	}
-	return count < most && size+m.size() <= bytes
+	return count < most && size+retainedSize(m) <= bytes
 }
 
 // setLocked keeps a message in a slot; 0: a free one.
@@ -98,31 +106,26 @@ func (r *retained) setLocked(m *message, slot uint32) {
 	r.root.add(m.topic, slot)
 }
 
+// find returns the slot of a topic's message; 0 if there is none.
 func (l *level) find(topic []byte) uint32 {
 	for {
-		i := bytes.IndexByte(topic, '/')
-		if i < 0 {
-			if l = l.below[string(topic)]; l == nil {
-				return 0
-			}
-			return l.slot
-		}
-		if l = l.below[string(topic[:i])]; l == nil {
+		part, rest, more := bytes.Cut(topic, []byte{'/'})
+		if l = child(&l.below, part); l == nil {
 			return 0
 		}
-		topic = topic[i+1:]
+		if !more {
+			return l.slot
+		}
+		topic = rest
 	}
 }
 
 func (l *level) add(topic string, slot uint32) {
 	for part := range strings.SplitSeq(topic, "/") {
-		next := l.below[part]
+		next := child(&l.below, part)
 		if next == nil {
-			if l.below == nil {
-				l.below = make(map[string]*level)
-			}
 			next = &level{}
-			l.below[strings.Clone(part)] = next
+			l.below.put(strings.Clone(part), next)
 		}
 		l = next
 	}
@@ -131,14 +134,14 @@ func (l *level) add(topic string, slot uint32) {
 
 func (l *level) remove(topic string) {
 	part, rest, more := strings.Cut(topic, "/")
-	next := l.below[part]
+	next := child(&l.below, part)
 	if more {
 		next.remove(rest)
 	} else {
 		next.slot = 0
 	}
-	if next.slot == 0 && len(next.below) == 0 {
-		delete(l.below, part)
+	if next.slot == 0 && next.below.none() {
+		l.below.remove(part)
 	}
 }
 
@@ -151,8 +154,8 @@ func (r *retained) size() (count, bytes int) {
 // chunk is how many slots are looked through under one lock.
 const chunk = 1024
 
-// scan returns at most so many messages in the slots from one on whose topics match a filter. n says how many slots it has looked
-// through; 0 when there are no more.
+// scan returns at most so many messages in the slots from one on whose topics match a filter. n
+// says how many slots it has looked through; 0 when there are no more.
 func (r *retained) scan(filter string, from, most int, now time.Time) (found []*message, n int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -36,7 +36,8 @@ func TestRetained(t *testing.T) {
 	}
 }
 
-// TestManyRetained checks that retained messages are sent as they fit, and that none of them is dropped, nor what is published meanwhile.
+// TestManyRetained checks that retained messages are sent as they fit, and that none of them is
+// dropped, nor what is published meanwhile.
 func TestManyRetained(t *testing.T) {
 	const n = 5000
 	b := newBroker(t, mqtt.Config{MaxQueue: 50})

@@ -69,7 +69,8 @@ func (d *detail) in(g *group) *detail {
 	return &in
 }
 
-// delivery returns the copy for a session with these subscriptions (MQTT 5, 3.3.4). ok is false if it gets none.
+// delivery returns the copy for a session with these subscriptions (MQTT 5, 3.3.4). ok is false if
+// it gets none.
 func (p *publication) delivery(subs []*subscription) (d delivery, ok bool) {
 	for _, sub := range subs {
 		if sub.noLocal && sub.session == p.from {
@@ -109,7 +110,8 @@ const (
 	toAway
 )
 
-// deliver puts a copy into the queue of a session. It returns what must be committed before the sender may be told.
+// deliver puts a copy into the queue of a session. It returns what must be committed before the
+// sender may be told.
 func (b *Broker) deliver(s *session, d delivery, to audience, now time.Time) (outcome, uint64) {
 	s.mu.Lock()
 	got, commit, warn := s.takeLocked(d, to, now)
@@ -145,8 +147,8 @@ func (s *session) takeLocked(d delivery, to audience, now time.Time) (got outcom
 	return taken, commit, false
 }
 
-// deliverShared passes a message on to one member of a group: the next that is connected and has room, else the next that is
-// away and has.
+// deliverShared passes a message on to one member of a group: the next that is connected and has
+// room, else the next that is away and has.
 func (b *Broker) deliverShared(s share, m *message, qos uint8, retain bool, now time.Time) (outcome, uint64) {
 	turn, n := int(s.group.next.Add(1)), len(s.members)
 	got := absent

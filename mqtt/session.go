@@ -8,7 +8,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// session is what a broker keeps of a client, connected or not. Fields that few sessions need are pointers.
+// session is what a broker keeps of a client, connected or not. Fields that few sessions need are
+// pointers.
 type session struct {
 	broker *Broker
 	id     string
@@ -125,18 +126,21 @@ func (s *session) countAwayLocked(n int) {
 	}
 }
 
-// leaveLocked begins the absence of a client.
-func (s *session) leaveLocked(w *will, now time.Time) {
+// leaveLocked begins the absence of a client. It returns the will if that is to be published at
+// once.
+func (s *session) leaveLocked(w *will, now time.Time) (due *will) {
 	expiry := time.Duration(s.expiry) * time.Second
 	s.away = &away{session: s, endsAt: now.Add(expiry)}
-	if w != nil {
+	if w != nil && w.delay > 0 {
 		s.away.will, s.away.willAt = w, now.Add(min(w.delay, expiry))
+		w = nil
 	}
 	s.broker.away.Add(1)
 	if s.queue != nil {
 		s.countAwayLocked(s.queue.bytes)
 	}
 	s.broker.deadlines.add(s.away)
+	return w
 }
 
 // returnLocked ends the absence of a client. It returns the will that was delayed.
@@ -161,6 +165,13 @@ func (s *session) endLocked() *will {
 	return s.returnLocked()
 }
 
+// movesOn reports whether a shared message goes to another member of the group when the session of
+// this one ends. With QoS 2 it does not once its delivery has begun (MQTT 5, 4.8.2).
+func (e *entry) movesOn() bool {
+	shared := e.detail != nil && e.detail.group != nil
+	return shared && (e.qos == 1 || e.qos == 2 && e.state == queued)
+}
+
 // clear removes what is left of a session that has ended, and passes on what was shared.
 func (b *Broker) clear(s *session, now time.Time) {
 	b.journal.hold()
@@ -177,8 +188,8 @@ func (b *Broker) clear(s *session, now time.Time) {
 	if q == nil {
 		return
 	}
-	for _, e := range slices.Concat(q.inflight, q.waiting[q.head:]) {
-		if e.message != nil && e.qos > 0 && e.detail != nil && e.detail.group != nil {
+	for _, e := range slices.Concat(q.inflight, q.qos12.all()) {
+		if e.movesOn() {
 			if g := b.index.membersOf(e.detail.group); len(g.members) > 0 {
 				b.deliverShared(g, e.message, e.qos, e.retain, now)
 			}

@@ -67,7 +67,7 @@ func run(t *testing.T, b *mqtt.Broker) {
 	go func() { done <- b.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
+		if err := <-done; err != nil {
 			t.Errorf("Run = %v", err)
 		}
 	})
@@ -199,21 +199,52 @@ func TestTakeover(t *testing.T) {
 
 func TestAnotherUser(t *testing.T) {
 	b := newBroker(t, mqtt.Config{})
-	for _, away := range []bool{false, true} {
-		c := connectAs(t, b, user{name: "anna"}, "c", persistent)
-		if away {
-			c.drop()
-		}
-		other, err := tryConnect(t, b, user{name: "ben"}, "c")
-		if err == nil || other.ack.Code != packet.NotAuthorized || c.wire.closed.Load() != 0 {
-			t.Errorf("Connect = %+v, %v", other.ack, err)
+	c := connectAs(t, b, user{name: "anna"}, "c", persistent)
+	c.subscribe("a")
+	check := func(name string, want packet.Code) {
+		t.Helper()
+		err := b.Check(&packet.Connect{Version: packet.V5}, "c", user{name: name})
+		if e, ok := errors.AsType[*packet.Error](err); ok != (want != packet.Success) || ok && e.Code != want {
+			t.Errorf("Check of %s = %v, want %v", name, err, want)
 		}
 	}
-	connectAs(t, b, user{name: "anna"}, "c").drop()
-	connectAs(t, b, user{name: "ben"}, "c")
+	check("anna", packet.Success)
+	check("ben", packet.NotAuthorized)
+	other, err := tryConnect(t, b, user{name: "ben"}, "c")
+	if err == nil || other.ack.Code != packet.NotAuthorized || c.wire.closed.Load() != 0 {
+		t.Errorf("Connect = %+v, %v", other.ack, err)
+	}
+	c.drop()
+	check("ben", packet.Success)
+	other = connectAs(t, b, user{name: "ben"}, "c", persistent)
+	if st := b.Stats(); other.ack.SessionPresent || st.Sessions != 1 || st.Subscriptions != 0 {
+		t.Errorf("the other user's CONNACK = %+v, and Stats = %+v", other.ack, st)
+	}
 }
 
-// TestResumeWithLess checks that a session loses the subscriptions that its client may not have any more.
+func TestCheck(t *testing.T) {
+	b := newBroker(t, mqtt.Config{MaxPacket: 2000})
+	p := packet.Connect{Version: packet.V311}
+	if err := b.Check(&p, "c", user{}); err == nil {
+		t.Error("Check accepted a client without an identifier whose session is to be kept")
+	}
+	p.ClientID = []byte("c")
+	if err := b.Check(&p, "c", user{}); err != nil {
+		t.Errorf("Check = %v", err)
+	}
+	if got := b.MaxPacket(); got != 2000 {
+		t.Errorf("MaxPacket = %d, want 2000", got)
+	}
+	for _, expiry := range []uint32{0, 60} {
+		c := connect(t, b, "c", func(p *packet.Connect) { p.SessionExpiry = expiry })
+		if !c.conn.MayExtend(0) || c.conn.MayExtend(100) != (expiry > 0) {
+			t.Errorf("MayExtend is wrong after an expiry of %d", expiry)
+		}
+	}
+}
+
+// TestResumeWithLess checks that a session loses the subscriptions that its client may not have any
+// more.
 func TestResumeWithLess(t *testing.T) {
 	b := newBroker(t, mqtt.Config{})
 	c := connect(t, b, "c", persistent)
@@ -223,6 +254,20 @@ func TestResumeWithLess(t *testing.T) {
 	c.publish("a", "x")
 	c.publish("b", "x")
 	c.wants("b=x")
+}
+
+// TestTakeoverOfShort checks that a session that was to end with its connection is not resumed by the one that ends that.
+func TestTakeoverOfShort(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	watcher := connect(t, b, "watcher")
+	watcher.subscribe("will/#")
+	connect(t, b, "c", withWill(10)).subscribe("a")
+	c := connect(t, b, "c", persistent)
+	watcher.wants("will/c=gone q1 #1")
+	watcher.publish("a", "x")
+	if c.wants(); c.ack.SessionPresent {
+		t.Error("the session was resumed")
+	}
 }
 
 func TestConnack(t *testing.T) {

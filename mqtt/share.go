@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// group is a group of sessions that share a subscription: each message goes to one of them (MQTT 5, 4.8.2).
+// group is a group of sessions that share a subscription: each message goes to one of them (MQTT 5,
+// 4.8.2).
 type group struct {
 	filter  string          // with $share/
 	next    atomic.Uint32   // whose turn it is
-	members []*subscription // replaced, not changed; guarded by index.mu
+	members []*subscription // only appended to, else replaced: who has a copy may read it; guarded by index.mu
 }
 
 // splitShare splits the filter of a shared subscription. name is "" for one that is not shared.
@@ -40,13 +41,12 @@ func (l *leaf) joinLocked(name string, sub, old *subscription) {
 		l.shares[name] = g
 	}
 	sub.detail = sub.detail.in(g)
-	members := slices.Clone(g.members)
-	if old != nil {
-		members[slices.Index(members, old)] = sub
-	} else {
-		members = append(members, sub)
+	if old == nil {
+		g.members = append(g.members, sub)
+		return
 	}
-	g.members = members
+	g.members = slices.Clone(g.members)
+	g.members[slices.Index(g.members, old)] = sub
 }
 
 // quitLocked removes a member from a group.

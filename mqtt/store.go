@@ -15,22 +15,23 @@ const (
 	KindRetained                     // a retained message
 )
 
-// Change is one record that is put or, with a nil Value, deleted. Keys are unique within a kind. Keys have at most 1,032
-// bytes; values have at most as many as the largest packet, and 64.
+// Change is one record that is put or, with a nil Value, deleted. Keys are unique within a kind.
+// Keys have at most 1,032 bytes; values have at most as many as the largest packet, and 64.
 type Change struct {
 	Kind       Kind
 	Key, Value []byte
 }
 
-// Store keeps records of sessions and retained messages. A broker calls it from one goroutine at a time.
+// Store keeps records of sessions and retained messages. A broker calls it from one goroutine at a
+// time.
 //
-// Acknowledgements wait until what they promise is committed, so Commit decides how fast messages with QoS 1 and 2 are taken for
-// clients that are to have them even if the process is killed.
+// Acknowledgements wait until what they promise is committed, so Commit decides how fast messages
+// with QoS 1 and 2 are taken for clients that are to have them even if the process is killed.
 type Store interface {
-	// Load calls each for all records, in any order. It stops at an error of each, and returns it. Each does not keep its
-	// argument.
+	// Load calls each for all records, in any order. It stops at an error of each, and returns it.
+	// Each does not keep its argument.
 	Load(ctx context.Context, each func(Change) error) error
-	// Commit makes all changes or none. No two are of the same record. After an error it is called with the same changes
-	// again, even if they were made. It does not keep its argument.
+	// Commit makes all changes or none. No two are of the same record. After an error it is called
+	// with the same changes again, even if they were made. It does not keep its argument.
 	Commit(ctx context.Context, changes []Change) error
 }

@@ -1,7 +1,8 @@
 package mqtt
 
-// What follows writes to the journal what a session must not lose. It does nothing for a session that is not stored, and returns what
-// must be committed before somebody may rely on it; 0: nothing.
+// What follows writes to the journal what a session must not lose. It does nothing for a session
+// that is not stored, and returns what must be committed before somebody may rely on it; 0:
+// nothing.
 
 // storeLocked writes the session's own record.
 func (s *session) storeLocked() {
@@ -10,52 +11,36 @@ func (s *session) storeLocked() {
 	}
 }
 
-// setExpiryLocked changes the session expiry, with which a session begins or ends to be stored.
+// setExpiryLocked changes the session expiry. A session that is not to be kept any more is not stored.
 func (s *session) setExpiryLocked(seconds uint32) {
-	s.expiry = seconds
-	switch want := seconds > 0 && s.broker.journal != nil; {
-	case want && !s.stored:
-		s.storeAllLocked()
-	case !want && s.stored:
-		for _, entries := range s.entriesLocked() {
-			for i := range entries {
-				if e := &entries[i]; e.stored() {
-					s.unstoreEntryLocked(e)
-					e.detail = &detail{identifiers: e.detail.identifiers, group: e.detail.group}
-				}
+	if s.expiry = seconds; seconds > 0 || !s.stored {
+		s.storeLocked()
+		return
+	}
+	for _, entries := range s.entriesLocked() {
+		for i := range entries {
+			if e := &entries[i]; e.stored() {
+				s.unstoreEntryLocked(e)
+				e.detail = &detail{identifiers: e.detail.identifiers, group: e.detail.group}
 			}
 		}
-		s.unstoreLocked(s.filters.all())
-	default:
-		s.storeLocked()
 	}
+	s.unstoreLocked(s.filters.all())
 }
 
-// entriesLocked returns all entries of the queue.
+// entriesLocked returns the entries of the queue that have QoS 1 and 2.
 func (s *session) entriesLocked() [][]entry {
 	if s.queue == nil {
 		return nil
 	}
-	return [][]entry{s.queue.inflight, s.queue.waiting[s.queue.head:]}
+	return [][]entry{s.queue.inflight, s.queue.qos12.all()}
 }
 
-// storeAllLocked begins to store a session.
-func (s *session) storeAllLocked() {
-	j := s.broker.journal
-	s.stored = true
-	j.put(KindSession, numberKey(s.number), s.recordLocked(), true)
-	for _, sub := range s.filters.all() {
-		s.storeSubscriptionLocked(sub, nil)
-	}
-	for id := range s.received {
-		s.storeReceivedLocked(id)
-	}
-	for _, entries := range s.entriesLocked() {
-		for i := range entries {
-			if e := &entries[i]; e.qos > 0 {
-				s.storeEntryLocked(e)
-			}
-		}
+// beginStoredLocked begins to store a new session, if it is to be kept.
+func (s *session) beginStoredLocked() {
+	if s.expiry > 0 && s.broker.journal != nil {
+		s.stored = true
+		s.broker.journal.put(KindSession, numberKey(s.number), s.recordLocked(), true)
 	}
 }
 
@@ -183,7 +168,8 @@ func (j *journal) unuseLocked(m *message) {
 	}
 }
 
-// storeRetained writes a retained message, which takes the place of old, if that is not nil. Those of the program are not stored.
+// storeRetained writes a retained message, which takes the place of old, if that is not nil. Those
+// of the program are not stored.
 func (b *Broker) storeRetained(m, old *message) uint64 {
 	switch {
 	case b.journal == nil:

@@ -29,7 +29,8 @@ func (c *Conn) subscribe(dst, body []byte) ([]byte, error) {
 	return packet.AppendSuback(dst, c.version, p.ID, codes), nil
 }
 
-// subscribeTo makes one subscription. It returns the code of the answer, and what must be committed before.
+// subscribeTo makes one subscription. It returns the code of the answer, and what must be committed
+// before.
 func (c *Conn) subscribeTo(f packet.Filter, identifier uint32) (code packet.Code, commit uint64, err error) {
 	filter, s := view(f.Topic), c.session
 	b := s.broker
@@ -108,7 +109,7 @@ func (c *Conn) unsubscribeFrom(filter []byte) (code packet.Code, commit uint64, 
 	case sub != nil:
 		return packet.Success, s.unsubscribeLocked(sub), nil
 	case !packet.ValidFilter(filter):
-		return packet.InvalidFilter, 0, nil
+		return 0, 0, &packet.Error{Code: packet.InvalidFilter, Text: "UNSUBSCRIBE for what is no topic filter (MQTT 5, 4.7.3)"}
 	}
 	return packet.NoSubscriptionExisted, 0, nil
 }
