@@ -243,7 +243,7 @@ func resolveFlags(command *kong.Context, file string, resolve func(string, []con
 			}
 		}
 	}
-	return resolve(file, append(settings, config.Setting{Key: "mqtt.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv}))
+	return resolve(file, append(settings, config.Setting{Key: "bridge.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv}))
 }
 
 // passwordEnv holds the password for brokers elsewhere. There is no option for

@@ -23,7 +23,7 @@ type typedBridges struct {
 	entities bool // of Home Assistant
 }
 
-// setter returns what stores a setting, whose key is without mqtt.; nil if there is no such key.
+// setter returns what stores a setting, whose key is without bridge.; nil if there is no such key.
 func (t *typedBridges) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
 	switch key {
 	case "url":
@@ -39,7 +39,7 @@ func (t *typedBridges) setter(d *strictyaml.Reader, key string) strictyaml.Sette
 	case "home_assistant":
 		return strictyaml.Flag(d, &t.entities)
 	}
-	t.first = cmp.Or(t.first, "mqtt."+key)
+	t.first = cmp.Or(t.first, "bridge."+key)
 	if key == "preset" {
 		return func(path string, n ast.Node) {
 			name := ""
@@ -102,7 +102,7 @@ func (t *typedBridges) settleReport(r *resolver) {
 		c.To = r.cfg.Bridges[0].Name
 		return
 	}
-	r.fail(fmt.Sprintf("there are %d brokers; write in a file to which: report: {to: NAME}", len(r.cfg.Bridges)), "mqtt.report", "mqtt.home_assistant")
+	r.fail(fmt.Sprintf("there are %d brokers; write in a file to which: report: {to: NAME}", len(r.cfg.Bridges)), "bridge.report", "bridge.home_assistant")
 }
 
 // checkBridgeTLS compares the files with each other and with the URL.

@@ -9,10 +9,10 @@ import (
 	"github.com/holter-iot/holter/mqttbridge"
 )
 
-// typed returns settings as --broker URL --preset NAME … make them: keys without mqtt., and values, in turn.
+// typed returns settings as --broker URL --preset NAME … make them: keys without bridge., and values, in turn.
 func typed(pairs ...string) (all []config.Setting) {
 	for i := 0; i < len(pairs); i += 2 {
-		all = append(all, config.Setting{Key: "mqtt." + pairs[i], Value: pairs[i+1], Origin: "--" + pairs[i]})
+		all = append(all, config.Setting{Key: "bridge." + pairs[i], Value: pairs[i+1], Origin: "--" + pairs[i]})
 	}
 	return all
 }

@@ -20,10 +20,10 @@ import (
 // Setting is one value from the command line or the environment.
 type Setting struct {
 	// Key is as in the file, with a dot where it nests: listen, http, http_allow_origins, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
-	// log.level, log.format, broker.listen, judges, drain.delay, drain.limit, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
-	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
-	// mqtt.tls.ca, mqtt.tls.cert, mqtt.tls.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
-	// and mqtt.home_assistant are booleans.
+	// log.level, log.format, broker.listen, judges, drain.delay, drain.limit, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with bridge: bridge.url, which
+	// begins a list of its own, and for all of that list bridge.preset, which may be repeated, bridge.username, bridge.password_file,
+	// bridge.tls.ca, bridge.tls.cert, bridge.tls.key and bridge.share. bridge.password is for all bridges that have a name but no password.
+	// bridge.report and bridge.home_assistant are booleans.
 	Key    string
 	Value  string // as it was written; booleans are true, 1, false and 0
 	Origin string // where it was written, for messages: --listen, HOLTER_LISTEN
@@ -178,7 +178,7 @@ func (r *resolver) apply(s Setting) {
 
 // setter returns what stores a setting; nil if there is no such key.
 func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
-	if key, ok := strings.CutPrefix(key, "mqtt."); ok {
+	if key, ok := strings.CutPrefix(key, "bridge."); ok {
 		return r.typed.setter(d, key)
 	}
 	if key == "http_allow_origins" {
