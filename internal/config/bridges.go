@@ -157,35 +157,10 @@ func (r *resolver) checkBridges() {
 	}
 }
 
-// checkBroker rejects a broker that other machines reach without users or --open, or that accepts
-// nobody, and fills in Anonymous.
-func (r *resolver) checkBroker() {
-	b, c := &r.cfg.Broker, &r.cfg
-	if b.Listen == off {
-		b.Listen = ""
-	}
-	switch {
-	case b.Listen == "":
-	case b.Anonymous == AnonymousAnyone && !c.Open && !r.unsure:
-		r.fail("anyone needs --open (or open: true), which admits every client", "broker.anonymous")
-	case b.Anonymous == AnonymousNever && b.Users == "":
-		r.fail("no client could log in: add users: FILE; holter password makes its lines", "broker.anonymous")
-	case !Loopback(b.Listen) && b.Users == "" && !c.Open && !r.unsure:
-		r.fail("other machines reach "+b.Listen+", and no client has to log in: "+
-			"add users: FILE below broker (holter password makes its lines), or --open to admit every client", "broker.listen")
-	}
-	if b.Anonymous == "" && !r.monitor && !r.ear {
-		b.Anonymous = AnonymousLoopback
-		if c.Open && b.Users == "" {
-			b.Anonymous = AnonymousAnyone
-		}
-	}
-}
-
 // checkReport rejects a report to a broker or bridge that does not exist.
 func (r *resolver) checkReport() {
 	to, known := r.cfg.Report.To, []string{}
-	if r.cfg.Broker.Listen != "" {
+	if slices.ContainsFunc(r.cfg.Listen, Listener.speaksMQTT) {
 		known = append(known, ReportToBroker)
 	}
 	for i := range r.cfg.Bridges {

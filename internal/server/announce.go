@@ -55,7 +55,9 @@ func (s *server) summary() string {
 		}
 	}
 	if s.broker != nil {
-		line("MQTT", "mqtt"+encryptedS(s.config.Broker.TLS)+"://"+s.broker.Addr().String())
+		port := *s.mqttPort
+		port.Address = s.broker.Addr().String()
+		line("MQTT", port.String())
 	}
 	for i, u := range s.brokerURLs() {
 		line("broker", u+" ("+strings.Join(meaningsOf(&s.config.Bridges[i]), ", ")+")")
@@ -96,10 +98,10 @@ func (s *server) tries() (all []string) {
 		host, port := reachable(at)
 		all = append(all, fmt.Sprintf("printf 'HELLO sensor-1 ttl=10s\\n' | nc %s %s", host, port))
 	}
-	if s.broker != nil && s.config.Broker.TLS.Cert == "" {
+	if s.broker != nil && s.mqttPort.TLS == nil {
 		host, port := reachable(s.broker.Addr())
 		text := "mosquitto_pub -h " + host + " -p " + port + " -i sensor-2 -k 10 -t hello -l"
-		if s.config.Broker.Anonymous == config.AnonymousNever {
+		if s.config.MQTT.Anonymous == config.AnonymousNever {
 			text += " -u NAME -P PASSWORD"
 		}
 		all = append(all, text)

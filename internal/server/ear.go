@@ -64,6 +64,9 @@ func (e *ear) build(ctx context.Context) (err error) {
 	if err := e.nameIt(); err != nil {
 		return BadConfig(err)
 	}
+	if e.takeMQTT(); len(e.config.Listen) == 0 {
+		return errors.New("an ear does not speak mqtt")
+	}
 	if e.link, err = e.newLink(); err != nil {
 		return err
 	}

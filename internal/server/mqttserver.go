@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 
 // buildMQTT creates the embedded broker, the bridges and the report that the configuration asks for.
 func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) error {
-	if s.config.Broker.Listen != "" {
+	if s.mqttPort != nil {
 		if err := s.buildBroker(ctx); err != nil {
 			return err
 		}
@@ -65,19 +67,37 @@ func fleetClient(fleet, purpose string) string {
 	return "holter-" + hex.EncodeToString(sum[:8]) // 23 bytes, which MQTT 3.1.1 promises (section 3.1.3.1)
 }
 
+// takeMQTT takes MQTT from the device ports, and returns the first port that speaks nothing else; nil if there is none.
+func (f *front) takeMQTT() (first *config.Listener) {
+	var others []config.Listener
+	for _, l := range f.config.Listen {
+		protocols := slices.DeleteFunc(slices.Clone(l.Protocols), func(p string) bool { return p == config.ProtocolMQTT })
+		switch {
+		case len(protocols) > 0:
+			l.Protocols = protocols
+			others = append(others, l)
+		case first == nil:
+			first = &l
+		}
+	}
+	f.config.Listen = others
+	return first
+}
+
 // buildBroker creates the embedded broker.
 func (s *server) buildBroker(ctx context.Context) error {
-	c := &s.config.Broker
 	auth, err := s.brokerAuth()
 	if err != nil {
 		return err
 	}
-	certificates, err := s.certificates(c.TLS, "broker.tls")
-	if err != nil {
-		return err
+	var certificates *tls.Config
+	if files := s.mqttPort.TLS; files != nil {
+		if certificates, err = s.certificates(*files, s.mqttPort.String()); err != nil {
+			return err
+		}
 	}
 	s.broker, err = broker.New(ctx, s.registry, broker.Config{
-		Listen: c.Listen, Auth: auth, TLS: certificates, MaxClients: c.MaxClients, MaxPacket: c.MaxPacket,
+		Listen: s.mqttPort.Address, Auth: auth, TLS: certificates, MaxPacket: s.config.MQTT.MaxPacket,
 		MaxGap: s.config.Source.MaxGap, ReconnectGrace: s.config.Source.ReconnectGrace, ReconnectGraceMax: s.config.Source.ReconnectGraceMax, Reserved: s.reserved(), Logger: s.log,
 	})
 	if err != nil {
@@ -89,7 +109,7 @@ func (s *server) buildBroker(ctx context.Context) error {
 
 // brokerAuth returns the rules for clients that connect to the embedded broker.
 func (s *server) brokerAuth() (broker.Auth, error) {
-	c := &s.config.Broker
+	c := &s.config.MQTT
 	nameless := broker.Anonymous(c.Anonymous != config.AnonymousAnyone)
 	if c.Users == "" {
 		return nameless, nil

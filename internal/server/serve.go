@@ -48,7 +48,8 @@ type server struct {
 	tail       *store.Tail     // of this process, also of the times that it judged before; nil if it cannot
 	terms      *sqldb.Terms    // the same
 	jobs       *jobs.Store
-	broker     *broker.Broker       // nil if there is none
+	mqttPort   *config.Listener     // nil if there is none
+	broker     *broker.Broker       // the same
 	bridges    []*mqttbridge.Bridge // may be none
 	forgotten  atomic.Uint64        // devices that were silent for too long
 	delivery   *delivery.Engine
@@ -86,6 +87,7 @@ func Check(c *config.Config) error {
 // build creates the parts and binds the addresses of devices; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
 	s.wait("the database is being opened")
+	s.mqttPort = s.takeMQTT()
 	bridges, err := bridgeConfigs(&s.config, s.log)
 	if err != nil {
 		return BadConfig(err)
