@@ -74,6 +74,7 @@ func (r *trial) newEars(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		e.within = append(e.within, "env", "HOLTER_MQTT=off") // an option that the version before may not have
 		e.args = append([]string{"ear", "--http", e.web, "--node", e.name, "--log-format", "json"}, listens...)
 		e.args = slices.Concat(e.args, r.drains(), r.secured())
 		for _, s := range r.nodes {

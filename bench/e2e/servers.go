@@ -58,7 +58,7 @@ func (b *bench) startTarget(ctx context.Context, program, out string, kills vict
 	t.standby.API = "http://" + ports[1]
 	for i := range b.ears {
 		name := fmt.Sprintf("ear-%d", i+1)
-		e, err := serve.Ear(ctx, options(name, serve.AnyPort, "ear", "--judge", link("server"), "--judge", link("standby"), "--listen", ports[0], "--reuse-port"))
+		e, err := serve.Ear(ctx, options(name, serve.AnyPort, "ear", "--mqtt", "off", "--judge", link("server"), "--judge", link("standby"), "--listen", ports[0], "--reuse-port"))
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", name, err)
 		}

@@ -18,7 +18,7 @@ func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
 	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
-	broker := []string{"gateway/codec/mqtt", "mqtt", "mqtt/access", "mqtt/packet"}
+	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
 	product := slices.Concat(belowEdges, codecs, broker, []string{"gateway", "httpapi", "link", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
@@ -53,6 +53,7 @@ func directions() table {
 		"gateway/codec/line":      codec,
 		"gateway/codec/mqtt":      slices.Concat(codec, []string{"mqtt", "mqtt/access", "mqtt/packet"}),
 		"gateway/codec/teltonika": codec,
+		"gateway/codec/websocket": codec,
 		"httpapi":                 belowEdges,
 		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},

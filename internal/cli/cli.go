@@ -141,8 +141,8 @@ func (c *configCheckCommand) Run(out output) error {
 // counts as not given, except on the command line itself. The tag setting is the key of a
 // config.Setting.
 type serveCommand struct {
-	Listen []string `setting:"listen" env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated; off: none. Default: line://127.0.0.1:7700."`
-	MQTT   string   `setting:"broker.listen" name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
+	Listen []string `setting:"listen" env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, mqtt, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated; off: none but --mqtt. Default: line://127.0.0.1:7700."`
+	MQTT   string   `setting:"mqtt.listen" name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, beside the ports of --listen; off: nowhere else. Default: 127.0.0.1:1883, unless --listen has a port that speaks mqtt, or is off."`
 
 	Server  serverFlags `embed:""`
 	Devices deviceFlags `embed:""`
@@ -200,6 +200,9 @@ Examples:
     # devices in the network, with a token and a file
     HOLTER_TOKEN=secret holter serve --listen 0.0.0.0:7700 --config fleet.yaml
 
+    # MQTT clients that log in, over TLS
+    holter serve --listen tls+mqtt://0.0.0.0:8883 --tls-cert cert.pem --tls-key key.pem --config fleet.yaml
+
     # several protocols at one port, and only devices that stand in a file
     holter serve --listen line+jt808+gt06://0.0.0.0:7700 --devices-file devices
 
@@ -243,7 +246,7 @@ func resolveFlags(command *kong.Context, file string, resolve func(string, []con
 			}
 		}
 	}
-	return resolve(file, append(settings, config.Setting{Key: "mqtt.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv}))
+	return resolve(file, append(settings, config.Setting{Key: "bridge.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv}))
 }
 
 // passwordEnv holds the password for brokers elsewhere. There is no option for

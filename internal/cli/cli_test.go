@@ -52,7 +52,7 @@ func TestPrecedence(t *testing.T) {
 		fromFlag   any
 	}{
 		{
-			"listen", func(c config.Config) any { return urlsOf(c.Listen) }, lineAt("127.0.0.1:7700"),
+			"listen", func(c config.Config) any { return urlsOf(c.Listen[:len(c.Listen)-1]) }, lineAt("127.0.0.1:7700"),
 			"listen: [127.0.0.1:1, 127.0.0.1:2]", lineAt("127.0.0.1:1", "127.0.0.1:2"),
 			"HOLTER_LISTEN", "127.0.0.1:3, line://[::1]:4", lineAt("127.0.0.1:3", "[::1]:4"),
 			"--listen=127.0.0.1:5", lineAt("127.0.0.1:5"),
@@ -63,8 +63,8 @@ func TestPrecedence(t *testing.T) {
 			"HOLTER_HTTP", "127.0.0.1:2", "127.0.0.1:2", "--http=127.0.0.1:3", "127.0.0.1:3",
 		},
 		{
-			"mqtt", func(c config.Config) any { return c.Broker.Listen }, "127.0.0.1:1883",
-			"broker: {listen: 127.0.0.1:1}", "127.0.0.1:1", "HOLTER_MQTT", "127.0.0.1:2", "127.0.0.1:2", "--mqtt=off", "",
+			"mqtt", func(c config.Config) any { return strings.Join(urlsOf(c.Listen)[1:], " ") }, "mqtt://127.0.0.1:1883",
+			"mqtt: {listen: 127.0.0.1:1}", "mqtt://127.0.0.1:1", "HOLTER_MQTT", "127.0.0.1:2", "mqtt://127.0.0.1:2", "--mqtt=off", "",
 		},
 		{
 			"origins", func(c config.Config) any { return strings.Join(c.Origins, " ") }, "",
@@ -166,7 +166,7 @@ func TestListenRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := lineAt("127.0.0.1:1", "[::1]:2", "localhost:3"); !reflect.DeepEqual(urlsOf(cfg.Listen), want) {
+	if want := append(lineAt("127.0.0.1:1", "[::1]:2", "localhost:3"), "mqtt://127.0.0.1:1883"); !reflect.DeepEqual(urlsOf(cfg.Listen), want) {
 		t.Errorf("Listen = %v, want %v", urlsOf(cfg.Listen), want)
 	}
 }

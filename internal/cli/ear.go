@@ -12,7 +12,8 @@ import (
 // earCommand is holter ear. See serveCommand for why it has no defaults.
 type earCommand struct {
 	Judge  []string `setting:"judges" env:"HOLTER_JUDGE" placeholder:"ADDRESS" help:"Where a judge listens for ears (its --link), as HOST:PORT or unix:PATH; may be repeated, for all servers that may be the judge."`
-	Listen []string `setting:"listen" env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls before them; may be repeated. Default: line://127.0.0.1:7700."`
+	Listen []string `setting:"listen" env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, mqtt, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated; off: none but --mqtt. Default: line://127.0.0.1:7700."`
+	MQTT   string   `setting:"mqtt.listen" name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, beside the ports of --listen; off: nowhere else. Default: 127.0.0.1:1883, unless --listen has a port that speaks mqtt, or is off."`
 
 	DrainDelay string `setting:"drain.delay" env:"HOLTER_DRAIN_DELAY" placeholder:"DURATION" help:"At its end, time from when /readyz says no until connections are closed: what a load balancer takes to notice. Default: 10s."`
 	DrainLimit string `setting:"drain.limit" env:"HOLTER_DRAIN_LIMIT" placeholder:"DURATION" help:"Time within which they are closed then, a few at a time. Default: 1m."`
@@ -37,7 +38,7 @@ Examples:
 
     # a judge, and an ear beside it
     holter serve --link unix:judge.sock --listen 127.0.0.1:7700
-    holter ear --judge unix:judge.sock --listen 127.0.0.1:7701
+    holter ear --judge unix:judge.sock --listen 127.0.0.1:7701 --mqtt 127.0.0.1:1884
 
     # on another machine, of two that may be the judge
     HOLTER_TOKEN=secret holter ear --judge a.example:7710,b.example:7710 --listen 0.0.0.0:7700 --link-cert ear.pem --link-key ear.key --link-ca ca.pem

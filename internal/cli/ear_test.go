@@ -14,7 +14,7 @@ import (
 func startEar(t *testing.T, name, judge string, args ...string) *program {
 	t.Helper()
 	args = append([]string{
-		"ear", "--node", name, "--judge", judge, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json", "--drain-delay", "0s",
+		"ear", "--node", name, "--judge", judge, "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0", "--log-format", "json", "--drain-delay", "0s",
 	}, args...)
 	p, ready := launchProgram(t, args...)
 	if !<-ready {

@@ -69,7 +69,7 @@ func TestServeListeners(t *testing.T) {
 	devices := tempFile(t, "12345678901\n355837089512343\npump-1 secret:t0ken\npump-2 secret:t0ken\npump-3\n")
 	file := tempFile(t, fmt.Sprintf(`
 devices_file: %s
-broker: {listen: off}
+mqtt: {listen: off}
 http: 127.0.0.1:0
 log: {format: json}
 listen:

@@ -79,7 +79,7 @@ func TestHelp(t *testing.T) {
 			"$HOLTER_DEVICES_FILE", "jt808", "$HOLTER_REUSE_PORT", "$HOLTER_LOG_LEVEL", "$HOLTER_LOG_FORMAT",
 			"127.0.0.1:7700", "127.0.0.1:1883", "127.0.0.1:8080", "./holter-data",
 		}},
-		{[]string{"ear", "--help"}, []string{"Usage: holter ear", "Examples:", "--judge", "$HOLTER_JUDGE", "--link-ca", "$HOLTER_LINK_CA", "--listen"}},
+		{[]string{"ear", "--help"}, []string{"Usage: holter ear", "Examples:", "--judge", "$HOLTER_JUDGE", "--link-ca", "$HOLTER_LINK_CA", "--listen", "--mqtt", "$HOLTER_MQTT"}},
 		{[]string{"monitor", "--help"}, []string{
 			"Usage: holter monitor", "Examples:", "--broker", "$HOLTER_MQTT_BROKER", "--preset", "$HOLTER_MQTT_PRESET", "--username", "$HOLTER_MQTT_USERNAME",
 			"--password-file", "$HOLTER_MQTT_PASSWORD_FILE", "in HOLTER_MQTT_PASSWORD", "--ca", "$HOLTER_MQTT_CA", "--cert", "$HOLTER_MQTT_CERT",

@@ -15,16 +15,16 @@ import (
 
 // monitorCommand is holter monitor. See serveCommand for why it has no defaults.
 type monitorCommand struct {
-	Broker        []string `setting:"mqtt.url" env:"HOLTER_MQTT_BROKER" placeholder:"URL" help:"MQTT broker to watch, as [SCHEME://]HOST[:PORT] with mqtt, mqtts, ws or wss; may be repeated."`
-	Preset        []string `setting:"mqtt.preset" env:"HOLTER_MQTT_PRESET" placeholder:"NAME" help:"What its messages mean; may be repeated. --list-presets shows the names."`
-	Username      string   `setting:"mqtt.username" env:"HOLTER_MQTT_USERNAME" placeholder:"NAME" help:"Name to log in to the broker with."`
-	PasswordFile  string   `setting:"mqtt.password_file" env:"HOLTER_MQTT_PASSWORD_FILE" placeholder:"FILE" help:"File with the password in its first line. Default: the password in HOLTER_MQTT_PASSWORD."`
-	CA            string   `setting:"mqtt.tls.ca" name:"ca" env:"HOLTER_MQTT_CA" placeholder:"FILE" help:"Whom to trust to know the broker, PEM. Default: the system's roots."`
-	Cert          string   `setting:"mqtt.tls.cert" env:"HOLTER_MQTT_CERT" placeholder:"FILE" help:"Certificate to show to the broker, PEM."`
-	Key           string   `setting:"mqtt.tls.key" env:"HOLTER_MQTT_KEY" placeholder:"FILE" help:"Its key."`
-	Share         string   `setting:"mqtt.share" env:"HOLTER_MQTT_SHARE" placeholder:"GROUP" help:"Subscribe as a member of a group, for brokers that allow nothing else."`
-	Report        toggle   `setting:"mqtt.report" env:"HOLTER_MQTT_REPORT" help:"Publish the state of each device to the broker, retained, as holter/DEVICE/state."`
-	HomeAssistant toggle   `setting:"mqtt.home_assistant" env:"HOLTER_MQTT_HOME_ASSISTANT" help:"The same, and as a sensor for each device in Home Assistant."`
+	Broker        []string `setting:"bridge.url" env:"HOLTER_MQTT_BROKER" placeholder:"URL" help:"MQTT broker to watch, as [SCHEME://]HOST[:PORT] with mqtt, mqtts, ws or wss; may be repeated."`
+	Preset        []string `setting:"bridge.preset" env:"HOLTER_MQTT_PRESET" placeholder:"NAME" help:"What its messages mean; may be repeated. --list-presets shows the names."`
+	Username      string   `setting:"bridge.username" env:"HOLTER_MQTT_USERNAME" placeholder:"NAME" help:"Name to log in to the broker with."`
+	PasswordFile  string   `setting:"bridge.password_file" env:"HOLTER_MQTT_PASSWORD_FILE" placeholder:"FILE" help:"File with the password in its first line. Default: the password in HOLTER_MQTT_PASSWORD."`
+	CA            string   `setting:"bridge.tls.ca" name:"ca" env:"HOLTER_MQTT_CA" placeholder:"FILE" help:"Whom to trust to know the broker, PEM. Default: the system's roots."`
+	Cert          string   `setting:"bridge.tls.cert" env:"HOLTER_MQTT_CERT" placeholder:"FILE" help:"Certificate to show to the broker, PEM."`
+	Key           string   `setting:"bridge.tls.key" env:"HOLTER_MQTT_KEY" placeholder:"FILE" help:"Its key."`
+	Share         string   `setting:"bridge.share" env:"HOLTER_MQTT_SHARE" placeholder:"GROUP" help:"Subscribe as a member of a group, for brokers that allow nothing else."`
+	Report        toggle   `setting:"bridge.report" env:"HOLTER_MQTT_REPORT" help:"Publish the state of each device to the broker, retained, as holter/DEVICE/state."`
+	HomeAssistant toggle   `setting:"bridge.home_assistant" env:"HOLTER_MQTT_HOME_ASSISTANT" help:"The same, and as a sensor for each device in Home Assistant."`
 
 	DryRun      bool   `help:"Show for each message what it would mean and why, and store nothing."`
 	ListPresets bool   `help:"Print the names of the presets."`

@@ -303,7 +303,7 @@ func TestServeMQTTUsers(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(line), "ada:$argon2id$") {
 		t.Fatalf("holter password = %q, %v", line, err)
 	}
-	p := startServe(t, "--config", tempFile(t, "broker: {users: "+tempFile(t, string(line))+", anonymous: never}\n"))
+	p := startServe(t, "--config", tempFile(t, "mqtt: {users: "+tempFile(t, string(line))+", anonymous: never}\n"))
 	publisher(t, "tcp://"+p.mqtt, func(o *paho.ClientOptions) { o.SetUsername("ada").SetPassword("right") })("hello", "world")
 	for _, password := range []string{"wrong", ""} {
 		client := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + p.mqtt).SetClientID("other").SetUsername("ada").SetPassword(password))

@@ -271,7 +271,7 @@ func TestServeRefusesToStart(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	config := tempFile(t, "policy:\n  timout: 90s\n")
-	users := tempFile(t, "broker: {users: "+tempFile(t, "ada:secret\n")+"}\n")
+	users := tempFile(t, "mqtt: {users: "+tempFile(t, "ada:secret\n")+"}\n")
 	bridges := tempFile(t, "bridges: [{url: a, presets: [tasmoto]}]\n")
 	rules := tempFile(t, "bridges:\n- url: a\n  rules:\n  - topic: a/b\n")
 	ca := filepath.Join(t.TempDir(), "fleet.yaml")
@@ -380,7 +380,7 @@ func TestServeStopsWhileItStarts(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			var settings []config.Setting
 			for key, value := range map[string]string{
-				"data": t.TempDir(), "http": "127.0.0.1:0", "listen": "127.0.0.1:0", "broker.listen": "off", "log.format": "json",
+				"data": t.TempDir(), "http": "127.0.0.1:0", "listen": "127.0.0.1:0", "mqtt.listen": "off", "log.format": "json",
 			} {
 				settings = append(settings, config.Setting{Key: key, Value: value})
 			}

@@ -23,7 +23,7 @@ type typedBridges struct {
 	entities bool // of Home Assistant
 }
 
-// setter returns what stores a setting, whose key is without mqtt.; nil if there is no such key.
+// setter returns what stores a setting, whose key is without bridge.; nil if there is no such key.
 func (t *typedBridges) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
 	switch key {
 	case "url":
@@ -39,7 +39,7 @@ func (t *typedBridges) setter(d *strictyaml.Reader, key string) strictyaml.Sette
 	case "home_assistant":
 		return strictyaml.Flag(d, &t.entities)
 	}
-	t.first = cmp.Or(t.first, "mqtt."+key)
+	t.first = cmp.Or(t.first, "bridge."+key)
 	if key == "preset" {
 		return func(path string, n ast.Node) {
 			name := ""
@@ -102,7 +102,7 @@ func (t *typedBridges) settleReport(r *resolver) {
 		c.To = r.cfg.Bridges[0].Name
 		return
 	}
-	r.fail(fmt.Sprintf("there are %d brokers; write in a file to which: report: {to: NAME}", len(r.cfg.Bridges)), "mqtt.report", "mqtt.home_assistant")
+	r.fail(fmt.Sprintf("there are %d brokers; write in a file to which: report: {to: NAME}", len(r.cfg.Bridges)), "bridge.report", "bridge.home_assistant")
 }
 
 // checkBridgeTLS compares the files with each other and with the URL.
@@ -157,35 +157,10 @@ func (r *resolver) checkBridges() {
 	}
 }
 
-// checkBroker rejects a broker that other machines reach without users or --open, or that accepts
-// nobody, and fills in Anonymous.
-func (r *resolver) checkBroker() {
-	b, c := &r.cfg.Broker, &r.cfg
-	if b.Listen == off {
-		b.Listen = ""
-	}
-	switch {
-	case b.Listen == "":
-	case b.Anonymous == AnonymousAnyone && !c.Open && !r.unsure:
-		r.fail("anyone needs --open (or open: true), which admits every client", "broker.anonymous")
-	case b.Anonymous == AnonymousNever && b.Users == "":
-		r.fail("no client could log in: add users: FILE; holter password makes its lines", "broker.anonymous")
-	case !Loopback(b.Listen) && b.Users == "" && !c.Open && !r.unsure:
-		r.fail("other machines reach "+b.Listen+", and no client has to log in: "+
-			"add users: FILE below broker (holter password makes its lines), or --open to admit every client", "broker.listen")
-	}
-	if b.Anonymous == "" && !r.monitor && !r.ear {
-		b.Anonymous = AnonymousLoopback
-		if c.Open && b.Users == "" {
-			b.Anonymous = AnonymousAnyone
-		}
-	}
-}
-
 // checkReport rejects a report to a broker or bridge that does not exist.
 func (r *resolver) checkReport() {
 	to, known := r.cfg.Report.To, []string{}
-	if r.cfg.Broker.Listen != "" {
+	if slices.ContainsFunc(r.cfg.Listen, Listener.speaksMQTT) {
 		known = append(known, ReportToBroker)
 	}
 	for i := range r.cfg.Bridges {

@@ -18,7 +18,7 @@ const (
 	DefaultHTTP    = "127.0.0.1:8080"
 	DefaultEarHTTP = "127.0.0.1:8081" // of holter ear
 	DefaultData    = "./holter-data"
-	DefaultBroker  = "127.0.0.1:1883"
+	DefaultMQTT    = "127.0.0.1:1883"
 )
 
 // DefaultMinTimeout is the default of min_timeout.
@@ -39,11 +39,11 @@ const (
 // Config is the whole configuration of holter serve, checked by Resolve, of
 // holter monitor, checked by ResolveMonitor, or of holter ear, checked by ResolveEar.
 //
-// In Fleet, Source, Gateway, Broker, Bridges, Report and Store a zero field was
+// In Fleet, Source, Gateway, MQTT, Bridges, Report and Store a zero field was
 // not given, and the package that uses it applies its default; if 0 turns
 // something off, it is off. No value is negative.
 type Config struct {
-	Listen    []Listener            // where devices connect; never empty for holter ear, always for holter monitor
+	Listen    []Listener            // where devices and MQTT clients connect; never empty for holter ear, always for holter monitor
 	HTTP      string                // HOST:PORT of the API
 	HTTPRate  int                   // requests per second from one IP address; 0 is no limit
 	Streams   int                   // largest number of streams of events; 0 if it was not given
@@ -60,7 +60,7 @@ type Config struct {
 	Source    liveness.SourceConfig // without its Name, Note and Parts
 	Gateway   gateway.Config        // without its ports, Guard, Logger and the fields of Source
 	MaxLine   int                   // bytes of one message of the line protocol
-	Broker    Broker                // never for holter monitor and holter ear
+	MQTT      MQTT                  // never for holter monitor
 	Bridges   []Bridge              // at least one for holter monitor
 	Report    Report
 	Link      Link         // never for holter monitor; of holter ear without Listen

@@ -65,9 +65,9 @@ func TestResolveFull(t *testing.T) {
 		Database: config.NewSecret("postgres://holter:secret@db.example/holter"),
 		Node:     "berlin-1", Advertise: "https://berlin-1.example:8081",
 		HTTPRate: 500, Streams: 2000, Origins: []string{"https://board.example", "http://localhost:3000"},
-		Broker: config.Broker{
-			Listen: "0.0.0.0:1883", Users: "/etc/holter/users", Anonymous: config.AnonymousAnyone, MaxClients: 5000, MaxPacket: 65536,
-			TLS: cert.Files{Cert: "/etc/holter/mqtt.pem", Key: "/etc/holter/mqtt.key"},
+		MQTT: config.MQTT{
+			Users: "/etc/holter/users", Rules: "/etc/holter/rules.yaml", Anonymous: config.AnonymousAnyone, MaxPacket: 65536,
+			SessionExpiry: 168 * time.Hour, MaxQueue: 5000, MaxQueueBytes: 4 << 20, MaxRetained: 20_000, MaxRetainedBytes: 16 << 20,
 		},
 		Link: config.Link{
 			Listen: "0.0.0.0:7710",
@@ -177,7 +177,7 @@ func unset(cfg config.Config) []string {
 	others := []string{
 		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "TLS.Ciphers", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Judge", "Gateway.Pool", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Broker.TLS.Clients", "Broker.TLS.Optional", "Broker.TLS.Revoked", "Broker.TLS.MinVersion", "Broker.TLS.Ciphers", "Link.TLS.Optional", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Store.Tail", "Store.Follower", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every", "Source.Connectionless",
+		"Link.TLS.Optional", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Store.Tail", "Store.Follower", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every", "Source.Connectionless",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))
@@ -190,11 +190,11 @@ func TestResolveDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{
-		Listen: lines("127.0.0.1:7700"),
+		Listen: append(lines("127.0.0.1:7700"), mqttAt("127.0.0.1:1883")),
 		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, ForgetUnverified: 168 * time.Hour, Fleet: liveness.Config{MinTimeout: time.Second},
-		Data:   "./holter-data",
-		Log:    config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
-		Broker: config.Broker{Listen: "127.0.0.1:1883", Anonymous: config.AnonymousLoopback},
+		Data: "./holter-data",
+		Log:  config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
+		MQTT: config.MQTT{Anonymous: config.AnonymousLoopback},
 	}
 	if got = config.Plain(got); !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve() = %+v, want %+v", got, want)
@@ -221,9 +221,14 @@ func TestAccepted(t *testing.T) {
 		{"no timeout at all", "policy: {timeout: never, late_after: 1h, interval: 10m}\ndevices: {a: {timeout: never}}\n"},
 		{"no limit of requests", "http_rate: 0\n"},
 		{"no device port", "listen: [off]\n"},
-		{"no broker", "broker: {listen: off}\nlisten: [127.0.0.1:1883]\n"},
-		{"broker for all, with users", "broker: {listen: ':1883', users: users, anonymous: never}\n"},
-		{"broker for all, open", "open: true\nbroker: {listen: ':1883'}\n"},
+		{"no MQTT", "mqtt: {listen: off}\nlisten: [127.0.0.1:1883]\n"},
+		{"MQTT for all, with users", "mqtt: {listen: ':1883', users: users, anonymous: never}\n"},
+		{"MQTT for all, with users, among the ports", "mqtt: {users: users}\nlisten: ['mqtt://:1883']\n"},
+		{"MQTT for all, with secrets of devices", "mqtt: {listen: ':1883', anonymous: never}\ndevices_file: devices\n"},
+		{"MQTT for all, with a token", "mqtt: {listen: ':1883', anonymous: never}\ntoken: secret\n"},
+		{"MQTT for all, with certificates", "mqtt: {anonymous: never}\nlisten: [{address: 'tls+mqtt://:8883', tls: {cert: a, key: b, client_ca: c}}]\n"},
+		{"MQTT for all, open", "open: true\nmqtt: {listen: ':1883', anonymous: anyone}\n"},
+		{"MQTT through a proxy, with users", "mqtt: {users: users}\nlisten: [{address: 'mqtt://127.0.0.1:1883', proxies: [10.0.0.0/8]}]\n"},
 		{"report to the broker", "report: {to: broker}\n"},
 		{"bridges without names", "bridges: [{url: a, presets: [raw]}, {url: 'a:1884', presets: [raw]}, {url: 'wss://b/mqtt', presets: [raw]}]\n"},
 		{"rules of an anchor", "bridges: [{url: a, rules: &r [{topic: 'a/{device}'}]}, {url: b, rules: *r}]\n"},
@@ -290,7 +295,7 @@ func TestDocumentation(t *testing.T) {
 		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}",
 		"groups": "groups: [{zzz: 1}]", "outage": "groups: [{outage: {zzz: 1}}]",
 		"flapping": "flapping: {zzz: 1}", "source": "source: {zzz: 1}",
-		"broker": "broker: {zzz: 1}", "broker.tls": "broker: {tls: {zzz: 1}}", "bridges": "bridges: [{zzz: 1}]",
+		"mqtt": "mqtt: {zzz: 1}", "bridges": "bridges: [{zzz: 1}]",
 		"bridges.tls": "bridges: [{tls: {zzz: 1}}]", "rules": "bridges: [{rules: [{zzz: 1}]}]",
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",

@@ -13,7 +13,7 @@
 // error with its place from Rule.Mistake and Preset.Unknown.
 //
 // Only listen, http, http_rate, data, log, the address and the anonymous
-// clients of the broker and the names of bridges have defaults here. Every other field is
+// clients of MQTT and the names of bridges have defaults here. Every other field is
 // zero if it was not given, and the package that uses it has the
 // default; the zero value of each is explained in docs/reference/configuration.md.
 //

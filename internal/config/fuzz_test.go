@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func FuzzLoad(f *testing.F) {
 
 func checkUsable(t *testing.T, cfg config.Config) {
 	t.Helper()
-	if len(cfg.Listen) == 0 || cfg.HTTP == "" || cfg.Data == "" || cfg.Log.Format == "" {
+	if cfg.HTTP == "" || cfg.Data == "" || cfg.Log.Format == "" {
 		t.Errorf("a default is missing: %+v", cfg)
 	}
 	checkListenersUsable(t, cfg)
@@ -84,13 +85,13 @@ func checkUsable(t *testing.T, cfg config.Config) {
 
 func checkMQTTUsable(t *testing.T, cfg config.Config) {
 	t.Helper()
-	b := cfg.Broker
-	if b.Anonymous == "" || b.Anonymous == config.AnonymousAnyone && !cfg.Open || (b.TLS.Cert == "") != (b.TLS.Key == "") ||
-		b.Listen != "" && !config.Loopback(b.Listen) && b.Users == "" && !cfg.Open {
-		t.Errorf("broker %+v", b)
+	m := cfg.MQTT
+	speaks := slices.ContainsFunc(cfg.Listen, func(l config.Listener) bool { return slices.Contains(l.Protocols, config.ProtocolMQTT) })
+	if m.Anonymous == "" || speaks && m.Anonymous == config.AnonymousAnyone && !cfg.Open || !speaks && m.Users+m.Rules != "" {
+		t.Errorf("MQTT %+v", m)
 	}
 	names := map[string]bool{}
-	if b.Listen != "" {
+	if speaks {
 		names[config.ReportToBroker] = true
 	}
 	for _, bridge := range cfg.Bridges {

@@ -128,7 +128,7 @@ func (r *resolver) checkLink() {
 
 // ofEars are the keys of the file that an ear has, too. Of source and gateway it has some.
 func ofEars() []string {
-	return []string{"listen", "http", "tls", "data", "node", "open", "token", "devices_file", "reuse_port", "log", "source", "gateway", "link", "judges", "drain"}
+	return []string{"listen", "http", "tls", "data", "node", "open", "token", "devices_file", "reuse_port", "log", "source", "gateway", "mqtt", "link", "judges", "drain"}
 }
 
 // notOfEars are keys in sections of which an ear has some.

@@ -96,8 +96,8 @@ func TestResolveEar(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(cfg.Judges, tt.judges) || cfg.HTTP != tt.http || cfg.Broker != (config.Broker{}) || len(cfg.Listen) != 1 {
-				t.Errorf("ResolveEar() = %+v, want the judges %q, HTTP at %s, no broker, one listener", cfg, tt.judges, tt.http)
+			if !reflect.DeepEqual(cfg.Judges, tt.judges) || cfg.HTTP != tt.http || cfg.MQTT != (config.MQTT{Anonymous: config.AnonymousLoopback}) || len(cfg.Listen) != 2 {
+				t.Errorf("ResolveEar() = %+v, want the judges %q, HTTP at %s, two listeners", cfg, tt.judges, tt.http)
 			}
 			drain := config.Drain{Delay: 10 * time.Second, Limit: time.Minute}
 			if tt.name == "drain" {
@@ -127,10 +127,11 @@ func TestEarMistakes(t *testing.T) {
 		{"TLS over a Unix socket", "link: {tls: {cert: c, key: k, ca: a}}\n", judge, "--judges: unix:a is a Unix socket, over which there is no TLS"},
 		{"max_devices of a port", "listen: [{address: '127.0.0.1:1', max_devices: 5}]\n", judge, "ear.yaml:1:10: listen[0]: the ports of an ear have no max_devices"},
 		{"no port at all", "listen: [off]\n", judge, "ear.yaml:1:10: listen[0]: an ear without device ports hears nobody; write where devices connect"},
+		{"no port, nor one for MQTT clients", "mqtt: {listen: off}\n", append(given("listen", "off"), judge...), "--listen: an ear without device ports hears nobody"},
+		{"none beside one", "{}\n", append(given("listen", "off", "listen", "127.0.0.1:1"), judge...), "--listen: off stands beside device ports; remove it, or them"},
 		{"reachable", "{}\n", append(given("listen", ":7700"), judge...), "--listen: other machines reach :7700, and there is no token"},
 		{"policy", "policy: {timeout: 5m}\n", judge, "ear.yaml:1:9: policy: " + has},
 		{"database", "database: 'sqlite:a'\n", judge, "ear.yaml:1:11: database: " + has},
-		{"broker", "broker: {listen: off}\n", judge, "ear.yaml:1:9: broker: " + has},
 		{"bridges", "bridges: [{url: a, presets: [raw]}]\n", judge, "ear.yaml:1:10: bridges: " + has},
 		{"groups", "groups: [{name: a, match: a}]\n", judge, "ear.yaml:1:9: groups: " + has},
 		{"grace", "source: {max_gap: 1s, reconnect_grace: 5s}\n", judge, "ear.yaml:1:40: source.reconnect_grace: " + has},

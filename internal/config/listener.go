@@ -15,6 +15,7 @@ import (
 
 // The protocols of devices.
 const (
+	ProtocolMQTT      = "mqtt"
 	ProtocolJT808     = "jt808"
 	ProtocolGT06      = "gt06"
 	ProtocolTeltonika = "teltonika"
@@ -24,9 +25,9 @@ const (
 )
 
 // Protocols returns the names of all protocols, in the order in which a port that speaks several of them is to ask whether a connection is
-// theirs: what is easily satisfied comes last.
+// theirs: what is unmistakable comes first, what is easily satisfied last.
 func Protocols() []string {
-	return []string{ProtocolJT808, ProtocolGT06, ProtocolTeltonika, ProtocolFrame, ProtocolDTU, ProtocolLine}
+	return []string{ProtocolMQTT, ProtocolJT808, ProtocolGT06, ProtocolTeltonika, ProtocolFrame, ProtocolDTU, ProtocolLine}
 }
 
 // inDatagrams are the protocols that also come in datagrams.
@@ -67,6 +68,9 @@ func (l Listener) String() string {
 	}
 	return strings.Join(words, "+") + "://" + l.Address
 }
+
+// speaksMQTT reports whether MQTT clients may connect to the port.
+func (l Listener) speaksMQTT() bool { return slices.Contains(l.Protocols, ProtocolMQTT) }
 
 // Certified reports whether every device at the port proves by a certificate who it is.
 func (l Listener) Certified() bool {

@@ -20,17 +20,22 @@ func lines(addresses ...string) (all []config.Listener) {
 	return all
 }
 
+// mqttAt is a port for MQTT clients.
+func mqttAt(address string) config.Listener {
+	return config.Listener{Address: address, Protocols: []string{config.ProtocolMQTT}}
+}
+
 // fullListeners are the device ports of testdata/full.yaml.
 func fullListeners() []config.Listener {
 	const pem, key, ca = "/etc/holter/cert.pem", "/etc/holter/key.pem", "/etc/holter/ca.pem"
-	all := []string{"jt808", "gt06", "teltonika", "frame", "line"}
+	all := []string{"mqtt", "jt808", "gt06", "teltonika", "frame", "line"}
 	return append(lines("0.0.0.0:7700", "[::1]:7701"),
 		config.Listener{Address: "127.0.0.1:7702", Protocols: []string{"jt808", "gt06", "line"}},
 		config.Listener{Address: "127.0.0.1:7703", Protocols: all},
 		config.Listener{Address: "0.0.0.0:7700", Protocols: []string{"teltonika", "frame", "line"}, Packets: true},
 		config.Listener{Address: ":7704", Protocols: []string{"line"}, TLS: &cert.Files{Cert: pem, Key: key}},
 		config.Listener{
-			Address: "0.0.0.0:7705", Protocols: slices.Insert(slices.Clone(all), 4, "dtu"),
+			Address: "0.0.0.0:7705", Protocols: slices.Insert(slices.Clone(all), 5, "dtu"),
 			TLS: &cert.Files{
 				Cert: "/etc/holter/devices.pem", Key: "/etc/holter/devices.key", Clients: ca, Optional: true,
 				Revoked: "/etc/holter/revoked.crl", MinVersion: "1.2", Ciphers: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
@@ -47,6 +52,8 @@ func fullListeners() []config.Listener {
 			TLS: &cert.Files{Cert: pem, Key: key, Clients: ca},
 		},
 		config.Listener{Address: "127.0.0.1:7707", Protocols: []string{"dtu"}, DTU: &dtu.Options{Registration: `\d{15}`}},
+		config.Listener{Address: "0.0.0.0:8883", Protocols: []string{"mqtt"}, TLS: &cert.Files{Cert: pem, Key: key}},
+		mqttAt("0.0.0.0:1883"),
 	)
 }
 
@@ -56,9 +63,9 @@ func TestListenerString(t *testing.T) {
 		got = append(got, l.String())
 	}
 	want := []string{
-		"line://0.0.0.0:7700", "line://[::1]:7701", "jt808+gt06+line://127.0.0.1:7702", "jt808+gt06+teltonika+frame+line://127.0.0.1:7703",
-		"udp+teltonika+frame+line://0.0.0.0:7700", "tls+line://:7704", "tls+jt808+gt06+teltonika+frame+dtu+line://0.0.0.0:7705",
-		"tls+frame://127.0.0.1:7706", "dtu://127.0.0.1:7707",
+		"line://0.0.0.0:7700", "line://[::1]:7701", "jt808+gt06+line://127.0.0.1:7702", "mqtt+jt808+gt06+teltonika+frame+line://127.0.0.1:7703",
+		"udp+teltonika+frame+line://0.0.0.0:7700", "tls+line://:7704", "tls+mqtt+jt808+gt06+teltonika+frame+dtu+line://0.0.0.0:7705",
+		"tls+frame://127.0.0.1:7706", "dtu://127.0.0.1:7707", "tls+mqtt://0.0.0.0:8883", "mqtt://0.0.0.0:1883",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -82,7 +89,8 @@ func checkListenersUsable(t *testing.T, cfg config.Config) {
 		if l.Packets && (l.TLS != nil || len(l.Proxies) > 0) {
 			t.Errorf("listener %+v: %+v %v", l, l.TLS, l.Proxies)
 		}
-		if (!config.Loopback(l.Address) || len(l.Proxies) > 0) && !cfg.Open && !cfg.Token.IsSet() && cfg.DevicesFile == "" && !l.Certified() {
+		if (!config.Loopback(l.Address) || len(l.Proxies) > 0) && !cfg.Open && !cfg.Token.IsSet() && cfg.DevicesFile == "" && !l.Certified() &&
+			(cfg.MQTT.Users == "" || !slices.Equal(l.Protocols, []string{config.ProtocolMQTT})) {
 			t.Errorf("listener %+v lets everybody in", l)
 		}
 	}

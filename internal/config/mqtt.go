@@ -1,25 +1,30 @@
 package config
 
 import (
-	"github.com/holter-iot/holter/gateway/cert"
+	"time"
+
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// Broker is the MQTT broker inside holter serve.
-type Broker struct {
-	Listen     string     // HOST:PORT; empty is no broker
-	Users      string     // file of names and hashed passwords; unset means there are none
-	Anonymous  Anonymous  // who needs no name and password; never empty after Resolve
-	MaxClients int        // at once
-	MaxPacket  int        // bytes
-	TLS        cert.Files // unset means plain TCP
+// MQTT is the broker inside holter serve and holter ear, whose clients connect to the ports of
+// Config.Listen that speak ProtocolMQTT.
+type MQTT struct {
+	Users            string        // file of names and hashed passwords; unset means there are none
+	Rules            string        // file of what clients may do; unset means everything
+	Anonymous        Anonymous     // who need not prove who it is; never empty after Resolve
+	MaxPacket        int           // bytes
+	SessionExpiry    time.Duration // longest time for which the session of a client is kept that is away
+	MaxQueue         int           // messages that a session holds
+	MaxQueueBytes    int           // the same
+	MaxRetained      int           // messages
+	MaxRetainedBytes int           // the same
 }
 
-// Anonymous says which MQTT clients need no name and password.
+// Anonymous says which MQTT clients need not prove who they are.
 type Anonymous string
 
-// Who needs no name and password.
+// Who need not prove who it is.
 const (
 	AnonymousLoopback Anonymous = "loopback" // clients on this machine
 	AnonymousNever    Anonymous = "never"    // nobody

@@ -9,20 +9,19 @@ import (
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
-// brokerFields lists the keys of the broker inside the program.
-func brokerFields(d *strictyaml.Reader, b *Broker) []strictyaml.Field {
+// mqttFields lists the keys of the broker inside the program. The address of its port goes to listen.
+func mqttFields(d *strictyaml.Reader, listen *string, m *MQTT) []strictyaml.Field {
 	return []strictyaml.Field{
-		{Key: "listen", Set: strictyaml.Value(d, &b.Listen, parseAddressOrOff)},
-		{Key: "users", Set: strictyaml.Value(d, &b.Users, parseFile)},
-		{Key: "anonymous", Set: strictyaml.Value(d, &b.Anonymous, parseAnonymous)},
-		{Key: "max_clients", Set: strictyaml.Plain(d, &b.MaxClients, count{min: 1, max: 10_000_000}.parse)},
-		{Key: "max_packet", Set: strictyaml.Plain(d, &b.MaxPacket, count{min: 1024, max: 256 << 20}.parse)},
-		{Key: "tls", Set: func(path string, n ast.Node) {
-			d.Mapping(path, n, certificate(d, &b.TLS))
-			if (b.TLS.Cert == "") != (b.TLS.Key == "") {
-				d.Fail(path, n, "a certificate needs its key: give both cert and key, or neither")
-			}
-		}},
+		{Key: "listen", Set: strictyaml.Value(d, listen, parseAddressOrOff)},
+		{Key: "users", Set: strictyaml.Value(d, &m.Users, parseFile)},
+		{Key: "rules", Set: strictyaml.Value(d, &m.Rules, parseFile)},
+		{Key: "anonymous", Set: strictyaml.Value(d, &m.Anonymous, parseAnonymous)},
+		{Key: "max_packet", Set: strictyaml.Plain(d, &m.MaxPacket, count{min: 1 << 10, max: 256 << 20}.parse)},
+		{Key: "session_expiry", Set: strictyaml.Value(d, &m.SessionExpiry, span{min: time.Second, max: aYear + 24*time.Hour}.parse)},
+		{Key: "max_queue", Set: strictyaml.Plain(d, &m.MaxQueue, count{min: 1, max: 60_000}.parse)},
+		{Key: "max_queue_bytes", Set: strictyaml.Plain(d, &m.MaxQueueBytes, count{min: 1 << 10, max: 1 << 40}.parse)},
+		{Key: "max_retained", Set: strictyaml.Plain(d, &m.MaxRetained, count{min: 1, max: 1 << 30}.parse)},
+		{Key: "max_retained_bytes", Set: strictyaml.Plain(d, &m.MaxRetainedBytes, count{min: 1 << 10, max: 1 << 40}.parse)},
 	}
 }
 

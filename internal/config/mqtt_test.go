@@ -9,10 +9,10 @@ import (
 	"github.com/holter-iot/holter/mqttbridge"
 )
 
-// typed returns settings as --broker URL --preset NAME … make them: keys without mqtt., and values, in turn.
+// typed returns settings as --broker URL --preset NAME … make them: keys without bridge., and values, in turn.
 func typed(pairs ...string) (all []config.Setting) {
 	for i := 0; i < len(pairs); i += 2 {
-		all = append(all, config.Setting{Key: "mqtt." + pairs[i], Value: pairs[i+1], Origin: "--" + pairs[i]})
+		all = append(all, config.Setting{Key: "bridge." + pairs[i], Value: pairs[i+1], Origin: "--" + pairs[i]})
 	}
 	return all
 }
@@ -54,7 +54,7 @@ func TestResolveMonitor(t *testing.T) {
 			report:  config.Report{To: "mqtt:a", HomeAssistant: true},
 		},
 		{
-			name: "what holds for serve does not matter", file: "listen: [':7700']\nbroker: {listen: ':1883'}\nbridges: [{url: a, presets: [raw]}]\n",
+			name: "what holds for serve does not matter", file: "listen: [':7700']\nmqtt: {listen: ':1883', users: u, anonymous: never}\nbridges: [{url: a, presets: [raw]}]\n",
 			bridges: []config.Bridge{{Config: mqttbridge.Config{Name: "mqtt:a", URL: "mqtt://a:1883"}, Presets: raw}},
 		},
 	}
@@ -70,8 +70,8 @@ func TestResolveMonitor(t *testing.T) {
 			if !reflect.DeepEqual(cfg.Bridges, tt.bridges) || cfg.Report != tt.report {
 				t.Errorf("ResolveMonitor() = %+v and %+v, want %+v and %+v", cfg.Bridges, cfg.Report, tt.bridges, tt.report)
 			}
-			if cfg.Listen != nil || cfg.Broker != (config.Broker{}) {
-				t.Errorf("Listen, Broker = %v, %+v, want none", cfg.Listen, cfg.Broker)
+			if cfg.Listen != nil || cfg.MQTT != (config.MQTT{}) {
+				t.Errorf("Listen, MQTT = %v, %+v, want none", cfg.Listen, cfg.MQTT)
 			}
 		})
 	}

@@ -20,10 +20,10 @@ import (
 // Setting is one value from the command line or the environment.
 type Setting struct {
 	// Key is as in the file, with a dot where it nests: listen, http, http_allow_origins, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
-	// log.level, log.format, broker.listen, judges, drain.delay, drain.limit, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
-	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
-	// mqtt.tls.ca, mqtt.tls.cert, mqtt.tls.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
-	// and mqtt.home_assistant are booleans.
+	// log.level, log.format, mqtt.listen, judges, drain.delay, drain.limit, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with bridge: bridge.url, which
+	// begins a list of its own, and for all of that list bridge.preset, which may be repeated, bridge.username, bridge.password_file,
+	// bridge.tls.ca, bridge.tls.cert, bridge.tls.key and bridge.share. bridge.password is for all bridges that have a name but no password.
+	// bridge.report and bridge.home_assistant are booleans.
 	Key    string
 	Value  string // as it was written; booleans are true, 1, false and 0
 	Origin string // where it was written, for messages: --listen, HOLTER_LISTEN
@@ -39,8 +39,8 @@ func Resolve(file string, settings []Setting) (Config, error) {
 	return (&resolver{}).resolve(file, settings)
 }
 
-// ResolveMonitor is Resolve for holter monitor: device ports and the broker
-// inside the program are left out, and there must be a bridge.
+// ResolveMonitor is Resolve for holter monitor: device ports and the section
+// mqtt are left out, and there must be a bridge.
 func ResolveMonitor(file string, settings []Setting) (Config, error) {
 	return (&resolver{monitor: true}).resolve(file, settings)
 }
@@ -77,12 +77,13 @@ type resolver struct {
 	errs        []error
 	given       map[string]spot // the settings by key, and the latest of each section
 	typed       typedBridges
-	monitor     bool // for holter monitor
-	ear         bool // for holter ear
-	broken      bool // the file could not be read, so that all its settings are missing
-	unsure      bool // token, devices_file or open was given, but not understood
-	overridden  bool // cfg.Listen holds settings, no longer the file's list
-	otherJudges bool // the same of cfg.Judges
+	mqttListen  string // HOST:PORT or off; "": not given
+	monitor     bool   // for holter monitor
+	ear         bool   // for holter ear
+	broken      bool   // the file could not be read, so that all its settings are missing
+	unsure      bool   // token, devices_file or open was given, but not understood
+	overridden  bool   // cfg.Listen holds settings, no longer the file's list
+	otherJudges bool   // the same of cfg.Judges
 }
 
 // finish fills the defaults and returns what was collected.
@@ -92,7 +93,7 @@ func (r *resolver) finish() (Config, error) {
 	r.checkTimeouts()
 	r.checkAddresses()
 	r.checkDevices()
-	r.checkBroker()
+	r.checkMQTT()
 	r.checkBridges()
 	r.checkReport()
 	r.checkLink()
@@ -178,7 +179,7 @@ func (r *resolver) apply(s Setting) {
 
 // setter returns what stores a setting; nil if there is no such key.
 func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
-	if key, ok := strings.CutPrefix(key, "mqtt."); ok {
+	if key, ok := strings.CutPrefix(key, "bridge."); ok {
 		return r.typed.setter(d, key)
 	}
 	if key == "http_allow_origins" {
@@ -202,43 +203,41 @@ func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
 
 func (r *resolver) fillDefaults() {
 	c := &r.cfg
-	if r.monitor || r.ear {
-		c.Broker = Broker{}
-	}
 	if r.monitor {
-		c.Listen, c.Link = nil, Link{}
+		c.Listen, c.Link, c.MQTT = nil, Link{}, MQTT{}
 	} else {
 		r.settleListen()
+		r.fillAnonymous()
 	}
 	c.Fleet.MinTimeout = cmp.Or(c.Fleet.MinTimeout, DefaultMinTimeout)
 	if r.ear {
 		c.HTTP = cmp.Or(c.HTTP, DefaultEarHTTP)
 	}
 	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
-	if c.Broker.Listen == "" && !r.monitor && !r.ear {
-		c.Broker.Listen = DefaultBroker
-	}
 	c.Data = cmp.Or(c.Data, DefaultData)
 	c.Log.Format = cmp.Or(c.Log.Format, LogAuto)
 }
 
-// settleListen fills in the default device port, and takes off for none.
+// settleListen fills in the default device port and that of MQTT clients, and takes off for none.
 func (r *resolver) settleListen() {
 	all := &r.cfg.Listen
 	if len(*all) == 0 {
 		*all = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
-		return
 	}
 	at := slices.IndexFunc(*all, func(l Listener) bool { return l.Address == off })
 	if at < 0 {
+		r.listenMQTT(DefaultMQTT)
 		return
 	}
-	if r.ear {
-		r.errs = append(r.errs, (*all)[at].Mistake("an ear without device ports hears nobody; write where devices connect"))
-	} else if len(*all) > 1 {
-		r.errs = append(r.errs, (*all)[at].Mistake("off stands beside device ports; remove it, or them"))
+	none := (*all)[at]
+	if len(*all) > 1 {
+		r.errs = append(r.errs, none.Mistake("off stands beside device ports; remove it, or them"))
 	}
 	*all = slices.Delete(*all, at, at+1)
+	r.listenMQTT(off)
+	if r.ear && len(*all) == 0 {
+		r.errs = append(r.errs, none.Mistake("an ear without device ports hears nobody; write where devices connect"))
+	}
 }
 
 // checkAddresses rejects an address that is used twice, a device port that
@@ -263,9 +262,6 @@ func (r *resolver) checkAddresses() {
 	once(r.cfg.HTTP, r.at("http"))
 	if l := r.cfg.Link.Listen; l != "" {
 		once(l, r.at("link.listen"))
-	}
-	if b := r.cfg.Broker.Listen; b != "" && b != off {
-		once(b, r.at("broker.listen"))
 	}
 	if (r.cfg.TLS.Cert == "") != (r.cfg.TLS.Key == "") {
 		r.fail("a certificate needs its key: give both --tls-cert and --tls-key, or neither", "tls")
@@ -298,9 +294,5 @@ func (r *resolver) checkListener(l *Listener, once func(address string, at spot)
 				"which are those of the API, too, or in the file tls: {cert: FILE, key: FILE} beside the address"))
 		}
 	}
-	if reach := l.reach(); reach != "" && !c.Open && !c.Token.IsSet() && c.DevicesFile == "" && !l.Certified() && !r.unsure {
-		r.errs = append(r.errs, l.Mistake(reach+", and there is no token: "+
-			"add --token SECRET (HOLTER_TOKEN, or token: in the file), --devices-file FILE with the devices that may come in, "+
-			"or --open to let every device in"))
-	}
+	r.checkReach(l)
 }

@@ -24,7 +24,7 @@ func TestNoDevicePort(t *testing.T) {
 	}{
 		{"in the file", "none.yaml", nil, nil, ""},
 		{"instead of those of the file", "fleet.yaml", given("listen", "off"), nil, ""},
-		{"ports instead of none", "none.yaml", given("listen", "127.0.0.1:6"), lines("127.0.0.1:6"), ""},
+		{"ports instead of none", "none.yaml", given("listen", "127.0.0.1:6", "mqtt.listen", "off"), lines("127.0.0.1:6"), ""},
 		{"beside a port", "", given("listen", "127.0.0.1:6", "listen", "off"), nil, "--listen: off stands beside device ports; remove it, or them"},
 	}
 	for _, tt := range tests {
@@ -54,7 +54,7 @@ func TestResolveSettings(t *testing.T) {
 		{Key: "reuse_port", Value: "0"},
 		{Key: "log.level", Value: "debug"},
 		{Key: "log.format", Value: "json"},
-		{Key: "broker.listen", Value: "off"},
+		{Key: "mqtt.listen", Value: "off"},
 	}
 	got, err := config.Resolve("fleet.yaml", settings)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestResolveSettings(t *testing.T) {
 		Listen: lines("[::1]:5", "127.0.0.1:6"),
 		HTTP:   "localhost:7", Data: "flag", Token: config.NewSecret("flag"),
 		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON}, HTTPRate: 20_000, ForgetUnverified: config.DefaultForgetUnverified, Fleet: liveness.Config{MinTimeout: config.DefaultMinTimeout},
-		Broker: config.Broker{Anonymous: config.AnonymousLoopback},
+		MQTT: config.MQTT{Anonymous: config.AnonymousLoopback},
 	}
 	if got = config.Plain(got); !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve() = %+v, want %+v", got, want)
@@ -84,7 +84,7 @@ func TestResolveMistakes(t *testing.T) {
 				`fleet.yaml:1:7: http: "80" is a port without a host; write 127.0.0.1:80`,
 				"   1 | http: 80", "     |       ^",
 				`HOLTER_LOG_LEVEL: "loud" is not a log level; allowed are: debug, info, warn, error`,
-				`--listen: "tcp://:1" has the unknown protocol "tcp" (known are: jt808, gt06, teltonika, frame, dtu, line; ` +
+				`--listen: "tcp://:1" has the unknown protocol "tcp" (known are: mqtt, jt808, gt06, teltonika, frame, dtu, line; ` +
 					`any is all except dtu; tls and udp come first, as in tls+line)`,
 			},
 		},

@@ -67,7 +67,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "link", Fields: linkFields(d, &c.Link)},
 		{Key: "judges", Set: list(d, &c.Judges, "write where a judge is", parseJudge)},
 		{Key: "drain", Fields: drainFields(d, &c.Drain)},
-		{Key: "broker", Fields: brokerFields(d, &c.Broker)},
+		{Key: "mqtt", Fields: mqttFields(d, &r.mqttListen, &c.MQTT)},
 		{Key: "bridges", Set: bridgeList(d, &c.Bridges)},
 		{Key: "report", Set: reportSection(d, &c.Report)},
 		{Key: "events", Fields: []strictyaml.Field{

@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/codec"
 	mqttcodec "github.com/holter-iot/holter/gateway/codec/mqtt"
+	"github.com/holter-iot/holter/gateway/codec/websocket"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/mqtt"
@@ -42,6 +44,11 @@ func (f *front) buildBroker(g gateway.Guard) (err error) {
 	f.mqtt = &mqttcodec.Protocol{Broker: f.broker, Access: who}
 	f.edges = append(f.edges, f.broker.Run, who.Run)
 	return nil
+}
+
+// websocket returns what carries MQTT for browsers, at every port that speaks MQTT.
+func (f *front) websocket() codec.Protocol {
+	return &websocket.Protocol{Inner: f.mqtt, Path: "/mqtt", Subprotocols: []string{"mqtt", "mqttv3.1"}, Origins: f.config.Origins}
 }
 
 func anonymous(a config.Anonymous) access.Anonymous {

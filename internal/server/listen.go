@@ -31,9 +31,11 @@ func (f *front) protocolsOf(l *config.Listener) ([]codec.Protocol, error) {
 		}
 		known[config.ProtocolDTU] = p
 	}
-	all := make([]codec.Protocol, len(l.Protocols))
-	for i, name := range l.Protocols {
-		all[i] = known[name]
+	var all []codec.Protocol
+	for _, name := range l.Protocols {
+		if all = append(all, known[name]); name == config.ProtocolMQTT {
+			all = append(all, f.websocket())
+		}
 	}
 	return all, nil
 }

@@ -109,7 +109,7 @@ func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 func configured(t *testing.T, node, lines string) (file, address string) {
 	t.Helper()
 	address = freeAddress(t)
-	return tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nbroker: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), address
+	return tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nmqtt: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), address
 }
 
 // ask returns the status and the answer; 0 if there is none.

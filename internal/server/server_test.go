@@ -32,13 +32,16 @@ func TestEveryProtocol(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := protocolsOf(&cfg.Listen[0], 0)
+		f := front{config: cfg}
+		all, err := f.protocolsOf(&cfg.Listen[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
 		for _, p := range all {
-			names = append(names, p.Name())
+			if p.Name() != "websocket" { // which carries MQTT
+				names = append(names, p.Name())
+			}
 		}
 		if want := cfg.Listen[0].Protocols; !reflect.DeepEqual(names, want) {
 			t.Errorf("%s: %q, want %q", text, names, want)
@@ -48,7 +51,7 @@ func TestEveryProtocol(t *testing.T) {
 
 // What is printed at the start says what is spoken where.
 func TestAnnounceListeners(t *testing.T) {
-	cfg, err := config.Resolve(tempFile(t, "http: 127.0.0.1:0\nbroker: {listen: off}\nlisten: [jt808+gt06://127.0.0.1:0, udp+line://127.0.0.1:0, line://127.0.0.1:0]\ndata: "+t.TempDir()+"\n"), nil)
+	cfg, err := config.Resolve(tempFile(t, "http: 127.0.0.1:0\nmqtt: {listen: off}\nlisten: [jt808+gt06://127.0.0.1:0, udp+line://127.0.0.1:0, line://127.0.0.1:0]\ndata: "+t.TempDir()+"\n"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +133,8 @@ func TestCertificatesAnew(t *testing.T) {
 	}
 	issue("first")
 	files := fmt.Sprintf("{cert: %[1]s/cert.pem, key: %[1]s/key.pem}", dir)
-	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: 127.0.0.1:0\ntls: %[1]s\nbroker: {listen: 127.0.0.1:0, tls: %[1]s}\n"+
-		"listen: [{address: '127.0.0.1:0', tls: %[1]s}]\ndata: %[2]s\n", files, t.TempDir())), nil)
+	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: 127.0.0.1:0\ntls: %[1]s\nmqtt: {listen: off}\n"+
+		"listen: [{address: '127.0.0.1:0', tls: %[1]s}, {address: 'mqtt://127.0.0.1:0', tls: %[1]s}]\ndata: %[2]s\n", files, t.TempDir())), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
