@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/mqtt/access"
 )
 
 // passwordCommand creates a line for the file of the broker's users.
@@ -44,7 +44,7 @@ func (c *passwordCommand) run(ctx context.Context, in *os.File, out output) erro
 	if err != nil {
 		return err
 	}
-	hash, err := broker.HashPassword(password)
+	hash, err := access.HashPassword(password)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func TestCertificatesAnew(t *testing.T) {
 	}
 	for _, name := range []string{"first", "second"} {
 		issue(name)
-		for server, address := range map[string]string{"API": s.http.Addr().String(), "broker": s.broker.Addr().String(), "device port": s.gateway.Addrs()[0].String()} {
+		for server, address := range map[string]string{"API": s.http.Addr().String(), "device port": s.gateway.Addrs()[0].String(), "MQTT": s.gateway.Addrs()[1].String()} {
 			var got string
 			testwait.Until(t, server+": the certificate "+name, func() bool { got = shown(address); return got == name }, func() string { return "got " + got })
 		}
