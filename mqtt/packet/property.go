@@ -34,7 +34,7 @@ const (
 // A propSet is a set of properties, with the bit 1<<p for property p.
 type propSet uint64
 
-func (s propSet) has(p byte) bool { return p < 64 && s>>p&1 != 0 }
+func (s propSet) has(p byte) bool { return s>>p&1 != 0 }
 
 // forwarded are the properties of a PUBLISH packet, or of a will, that the subscribers get unchanged
 // (MQTT 5, 3.3.2.3).
@@ -55,8 +55,8 @@ type properties struct {
 	value  []byte // its value, if it is a string or binary data
 }
 
-// properties begins to read the properties of a packet. Whoever calls it walks through all of them,
-// and then calls finish.
+// properties begins to read the properties of a packet. The caller walks through all of them, and
+// then calls finish.
 func (r *reader) properties(allowed propSet) properties {
 	return properties{reader: reader{rest: r.take(r.varint())}, allowed: allowed, repeat: 1 << propUser}
 }
@@ -82,16 +82,15 @@ func (ps *properties) next() bool {
 		return false
 	}
 	ps.id = ps.byte()
-	bit := propSet(1) << ps.id // 0 from 64 on
 	switch {
-	case ps.allowed&bit == 0:
+	case !ps.allowed.has(ps.id):
 		ps.fail(MalformedPacket, "a property that this packet does not have (MQTT 5, 2.2.2.2)")
 		return false
-	case ps.seen&bit&^ps.repeat != 0:
+	case ps.seen.has(ps.id) && !ps.repeat.has(ps.id):
 		ps.fail(ProtocolError, "a property occurs twice (MQTT 5, 2.2.2.2)")
 		return false
 	}
-	ps.seen |= bit
+	ps.seen |= 1 << ps.id
 	ps.read()
 	return ps.err == nil
 }
@@ -99,7 +98,7 @@ func (ps *properties) next() bool {
 // read reads the value of a property.
 func (ps *properties) read() {
 	switch kindOf(ps.id) {
-	case kindNone: // next has found it allowed
+	case kindNone: // is not allowed anywhere: next has refused it
 	case kindByte:
 		ps.number = uint32(ps.byte())
 	case kindUint16:
