@@ -93,7 +93,7 @@ func (c *conn) Revoked() bool { return c.grant != nil && !c.grant.Valid() }
 // Generation implements [codec.Authenticator].
 func (c *conn) Generation() uint64 { return c.protocol.Access.Generation() }
 
-// admit returns what was decided about a login. 
+// admit returns what was decided about a login.
 func (c *conn) admit(p *packet.Connect, id string, grant *access.Grant, err error) codec.Admission {
 	if err == nil {
 		err = c.protocol.Broker.Check(p, id, grant)
