@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,10 +38,12 @@ func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who acce
 	cfg.Listen[0].Protocols = []codec.Protocol{&mqttcodec.Protocol{Broker: broker, Access: guard}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- broker.Run(ctx) }()
+	for _, run := range []func(context.Context) error{broker.Run, guard.Run} {
+		go func() { ended <- run(ctx) }()
+	}
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := errors.Join(<-ended, <-ended); err != nil {
 			t.Error(err)
 		}
 	})

@@ -26,7 +26,7 @@ func (f *front) buildBroker(g gateway.Guard) (err error) {
 	c := &f.config.MQTT
 	var token func(id string, token []byte) bool
 	if g != gateway.Guard(gateway.Password("")) {
-		token = g.Admit
+		token = func(id string, token []byte) bool { return g.Admit(id, token) && !g.Admit(id, nil) }
 	}
 	who, err := access.New(access.Config{
 		Users: c.Users, Rules: c.Rules, Anonymous: anonymous(c.Anonymous), Token: token, Logger: f.log,
