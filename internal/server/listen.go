@@ -107,7 +107,7 @@ func (f *front) buildGateway(ctx context.Context) (err error) {
 func (f *front) flagOf(err error) string {
 	op, ok := errors.AsType[*net.OpError](err)
 	of := func(l config.Listener) bool {
-		return ok && op.Addr != nil && op.Addr.String() == l.Address && speaksMQTT(l) && len(l.Protocols) == 1
+		return ok && op.Addr != nil && op.Addr.String() == l.Address && onlyMQTT(l)
 	}
 	if slices.ContainsFunc(f.config.Listen, of) {
 		return "--mqtt"
