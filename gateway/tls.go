@@ -200,6 +200,9 @@ func (l Listener) validate() error {
 	if l.MaxDevices < 0 {
 		bad("MaxDevices is %d, want 0 (no limit) or more", l.MaxDevices)
 	}
+	if longest := l.longest(); l.MaxBytes > 0 && l.MaxBytes*int(burst/time.Second) < longest {
+		bad("MaxBytes is %d, want a tenth at least of the longest message, which may have %d", l.MaxBytes, longest)
+	}
 	if l.MaxMessages == 0 || l.MaxMessages > 1<<20 {
 		bad("MaxMessages is %d, want 1 to %d, or a negative number for no limit", l.MaxMessages, 1<<20)
 	}

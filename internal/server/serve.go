@@ -164,6 +164,7 @@ func (s *server) run(ctx context.Context) error {
 	defer endServices()
 	var services errgroup.Group
 	services.Go(func() error { return s.registry.Run(servicesCtx) })
+	services.Go(func() error { return s.runBroker(servicesCtx) })
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
 	edges.Go(func() error { return s.watchStore(ctx) })
 	edges.Go(func() error { return s.auth.run(ctx) })
@@ -199,6 +200,11 @@ func (s *server) run(ctx context.Context) error {
 func (s *server) begin(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil {
 		return err
+	}
+	if s.broker != nil {
+		if err := s.broker.Open(ctx); err != nil {
+			return err
+		}
 	}
 	return s.loadDelivery(ctx)
 }
