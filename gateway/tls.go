@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -200,13 +199,10 @@ func (l Listener) validate() error {
 	if l.MaxDevices < 0 {
 		bad("MaxDevices is %d, want 0 (no limit) or more", l.MaxDevices)
 	}
-	if longest := l.longest(); l.MaxBytes > 0 && l.MaxBytes*int(burst/time.Second) < longest {
-		bad("MaxBytes is %d, want a tenth at least of the longest message, which may have %d", l.MaxBytes, longest)
-	}
 	if l.MaxMessages == 0 || l.MaxMessages > 1<<20 {
 		bad("MaxMessages is %d, want 1 to %d, or a negative number for no limit", l.MaxMessages, 1<<20)
 	}
-	if least := codec.MaxMessage / int(burst/time.Second); l.MaxBytes >= 0 && l.MaxBytes <= least {
+	if least := l.longest() / int(burst/time.Second); l.MaxBytes >= 0 && l.MaxBytes <= least {
 		bad("MaxBytes is %d, want more than %d, so that the longest message gets through, or a negative number for no limit", l.MaxBytes, least)
 	}
 	for _, p := range l.Proxies {
