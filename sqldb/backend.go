@@ -26,6 +26,8 @@ type backend interface {
 	leasePool() *sql.DB
 	// insert inserts n rows, see [Tx.Insert].
 	insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error
+	// remove deletes rows by n keys, see [Tx.Delete].
+	remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key func(args []any, i int) []any) error
 	// upsert returns the end of an INSERT that overwrites the columns of a row whose key exists.
 	upsert(key string, columns ...string) string
 	// clock returns an expression for the Unix time in microseconds that the database's clock shows when

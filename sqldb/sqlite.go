@@ -94,6 +94,10 @@ func (b *sqliteDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row 
 	return repeat(ctx, tx, t.begin()+" VALUES ("+marks(len(t.columns()))+")"+t.end(b), n, row)
 }
 
+func (b *sqliteDB) remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key func(args []any, i int) []any) error {
+	return repeat(ctx, tx, "DELETE FROM "+t.Name+" WHERE "+t.matching(), n, key)
+}
+
 func (b *sqliteDB) clock() string { return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)" }
 
 func (b *sqliteDB) size() int64 {
