@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
 )
 
@@ -33,9 +34,14 @@ type backend interface {
 	// clock returns an expression for the Unix time in microseconds that the database's clock shows when
 	// it is evaluated, not when its statement began.
 	clock() string
+	// largest returns how many bytes a value that is inserted may have in any case.
+	largest(ctx context.Context, q *bun.DB) (int64, error)
 	// size returns how many bytes the database has, 0 if that is not known.
 	size() int64
 }
+
+// gigabyte is what a value may have, roughly, in SQLite and PostgreSQL.
+const gigabyte = 1_000_000_000
 
 // lock keeps other processes from opening the database: a lock on a file, or the lease of a server.
 type lock interface {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/uptrace/bun"
 )
 
 // Table is a table with the columns of rows that are inserted many at a time: first those of whole
@@ -51,6 +53,17 @@ func (tx Tx) Delete(ctx context.Context, t *Table, n int, key func(args []any, i
 		return nil
 	}
 	return tx.db.backend.remove(ctx, tx.Tx.Tx, t, n, key)
+}
+
+// LargestValue returns how many bytes a value may have that [Tx.Insert] writes in a row of its own,
+// beside columns of a few KB: 1 GB or, in MariaDB and MySQL, a little less than half of the server's
+// max_allowed_packet. Errors as those of [DB.Read].
+func (db *DB) LargestValue(ctx context.Context) (n int64, err error) {
+	err = db.Read(ctx, "ask for the size of a value", func(ctx context.Context, q *bun.DB) error {
+		n, err = db.backend.largest(ctx, q)
+		return err
+	})
+	return n, err
 }
 
 // matching returns the condition that each column is equal to a placeholder.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/schema"
 )
@@ -154,5 +155,7 @@ func fill[T any](columns [][]T, values []any, i int) {
 func (b *postgresDB) clock() string {
 	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)"
 }
+
+func (b *postgresDB) largest(context.Context, *bun.DB) (int64, error) { return gigabyte, nil }
 
 func (b *postgresDB) size() int64 { return 0 }

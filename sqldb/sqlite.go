@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"github.com/uptrace/bun/schema"
 	_ "modernc.org/sqlite" // the driver
@@ -99,6 +100,8 @@ func (b *sqliteDB) remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key 
 }
 
 func (b *sqliteDB) clock() string { return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)" }
+
+func (b *sqliteDB) largest(context.Context, *bun.DB) (int64, error) { return gigabyte, nil }
 
 func (b *sqliteDB) size() int64 {
 	sum := int64(0)

@@ -231,6 +231,37 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// A value that is as large as the database says can be written, whatever its bytes are.
+func TestLargestValue(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			db := newDB(t, kind.URL(t))
+			if _, err := db.LargestValue(t.Context()); !errors.Is(err, sqldb.ErrNotOpen) {
+				t.Errorf("before Open: %v", err)
+			}
+			if err := db.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n, err := db.LargestValue(t.Context())
+			if err != nil || n < 8_000_000 {
+				t.Fatalf("LargestValue = %d, %v", n, err)
+			}
+			n = min(n, 20_000_000) // a gigabyte is too much for a test
+			table := &sqldb.Table{
+				Name: "job_bodies", Ints: []string{"id", "created", "deadline"}, Texts: []string{"message", "okey", "url", "content_type"}, Blobs: []string{"data"},
+			}
+			err = db.Write(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+				return tx.Insert(ctx, table, 1, func(args []any, _ int) []any {
+					return append(args, int64(1), int64(0), int64(0), "", "", strings.Repeat("'", 2000), "", make([]byte, n)) // each byte is escaped
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestText(t *testing.T) {
 	for _, c := range []struct {
 		text string
