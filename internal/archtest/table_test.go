@@ -54,6 +54,7 @@ func directions() table {
 		"httpapi":                 belowEdges,
 		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},
+		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb"},
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
