@@ -58,6 +58,7 @@ func directions() table {
 		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},
 		"mqtt/access":             {"internal"},
+		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb"},
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
