@@ -16,6 +16,8 @@ const (
 	// maxConnect is the size of the largest accepted CONNECT, in bytes, because its sender is not
 	// authenticated yet.
 	maxConnect = 64 << 10
+	// minConnect is the least remaining length of a CONNECT.
+	minConnect = 12
 	// patience is how long a login may wait for its password to be checked.
 	patience = 10 * time.Second
 )
@@ -33,6 +35,9 @@ func (*Protocol) Name() string { return "mqtt" }
 // length (MQTT 5, 3.1.2.1).
 func (*Protocol) Sniff(first []byte) codec.Guess {
 	if first[0] != byte(packet.TypeConnect)<<4 {
+		return codec.No
+	}
+	if len(first) > 1 && first[1] < minConnect {
 		return codec.No
 	}
 	at := 1
@@ -93,7 +98,7 @@ func (c *conn) Revoked() bool { return c.grant != nil && !c.grant.Valid() }
 // Generation implements [codec.Authenticator].
 func (c *conn) Generation() uint64 { return c.protocol.Access.Generation() }
 
-// admit returns what was decided about a login. 
+// admit returns what was decided about a login.
 func (c *conn) admit(p *packet.Connect, id string, grant *access.Grant, err error) codec.Admission {
 	if err == nil {
 		err = c.protocol.Broker.Check(p, id, grant)
