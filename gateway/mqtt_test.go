@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -21,7 +22,18 @@ import (
 // startMQTT starts a gateway with a broker on its event loops.
 func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who access.Config) (*rig, *mqtt.Broker) {
 	t.Helper()
-	broker, err := mqtt.New(mqtt.Config{})
+	p := newMQTT(t, who)
+	if cfg.Listen == nil {
+		cfg.Listen = []gateway.Listener{{Address: "127.0.0.1:0"}}
+	}
+	cfg.Listen[0].Protocols = []codec.Protocol{p}
+	return startRig(t, fleet, cfg), p.Broker
+}
+
+// newMQTT returns the protocol of a broker that runs until the test ends.
+func newMQTT(t *testing.T, who access.Config) *mqttcodec.Protocol {
+	t.Helper()
+	broker, err := mqtt.New(mqtt.Config{MaxQueueBytes: 4 << 20, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,10 +41,6 @@ func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who acce
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Listen == nil {
-		cfg.Listen = []gateway.Listener{{Address: "127.0.0.1:0"}}
-	}
-	cfg.Listen[0].Protocols = []codec.Protocol{&mqttcodec.Protocol{Broker: broker, Access: guard}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- broker.Run(ctx) }()
@@ -42,7 +50,7 @@ func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who acce
 			t.Error(err)
 		}
 	})
-	return startRig(t, fleet, cfg), broker
+	return &mqttcodec.Protocol{Broker: broker, Access: guard}
 }
 
 // The broker does what the Eclipse interoperability tests ask for, and more.
@@ -158,7 +166,7 @@ func TestMQTTPresence(t *testing.T) {
 		"DISCONNECT with the will": {withWill(mqttDevice("d", 60)), func(_ *rig, c *mqttClient) {
 			c.send([]byte{0xe0, 1, 4})
 		}, "d:1 device.online; d:2 device.offline will"},
-		"closed": {mqttDevice("d", 60), func(_ *rig, c *mqttClient) { _ = c.conn.Close() }, "d:1 device.online; d:2 device.offline closed"},
+		"closed":             {mqttDevice("d", 60), func(_ *rig, c *mqttClient) { _ = c.conn.Close() }, "d:1 device.online; d:2 device.offline closed"},
 		"closed with a will": {withWill(mqttDevice("d", 60)), func(_ *rig, c *mqttClient) { _ = c.conn.Close() }, "d:1 device.online; d:2 device.offline will"},
 		"protocol error": {mqttDevice("d", 60), func(_ *rig, c *mqttClient) {
 			c.send([]byte{0x30, 1, 0})
