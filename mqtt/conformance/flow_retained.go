@@ -78,6 +78,7 @@ func retainedQoS(t *test) {
 			a := t.client(5, "a")
 			a.subscribe(t.topic("A"), granted)
 			equal(t, "QoS", a.payloads("x")[0].qos, min(qos, granted))
+			a.disconnect()
 		}
 	}
 }
