@@ -69,7 +69,7 @@ type exchange struct {
 	wall     time.Time     // when what is being handled was read,
 	now      time.Duration // and the listening time then
 
-	budget int // how many messages may be handled now
+	budget int  // how many messages may be handled now
 	fair   bool // its messages may each be for many others, whose event loop this is
 	yields bool // the rest is to be handled when others had their turn
 

@@ -3,8 +3,11 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -43,10 +46,12 @@ func newMQTT(t *testing.T, who access.Config) *mqttcodec.Protocol {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- broker.Run(ctx) }()
+	for _, run := range []func(context.Context) error{broker.Run, guard.Run} {
+		go func() { ended <- run(ctx) }()
+	}
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := errors.Join(<-ended, <-ended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -249,4 +254,45 @@ func (c *mqttClient) receive(t *testing.T, want byte) {
 		t.Fatalf("%v, %v, %d bytes of %d; want message %d", h.Type, err, len(p.Payload), p.Payload[0], want)
 	}
 	c.send(packet.AppendAck(nil, c.v, packet.TypePuback, p.ID, packet.Success))
+}
+
+// Users log in with their passwords, cannot take each other's clients over while those are connected, and
+// are disconnected when they are no users any more.
+func TestMQTTUsers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users")
+	lines := func(names ...string) {
+		var text strings.Builder
+		for _, name := range names {
+			hash, err := access.HashPassword(name + "'s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.WriteString(name + ":" + hash + "\n")
+		}
+		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines("anna", "ben")
+	as := func(user, password string) packet.Connect {
+		p := mqttDevice("pump", 60)
+		p.HasUser, p.User, p.HasPassword, p.Password = true, []byte(user), true, []byte(password)
+		return p
+	}
+	r, _ := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{Users: file, Anonymous: access.Never})
+	for _, p := range []packet.Connect{as("anna", "wrong"), as("nobody", "nobody's"), mqttDevice("pump", 60)} {
+		if ack := r.mqtt().connect(p); ack.Code != packet.BadUserOrPassword {
+			t.Errorf("user %q with %q: %v", p.User, p.Password, ack.Code)
+		}
+	}
+	if r.registry.Known("pump") {
+		t.Error("a device that was not let in is known")
+	}
+	c := r.mqtt().welcome(as("anna", "anna's"))
+	if ack := r.mqtt().connect(as("ben", "ben's")); ack.Code != packet.NotAuthorized {
+		t.Errorf("another user's client gets %v", ack.Code)
+	}
+	c.ping()
+	lines("ben")
+	c.closed(packet.NotAuthorized)
 }

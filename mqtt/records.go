@@ -210,7 +210,8 @@ func parseEntry(key, value []byte) (e storedEntry, err error) {
 	for len(f.rest) > 0 {
 		e.detail.identifiers = append(e.detail.identifiers, uint32(f.number()))
 	}
-	if k.bad || f.bad || e.qos == 0 || e.qos > 2 || e.state > released || e.id == 0 {
+	released := e.state == released && e.qos == 2 && e.message == 0
+	if k.bad || f.bad || e.qos == 0 || e.qos > 2 || e.id == 0 || !released && (e.state > sent || e.message == 0) {
 		return e, errDamaged
 	}
 	return e, nil

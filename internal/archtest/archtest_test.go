@@ -63,7 +63,7 @@ func TestViolations(t *testing.T) {
 		{name: "service on service", pkg: pkg{path: "store", imports: []string{"delivery"}}, want: "store imports delivery,"},
 		{name: "service on edge", pkg: pkg{path: "store", imports: []string{"httpapi"}}, want: "store imports httpapi,"},
 		{name: "edge on edge", pkg: pkg{path: "gateway", imports: []string{"httpapi"}}, want: "gateway imports httpapi,"},
-		{name: "edge below an edge", pkg: pkg{path: "mqttbridge/broker", imports: []string{"gateway/codec/jt808"}}, want: "mqttbridge/broker imports gateway/codec/jt808,"},
+		{name: "edge below an edge", pkg: pkg{path: "mqttbridge/report", imports: []string{"gateway/codec/jt808"}}, want: "mqttbridge/report imports gateway/codec/jt808,"},
 		{name: "edge on a codec", pkg: pkg{path: "httpapi", imports: []string{"gateway/codec/line"}}, want: "httpapi imports gateway/codec/line,"},
 		{name: "codec on event loop", pkg: pkg{path: "gateway/codec/line", imports: []string{"internal/eventloop"}}, want: "gateway/codec/line imports internal/eventloop,"},
 		{name: "codec on gateway", pkg: pkg{path: "gateway/codec/line", imports: []string{"gateway"}}, want: "gateway/codec/line imports gateway,"},

@@ -283,7 +283,7 @@ func TestServeMQTT(t *testing.T) {
 	publish("hello", "world")
 	p.happens(`"io.holter.device.online"`, `"publisher"`)
 	tests := []struct{ path, want string }{
-		{"/v1/devices/publisher", `"source":"mqtt"`},
+		{"/v1/devices/publisher", `"source":"gateway"`},
 		{"/metrics", "holter_broker_clients 1"},
 		{"/metrics", `holter_mqtt_rejected_total{bridge="broker",reason="client_id"} 0`},
 	}

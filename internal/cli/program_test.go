@@ -158,7 +158,7 @@ func (p *program) read(stderr io.Reader, ready chan<- bool) {
 			p.devices, p.api = strings.TrimPrefix(entry.Devices, "line://"), "http://"+entry.HTTP
 			ready <- true
 		case "holter is watching":
-			p.devices, p.mqtt = strings.TrimPrefix(entry.Devices, "line://"), entry.MQTT
+			p.devices, p.mqtt = strings.TrimPrefix(entry.Devices, "line://"), strings.TrimPrefix(entry.MQTT, "mqtt://")
 			ready <- true
 		}
 		p.said.Broadcast()

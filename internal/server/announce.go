@@ -15,9 +15,7 @@ import (
 // announce logs that the server runs, and shows a person at a terminal what to do next.
 func (s *server) announce() {
 	what := []any{"http", s.http.Addr().String()}
-	if s.gateway != nil {
-		what = append(what, "devices", strings.Join(s.devicePorts(), ", "))
-	}
+	what = s.appendPorts(what)
 	if len(s.bridges) > 0 {
 		what = append(what, "brokers", strings.Join(s.brokerURLs(), ", "))
 	}
@@ -46,11 +44,7 @@ func (s *server) summary() string {
 	var out strings.Builder
 	out.WriteString("\n  Holter is watching.\n\n")
 	line := func(label, value string) { fmt.Fprintf(&out, "    %-8s  %s\n", label, value) }
-	if s.gateway != nil {
-		for i, port := range s.devicePorts() {
-			line([]string{"devices", ""}[min(i, 1)], port)
-		}
-	}
+	s.portLines(line)
 	for i, u := range s.brokerURLs() {
 		line("broker", u+" ("+strings.Join(meaningsOf(&s.config.Bridges[i]), ", ")+")")
 	}

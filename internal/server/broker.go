@@ -17,6 +17,9 @@ import (
 // speaksMQTT reports whether a device port speaks MQTT.
 func speaksMQTT(l config.Listener) bool { return slices.Contains(l.Protocols, config.ProtocolMQTT) }
 
+// onlyMQTT reports whether a device port speaks nothing else.
+func onlyMQTT(l config.Listener) bool { return len(l.Protocols) == 1 && speaksMQTT(l) }
+
 // buildBroker creates the MQTT broker, if a device port speaks that. Its clients are served by the
 // gateway.
 func (f *front) buildBroker(g gateway.Guard) (err error) {
@@ -26,7 +29,7 @@ func (f *front) buildBroker(g gateway.Guard) (err error) {
 	c := &f.config.MQTT
 	var token func(id string, token []byte) bool
 	if g != gateway.Guard(gateway.Password("")) {
-		token = g.Admit
+		token = func(id string, token []byte) bool { return g.Admit(id, token) && !g.Admit(id, nil) }
 	}
 	who, err := access.New(access.Config{
 		Users: c.Users, Rules: c.Rules, Anonymous: anonymous(c.Anonymous), Token: token, Logger: f.log,

@@ -224,8 +224,8 @@ func (e *ear) collect(m metrics.Sample) {
 
 // announce logs that the ear listens, and tells a person at a terminal where.
 func (e *ear) announce() {
-	ports, judges := e.devicePorts(), strings.Join(e.config.Judges, ", ")
-	e.log.Info("holter ear is listening", "ear", e.config.Node, "devices", strings.Join(ports, ", "), "judges", judges, "http", e.http.Addr().String())
+	judges := strings.Join(e.config.Judges, ", ")
+	e.log.Info("holter ear is listening", append(e.appendPorts([]any{"ear", e.config.Node}), "judges", judges, "http", e.http.Addr().String())...)
 	if e.config.Open {
 		e.log.Warn("open to every device that can reach it", "help", "leave --open out, and set --token or --devices-file")
 	}
@@ -234,9 +234,7 @@ func (e *ear) announce() {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n  The ear %s is listening.\n\n", e.config.Node)
-	for i, port := range ports {
-		fmt.Fprintf(&out, "    %-8s  %s\n", []string{"devices", ""}[min(i, 1)], port)
-	}
+	e.portLines(func(label, value string) { fmt.Fprintf(&out, "    %-8s  %s\n", label, value) })
 	fmt.Fprintf(&out, "    %-8s  %s\n    %-8s  http://%s/readyz\n\n", "judge", judges, "ready", e.http.Addr())
 	_, _ = e.stdout.Write([]byte(out.String()))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/holter-iot/holter/gateway"
@@ -64,12 +65,43 @@ func (f *front) release(ctx context.Context) {
 	edges.Wait()
 }
 
-// devicePorts returns the device ports as PROTOCOL[+PROTOCOL…]://HOST:PORT.
-func (f *front) devicePorts() (all []string) {
+// devicePorts returns the device ports as PROTOCOL[+PROTOCOL…]://HOST:PORT, and those that speak MQTT
+// alone.
+func (f *front) devicePorts() (others, mqtt []string) {
+	if f.gateway == nil {
+		return nil, nil
+	}
 	for i, a := range f.gateway.Addrs() {
 		l := f.config.Listen[i]
 		l.Address = a.String()
-		all = append(all, l.String())
+		if onlyMQTT(l) {
+			mqtt = append(mqtt, l.String())
+		} else {
+			others = append(others, l.String())
+		}
 	}
-	return all
+	return others, mqtt
+}
+
+// appendPorts appends the device ports to the attributes of a log line.
+func (f *front) appendPorts(what []any) []any {
+	others, mqtt := f.devicePorts()
+	if len(others) > 0 {
+		what = append(what, "devices", strings.Join(others, ", "))
+	}
+	if len(mqtt) > 0 {
+		what = append(what, "mqtt", strings.Join(mqtt, ", "))
+	}
+	return what
+}
+
+// portLines shows the device ports to a person, each on a line.
+func (f *front) portLines(line func(label, value string)) {
+	others, mqtt := f.devicePorts()
+	for i, port := range others {
+		line([]string{"devices", ""}[min(i, 1)], port)
+	}
+	for i, port := range mqtt {
+		line([]string{"MQTT", ""}[min(i, 1)], port)
+	}
 }

@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
+	"slices"
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
@@ -94,8 +97,20 @@ func (f *front) buildGateway(ctx context.Context) (err error) {
 		return err
 	}
 	if f.gateway, err = gateway.New(ctx, f.registry, cfg); err != nil {
-		return explainBind(err, "--listen")
+		return explainBind(err, f.flagOf(err))
 	}
 	f.edges = append(f.edges, f.gateway.Run)
 	return nil
+}
+
+// flagOf returns the flag of the device port that could not be bound.
+func (f *front) flagOf(err error) string {
+	op, ok := errors.AsType[*net.OpError](err)
+	of := func(l config.Listener) bool {
+		return ok && op.Addr != nil && op.Addr.String() == l.Address && onlyMQTT(l)
+	}
+	if slices.ContainsFunc(f.config.Listen, of) {
+		return "--mqtt"
+	}
+	return "--listen"
 }

@@ -15,10 +15,10 @@ import (
 )
 
 // buildMQTT creates the bridges and the report that the configuration asks for.
-func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) error {
+func (s *server) buildMQTT(bridges []mqttbridge.Config) error {
 	for _, cfg := range bridges {
 		cfg.Session = s.session("bridge/"+cfg.Name, cfg.ClientID)
-		b, err := mqttbridge.New(s.registry, cfg) //nolint:contextcheck // a source ends with the registry's Run
+		b, err := mqttbridge.New(s.registry, cfg)
 		if err != nil {
 			return fmt.Errorf("bridge %s: %w", cfg.Name, err)
 		}

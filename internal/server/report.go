@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 

@@ -109,7 +109,7 @@ func (s *server) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(ctx, bridges)); err != nil {
+	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(bridges)); err != nil { //nolint:contextcheck // a source ends with the registry's Run
 		return err
 	}
 	s.auth = newTokenAuth(s.database, s.config)

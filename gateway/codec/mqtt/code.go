@@ -26,8 +26,9 @@ func packetCode(c codec.Code) packet.Code {
 		return packet.KeepAliveTimeout
 	case codec.BadMessage:
 		return packet.MalformedPacket
+	default:
+		return packet.ProtocolError
 	}
-	return packet.ProtocolError
 }
 
 // codecCode returns the gateway's code for a reason code.
@@ -43,8 +44,9 @@ func codecCode(c packet.Code) codec.Code {
 		return codec.Full
 	case packet.ServerBusy:
 		return codec.Busy
+	default:
+		return codec.BadMessage
 	}
-	return codec.BadMessage
 }
 
 // goodbyeCode returns the reason code for what the gateway says when it closes a connection.

@@ -3,6 +3,7 @@ package websocket_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,9 +16,9 @@ import (
 // message "bad" is none.
 type echo struct{}
 
-func (echo) Name() string                { return "echo" }
-func (echo) Sniff([]byte) codec.Guess    { return codec.No }
-func (echo) Codec() codec.Codec          { return &echoes{} }
+func (echo) Name() string             { return "echo" }
+func (echo) Sniff([]byte) codec.Guess { return codec.No }
+func (echo) Codec() codec.Codec       { return &echoes{} }
 
 type echoes struct{ pumped string }
 
@@ -33,7 +34,9 @@ func (e *echoes) Next(input []byte, m *codec.Message) (int, error) {
 	return n, nil
 }
 
-func (*echoes) Reply(dst []byte, m *codec.Message, _ *codec.Outcome) []byte { return append(dst, m.Text...) }
+func (*echoes) Reply(dst []byte, m *codec.Message, _ *codec.Outcome) []byte {
+	return append(dst, m.Text...)
+}
 
 func (*echoes) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 	if err != nil {
@@ -41,13 +44,13 @@ func (*echoes) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 	}
 	return append(dst, why...)
 }
-func (e *echoes) Attach(codec.Wire)                      {}
-func (e *echoes) Pump(dst []byte, _ int) ([]byte, bool)  { return append(dst, e.pumped...), false }
-func (e *echoes) Ended(bool)                             {}
-func (e *echoes) HasWill() bool                          { return true }
-func (e *echoes) MaxMessage() int                        { return 300 }
-func (e *echoes) Revoked() bool                          { return false }
-func (e *echoes) Generation() uint64                     { return 1 }
+func (e *echoes) Attach(codec.Wire)                     {}
+func (e *echoes) Pump(dst []byte, _ int) ([]byte, bool) { return append(dst, e.pumped...), false }
+func (e *echoes) Ended(bool)                            {}
+func (e *echoes) HasWill() bool                         { return true }
+func (e *echoes) MaxMessage() int                       { return 300 }
+func (e *echoes) Revoked() bool                         { return false }
+func (e *echoes) Generation() uint64                    { return 1 }
 func (e *echoes) Authenticate(*codec.Message, codec.Origin, func(codec.Admission)) (codec.Admission, bool) {
 	return codec.Admission{}, true
 }
@@ -75,8 +78,7 @@ func request(lines ...string) string {
 }
 
 // talk hands input to a codec, in pieces of a size, and returns all that it answers.
-func talk(t testing.TB, c codec.Codec, input []byte, size int) string {
-	t.Helper()
+func talk(c codec.Codec, input []byte, size int) string {
 	var out, rest []byte
 	for len(input) > 0 {
 		n := min(size, len(input))
@@ -84,8 +86,8 @@ func talk(t testing.TB, c codec.Codec, input []byte, size int) string {
 		for len(rest) > 0 {
 			var m codec.Message
 			n, err := c.Next(rest, &m)
-			if err != nil {
-				return string(c.Goodbye(out, "", err.(*codec.Error)))
+			if e, ok := errors.AsType[*codec.Error](err); ok {
+				return string(c.Goodbye(out, "", e))
 			}
 			if n == 0 {
 				break
@@ -143,7 +145,7 @@ func TestRequests(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range []int{1, 1 << 20} {
-				if got := talk(t, protocol().Codec(), []byte(tt.request), size); !strings.HasPrefix(got, tt.want) {
+				if got := talk(protocol().Codec(), []byte(tt.request), size); !strings.HasPrefix(got, tt.want) {
 					t.Errorf("in pieces of %d: %q, want %q …", size, got, tt.want)
 				}
 			}
@@ -180,7 +182,7 @@ func TestFrames(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, size := range []int{1, 3, 1 << 20} {
-				got := talk(t, protocol().Codec(), []byte(request()+tt.input), size)
+				got := talk(protocol().Codec(), []byte(request()+tt.input), size)
 				got = strings.TrimPrefix(got, granted)
 				if tt.want == "\x82" {
 					if !strings.HasSuffix(got, "\x88\x02\x03\xea") {
@@ -215,7 +217,7 @@ func FuzzFrames(f *testing.F) {
 			n := min(len(rest), 1+int(perFrame))
 			input, rest = append(input, frame(0x82, string(rest[:n]))...), rest[n:]
 		}
-		out := talk(t, protocol().Codec(), append([]byte(request()), input...), 1+int(perRead))
+		out := talk(protocol().Codec(), append([]byte(request()), input...), 1+int(perRead))
 		out = strings.TrimPrefix(out, granted)
 		var got []byte
 		for len(out) > 0 {
