@@ -194,6 +194,9 @@ func (c *conn) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 	case c.client != nil:
 		return packet.AppendDisconnect(dst, c.version, code, reason)
 	case c.greeted && c.version != 0 && err != nil:
+		if err.Code == codec.Timeout { // nobody has decided about it
+			code = packet.ServerBusy
+		}
 		ack := packet.Connack{Code: code, Reason: reason}
 		return ack.Append(dst, c.version)
 	}
