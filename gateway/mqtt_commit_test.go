@@ -27,6 +27,7 @@ func TestMQTTCommitted(t *testing.T) {
 	eachJudge(t, func(t *testing.T) {
 		t.Helper()
 		eachVersion(t, func(t *testing.T, v packet.Version) {
+			t.Helper()
 			r, valve := startMQTTValved(t, quick)
 			known := r.mqttIn(v).welcome(mqttDevice("known", 60))
 			testwait.Until(t, "its event is stored", func() bool { return r.registry.Stats().Queued == 0 })
@@ -109,6 +110,7 @@ func TestMQTTDismissed(t *testing.T) {
 	eachJudge(t, func(t *testing.T) {
 		t.Helper()
 		eachVersion(t, func(t *testing.T, v packet.Version) {
+			t.Helper()
 			r, _ := startMQTT(t, quick, gateway.Config{}, access.Config{})
 			watcher := r.mqtt().welcome(mqttDevice("watcher", 60)).subscribe("will/#", 0)
 			told := func(c *mqttClient) {
