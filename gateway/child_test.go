@@ -25,7 +25,7 @@ import (
 // The tests that stop a process, or take its descriptors away, do so to a child: this test binary
 // again, with childEnv set.
 const (
-	childEnv = "HOLTER_TEST_CHILD" // gateway, tls or crowd
+	childEnv = "HOLTER_TEST_CHILD" // gateway, tls, mqtt or crowd
 	filesEnv = "HOLTER_TEST_FILES" // its limit on open files
 	certEnv  = "HOLTER_TEST_CERT"  // the folder with server.pem and server.key, for one that speaks TLS
 )
@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 		os.Exit(status(gatewayChild([]gateway.Listener{{Address: "127.0.0.1:0"}}[0])))
 	case "tls":
 		os.Exit(status(tlsChild()))
+	case "mqtt":
+		os.Exit(status(mqttChild()))
 	case "crowd":
 		os.Exit(status(crowdChild()))
 	default:

@@ -108,8 +108,19 @@ func (c *connection) finish(e ending) {
 		c.released = true
 		c.release()
 	}
+	last := c.lastWords(e.why, e.err)
 	c.drop()
-	c.link.hangUp(c.goodbye(c.listener, nil, e.why, e.err))
+	c.link.hangUp(last)
+}
+
+// lastWords returns what the device is told when the connection is closed. If its codec has not said yet
+// that the session is open, that is the answer to the hello.
+func (c *connection) lastWords(why string, err *codec.Error) []byte {
+	if h := c.held(); h != nil && h.answers[0].opens {
+		c.released = true
+		return h.answers[0].busy
+	}
+	return c.goodbye(c.listener, nil, why, err)
 }
 
 // spared reports whether a connection whose device was judged stays open: the device has spoken up

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,7 +25,18 @@ import (
 // startMQTT starts a gateway with a broker on its event loops.
 func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who access.Config) (*rig, *mqtt.Broker) {
 	t.Helper()
-	broker, err := mqtt.New(mqtt.Config{})
+	p := newMQTT(t, who)
+	if cfg.Listen == nil {
+		cfg.Listen = []gateway.Listener{{Address: "127.0.0.1:0"}}
+	}
+	cfg.Listen[0].Protocols = []codec.Protocol{p}
+	return startRig(t, fleet, cfg), p.Broker
+}
+
+// newMQTT returns the protocol of a broker that runs until the test ends.
+func newMQTT(t *testing.T, who access.Config) *mqttcodec.Protocol {
+	t.Helper()
+	broker, err := mqtt.New(mqtt.Config{MaxQueueBytes: 4 << 20, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +44,6 @@ func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who acce
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Listen == nil {
-		cfg.Listen = []gateway.Listener{{Address: "127.0.0.1:0"}}
-	}
-	cfg.Listen[0].Protocols = []codec.Protocol{&mqttcodec.Protocol{Broker: broker, Access: guard}}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	for _, run := range []func(context.Context) error{broker.Run, guard.Run} {
@@ -47,7 +55,7 @@ func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who acce
 			t.Error(err)
 		}
 	})
-	return startRig(t, fleet, cfg), broker
+	return &mqttcodec.Protocol{Broker: broker, Access: guard}
 }
 
 // The broker does what the Eclipse interoperability tests ask for, and more.

@@ -169,7 +169,10 @@ func keepAlive(timeout time.Duration) uint16 {
 // refuse answers a CONNECT that leads nowhere.
 func (c *conn) refuse(dst []byte, err *codec.Error) []byte {
 	code := packet.Code(c.code.Load())
-	if code == packet.Success {
+	switch {
+	case err.Code == codec.Busy || err.Code == codec.Timeout: // it is not stored, or nobody has decided
+		code = packet.ServerBusy
+	case code == packet.Success:
 		code = packetCode(err.Code)
 	}
 	ack := packet.Connack{Code: code, Reason: err.Text}
@@ -194,8 +197,7 @@ func (c *conn) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 	case c.client != nil:
 		return packet.AppendDisconnect(dst, c.version, code, reason)
 	case c.greeted && c.version != 0 && err != nil:
-		ack := packet.Connack{Code: code, Reason: reason}
-		return ack.Append(dst, c.version)
+		return c.refuse(dst, err)
 	}
 	return dst
 }

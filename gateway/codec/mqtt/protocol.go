@@ -16,6 +16,8 @@ const (
 	// maxConnect is the size of the largest accepted CONNECT, in bytes, because its sender is not
 	// authenticated yet.
 	maxConnect = 64 << 10
+	// minConnect is the least remaining length of a CONNECT.
+	minConnect = 12
 	// patience is how long a login may wait for its password to be checked.
 	patience = 10 * time.Second
 )
@@ -33,6 +35,9 @@ func (*Protocol) Name() string { return "mqtt" }
 // length (MQTT 5, 3.1.2.1).
 func (*Protocol) Sniff(first []byte) codec.Guess {
 	if first[0] != byte(packet.TypeConnect)<<4 {
+		return codec.No
+	}
+	if len(first) > 1 && first[1] < minConnect {
 		return codec.No
 	}
 	at := 1

@@ -1,0 +1,258 @@
+package gateway_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqtt/access"
+	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+// refused is what a client of a version is told with a code; false if that version has no word for it.
+func refused(v packet.Version, code packet.Code) (packet.Code, bool) {
+	if v == packet.V5 {
+		return code, true
+	}
+	switch code {
+	case packet.QuotaExceeded, packet.ServerBusy:
+		return packet.ServerUnavailable, true
+	case packet.InvalidClientID, packet.Success:
+		return code, true
+	default:
+		return 0, false
+	}
+}
+
+// refuses wants a client to be told a code, or only cut off, and its connection to end.
+func (c *mqttClient) refuses(p packet.Connect, want packet.Code) {
+	c.t.Helper()
+	code, err := c.tryConnect(p)
+	told, ok := refused(c.v, want)
+	if ok != (err == nil) || code != told {
+		c.t.Errorf("CONNECT of %.20q: %v, %v; want %v", p.ClientID, code, err, told)
+	}
+	if want != packet.Success {
+		c.over()
+	}
+}
+
+// A client identifier is the device's id, and has to be good for one.
+func TestMQTTClientIDs(t *testing.T) {
+	long := strings.Repeat("x", liveness.MaxID)
+	tests := map[string]packet.Code{
+		long: packet.Success, "a/+#": packet.Success, "a b": packet.Success,
+		long + "x": packet.InvalidClientID, "a\tb": packet.InvalidClientID, "a\x7fb": packet.InvalidClientID,
+		"a\xff": packet.MalformedPacket, "a\x00": packet.MalformedPacket,
+	}
+	eachJudge(t, func(t *testing.T) {
+		t.Helper()
+		eachVersion(t, func(t *testing.T, v packet.Version) {
+			t.Helper()
+			r, _ := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{})
+			for id, want := range tests {
+				r.mqttIn(v).refuses(mqttDevice(id, 60), want)
+			}
+			if n := r.registry.Stats().Devices; n != 3 {
+				t.Errorf("%d devices, want 3", n)
+			}
+		})
+	})
+}
+
+// What does not begin with a CONNECT of at most 64 KiB ends its connection, and makes no device.
+func TestMQTTFirstPacket(t *testing.T) {
+	r := startBoth(t, gateway.Config{HandshakeTimeout: time.Hour})
+	for _, first := range []string{
+		"\x10\xff\xff\x7f\x00\x04MQTT\x05", // of 2 MiB
+		"\x10\xff\xff\xff\xff\x7f",
+		"\x10\x00",
+		"\x10\x0c\x00\x04HTTP\x05",
+		"\x11\x0c\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x00",
+		"GET / HTTP/1.1\r\n\r\n",
+		"\xc0\x00", // PINGREQ
+	} {
+		d := r.dial()
+		d.say(first)
+		if text := d.hear(); strings.Contains(text, "timeout") {
+			t.Errorf("%q is not answered by the end: %s", first, text)
+		}
+	}
+	if n := r.registry.Stats().Devices; n != 0 {
+		t.Errorf("%d devices, want none", n)
+	}
+}
+
+// A message above the limit ends its connection, one below does not.
+func TestMQTTTooLarge(t *testing.T) {
+	r, broker := startMQTT(t, quick, gateway.Config{}, access.Config{})
+	c := r.mqtt().welcome(mqttDevice("c", 60))
+	c.publish("x", strings.Repeat("x", broker.MaxPacket()-100), 1)
+	c.ping()
+	out := packet.Out{Topic: "x", Payload: make([]byte, broker.MaxPacket())}
+	_, _ = c.conn.Write(out.Append(nil, c.v)) // it may be cut off in the middle
+	c.over()
+	if e := r.event("c", liveness.DeviceOffline); e.Reason != liveness.Protocol {
+		t.Errorf("reason is %v, want protocol", e.Reason)
+	}
+}
+
+// A connection whose CONNECT does not come in time ends; so does one of which nobody can decide in time,
+// and that is told so.
+func TestMQTTHandshakeTimeout(t *testing.T) {
+	cfg := gateway.Config{HandshakeTimeout: time.Second}
+	r, _ := startMQTT(t, liveness.Config{}, cfg, access.Config{})
+	late := r.mqtt()
+	late.send([]byte{0x10, 20, 0})
+	r.mqtt().over()
+	late.over()
+	cfg.Judge = silent{}
+	eachVersion(t, func(t *testing.T, v packet.Version) {
+		t.Helper()
+		r, _ := startMQTT(t, liveness.Config{}, cfg, access.Config{})
+		r.mqttIn(v).refuses(mqttDevice("a", 60), packet.ServerBusy)
+	})
+}
+
+// Where there is no room for another device, it is told so. Guests are no devices.
+func TestMQTTFull(t *testing.T) {
+	eachJudge(t, func(t *testing.T) {
+		t.Helper()
+		eachVersion(t, func(t *testing.T, v packet.Version) {
+			t.Helper()
+			r, _ := startMQTT(t, liveness.Config{MaxDevices: 2}, gateway.Config{}, access.Config{})
+			a := r.mqttIn(v).welcome(mqttDevice("a", 60))
+			r.mqttIn(v).welcome(mqttDevice("b", 60))
+			r.mqttIn(v).refuses(mqttDevice("c", 60), packet.QuotaExceeded)
+			r.mqtt().welcome(mqttDevice("", 60)).ping()
+			a.ping()
+		})
+	})
+}
+
+// While no event has room, no device is made, and who asks is told at once.
+func TestMQTTBusy(t *testing.T) {
+	eachVersion(t, func(t *testing.T, v packet.Version) {
+		t.Helper()
+		r, valve := startMQTTValved(t, liveness.Config{Outbox: 1})
+		valve.set(true)
+		first := r.mqttIn(v)
+		hello := mqttDevice("first", 60)
+		hello.Version = v
+		first.send(hello.Append(nil))
+		testwait.Until(t, "the outbox is full", func() bool { return r.registry.Known("first") })
+		for i := range 5 {
+			r.mqttIn(v).refuses(mqttDevice(fmt.Sprint("new-", i), 60), packet.ServerBusy)
+		}
+		if r.registry.Known("new-4") {
+			t.Error("a device was made although its event had no room")
+		}
+	})
+}
+
+// A login that panics costs its own connection, and no other.
+func TestMQTTPanic(t *testing.T) {
+	token := func(id string, _ []byte) bool {
+		if id == "trap" {
+			panic("trapped")
+		}
+		return id == "trusted"
+	}
+	r, _ := startMQTT(t, quick, gateway.Config{}, access.Config{Token: token, Anonymous: access.Never})
+	as := func(id string) packet.Connect {
+		p := mqttDevice(id, 60)
+		p.HasPassword, p.Password = true, []byte("s3cret")
+		return p
+	}
+	c := r.mqtt().welcome(as("trusted"))
+	if code, err := r.mqtt().tryConnect(as("trap")); err == nil {
+		t.Errorf("CONNACK with %v, want none", code)
+	}
+	c.ping()
+	if n := r.gateway.Stats().Panics; n != 1 {
+		t.Errorf("%d panics, want 1", n)
+	}
+}
+
+// Whatever is logged of a client, its password is not.
+func TestMQTTLogHasNoPassword(t *testing.T) {
+	var log lockedBuffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r, _ := startMQTT(t, quick, gateway.Config{Logger: logger}, access.Config{Anonymous: access.Never, Logger: logger})
+	p := mqttDevice("a", 60)
+	p.HasUser, p.User, p.HasPassword, p.Password = true, []byte("ann"), true, []byte("hunter2")
+	for range 20 {
+		if code, err := r.mqtt().tryConnect(p); err != nil || code != packet.BadUserOrPassword {
+			t.Errorf("CONNACK with %v, %v", code, err)
+		}
+	}
+	if text := log.String(); text == "" || strings.Contains(text, "hunter2") || strings.Contains(text, "104 117 110") {
+		t.Errorf("the log shows a password, or nothing: %s", text)
+	}
+}
+
+// A client with a password that was checked is a verified device, one that anybody could be is not.
+func TestMQTTUnverified(t *testing.T) {
+	token := func(_ string, token []byte) bool { return string(token) == "s3cret" }
+	for name, tt := range map[string]struct {
+		who      access.Config
+		password string
+		want     bool
+	}{
+		"nobody":                        {access.Config{}, "", true},
+		"a password that nobody checks": {access.Config{Anonymous: access.Anyone}, "s3cret", true},
+		"its token":                     {access.Config{Token: token}, "s3cret", false},
+		"without its token":             {access.Config{Token: token}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachJudge(t, func(t *testing.T) {
+				t.Helper()
+				r, _ := startMQTT(t, liveness.Config{}, gateway.Config{}, tt.who)
+				p := mqttDevice("a", 60)
+				p.HasPassword, p.Password = tt.password != "", []byte(tt.password)
+				r.mqtt().welcome(p)
+				if v := r.device("a"); v.Unverified != tt.want {
+					t.Errorf("unverified: %v, want %v", v.Unverified, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A subscriber that takes nothing for a while holds nobody up. It loses what there is no room for, and gets
+// the rest once it reads.
+func TestMQTTSlowSubscriber(t *testing.T) {
+	const size, n = 100_000, 200
+	r, broker := startMQTT(t, quick, gateway.Config{Loops: 1}, access.Config{})
+	slow := r.mqtt().welcome(mqttDevice("slow", 0)).subscribe("x", 1)
+	slower := r.mqtt().welcome(mqttDevice("slower", 0)).subscribe("x", 0)
+	p := r.mqtt().welcome(mqttDevice("p", 60))
+	for range n {
+		p.publish("x", strings.Repeat("x", size), 1)
+	}
+	dropped := broker.Stats().Dropped
+	if dropped == 0 || dropped >= 2*n {
+		t.Errorf("%d of %d messages were dropped", dropped, 2*n)
+	}
+	got := uint64(0)
+	for _, c := range []*mqttClient{slow, slower} {
+		c.send(packet.AppendPingreq(nil))
+		for h, _ := c.next(); h.Type != packet.TypePingresp; h, _ = c.next() {
+			if h.Type != packet.TypePublish {
+				t.Fatalf("a packet of type %v", h.Type)
+			}
+			got++
+		}
+	}
+	if got == 0 || got > 2*n-dropped {
+		t.Errorf("%d messages came, %d were dropped, of %d", got, dropped, 2*n)
+	}
+	if st := r.gateway.Stats(); st.SlowReaders != 0 {
+		t.Errorf("%d slow readers were cut off", st.SlowReaders)
+	}
+}
