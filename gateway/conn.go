@@ -45,7 +45,7 @@ func (c *conn) Closed() {
 	defer c.guard()
 	c.ended()
 	if c.gateway.closing.Load() {
-		c.Write(c.goodbye(c.listener, nil, whyShutdown, nil))
+		c.Write(c.farewell(c.listener, nil, whyShutdown, nil))
 	} else if c.held() != nil {
 		c.gateway.lingering.keep(c)
 	}

@@ -108,8 +108,9 @@ func (c *connection) finish(e ending) {
 		c.released = true
 		c.release()
 	}
+	last := c.farewell(c.listener, nil, e.why, e.err)
 	c.drop()
-	c.link.hangUp(c.goodbye(c.listener, nil, e.why, e.err))
+	c.link.hangUp(last)
 }
 
 // spared reports whether a connection whose device was judged stays open: the device has spoken up
