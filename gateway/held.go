@@ -77,24 +77,6 @@ func (t *conversation) held() *held {
 	return t.details.held
 }
 
-// opening returns the answer that is held to the hello of a codec that cannot open its session again;
-// nil if there is none. Until that is said the device knows of no session.
-func (t *conversation) opening() *answer {
-	if h := t.held(); h != nil && h.answers[0].opens {
-		return h.answers[0]
-	}
-	return nil
-}
-
-// farewell appends what the device is told before the connection is closed.
-func (t *conversation) farewell(at *listener, dst []byte, why string, err *codec.Error) []byte {
-	if a := t.opening(); a != nil {
-		a.settle(false)
-		return append(dst, a.out...)
-	}
-	return t.goodbye(at, dst, why, err)
-}
-
 // drop forgets the held answers, because the connection is about to be closed.
 func (t *conversation) drop() {
 	if t.details != nil {

@@ -23,17 +23,7 @@ import (
 )
 
 // startMQTT starts a gateway with a broker on its event loops.
-func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who access.Config) *rig {
-	t.Helper()
-	if cfg.Listen == nil {
-		cfg.Listen = []gateway.Listener{{Address: "127.0.0.1:0"}}
-	}
-	cfg.Listen[0].Protocols = []codec.Protocol{startBroker(t, who)}
-	return startRig(t, fleet, cfg)
-}
-
-// startBroker starts a broker.
-func startBroker(t *testing.T, who access.Config) *mqttcodec.Protocol {
+func startMQTT(t *testing.T, fleet liveness.Config, cfg gateway.Config, who access.Config) (*rig, *mqtt.Broker) {
 	t.Helper()
 	p := newMQTT(t, who)
 	if cfg.Listen == nil {
@@ -70,7 +60,7 @@ func newMQTT(t *testing.T, who access.Config) *mqttcodec.Protocol {
 
 // The broker does what the Eclipse interoperability tests ask for, and more.
 func TestMQTTConformance(t *testing.T) {
-	r := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{})
+	r, _ := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{})
 	conformance.Run(t, r.addr, conformance.Options{})
 }
 
@@ -201,7 +191,7 @@ func TestMQTTPresence(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := startMQTT(t, grace, gateway.Config{}, access.Config{})
+			r, _ := startMQTT(t, grace, gateway.Config{}, access.Config{})
 			c := r.mqtt().welcome(tt.connect)
 			c.ping()
 			tt.end(r, c)
@@ -218,7 +208,7 @@ func TestMQTTPresence(t *testing.T) {
 
 // A client without an identifier is no device, and is disconnected when it is silent.
 func TestMQTTGuest(t *testing.T) {
-	r := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{})
+	r, _ := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{})
 	c := r.mqtt()
 	ack := c.connect(mqttDevice("", 1))
 	if ack.Code != packet.Success || ack.AssignedClientID == "" {
@@ -231,50 +221,9 @@ func TestMQTTGuest(t *testing.T) {
 	}
 }
 
-// Whoever is not told yet that its session is open is told that it is not, and gets no DISCONNECT, if
-// its connection is closed before.
-func TestMQTTClosedBeforeWelcome(t *testing.T) {
-	tests := map[string]func(r *rig){
-		"taken over": func(r *rig) {
-			p := mqttDevice("d", 60)
-			p.Version = packet.V5
-			r.mqtt().send(p.Append(nil))
-		},
-		"admin": func(r *rig) {
-			if _, err := r.registry.Disconnect("d"); err != nil {
-				r.t.Error(err)
-			}
-		},
-		"shutdown": func(r *rig) { go r.stop() },
-	}
-	for name, end := range tests {
-		t.Run(name, func(t *testing.T) {
-			gate := make(chan struct{})
-			r := startGated(t, liveness.Config{}, gateway.Config{
-				Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{startBroker(t, access.Config{})}}},
-			}, gate)
-			t.Cleanup(func() { close(gate) }) // before it is stopped
-			c := r.mqtt()
-			p := mqttDevice("d", 60)
-			p.Version = c.v
-			c.send(p.Append(nil))
-			r.asked()
-			end(r)
-			var ack packet.Connack
-			h, body := c.next()
-			if err := ack.Decode(c.v, body); h.Type != packet.TypeConnack || err != nil || ack.Code != packet.ServerBusy {
-				t.Fatalf("the answer to CONNECT is %v with %v, %v; want CONNACK with %v", h.Type, ack.Code, err, packet.ServerBusy)
-			}
-			if h, _ := c.next(); h.Type != 0 {
-				t.Errorf("behind CONNACK comes %v", h.Type)
-			}
-		})
-	}
-}
-
 // A message that is larger than what a connection may leave unread arrives, and those behind it.
 func TestMQTTLargeMessage(t *testing.T) {
-	r := startMQTT(t, liveness.Config{}, gateway.Config{MaxOutbound: 4096}, access.Config{})
+	r, _ := startMQTT(t, liveness.Config{}, gateway.Config{MaxOutbound: 4096}, access.Config{})
 	sub, pub := r.mqtt().welcome(mqttDevice("sub", 60)), r.mqtt().welcome(mqttDevice("pub", 60))
 	sub.send(packet.AppendSubscribe(nil, packet.V5, 1, 0, packet.Filter{Topic: []byte("large/#"), QoS: 1}))
 	if h, _ := sub.next(); h.Type != packet.TypeSuback {
@@ -330,7 +279,7 @@ func TestMQTTUsers(t *testing.T) {
 		p.HasUser, p.User, p.HasPassword, p.Password = true, []byte(user), true, []byte(password)
 		return p
 	}
-	r := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{Users: file, Anonymous: access.Never})
+	r, _ := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{Users: file, Anonymous: access.Never})
 	for _, p := range []packet.Connect{as("anna", "wrong"), as("nobody", "nobody's"), mqttDevice("pump", 60)} {
 		if ack := r.mqtt().connect(p); ack.Code != packet.BadUserOrPassword {
 			t.Errorf("user %q with %q: %v", p.User, p.Password, ack.Code)
