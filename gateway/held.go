@@ -172,10 +172,16 @@ func (t *conversation) behind(x *exchange, begin int) {
 	}
 }
 
-// bound lets at most half of what a connection may leave unread be held.
+// bound lets at most half of what a connection may leave unread be held. A device whose session may come
+// to nothing yet is not heard any more if there is more.
 func (t *conversation) bound(x *exchange) {
-	if t.details.held.size > x.gateway.config.MaxOutbound/2 {
-		t.details.held.giveUp()
+	h := t.details.held
+	switch {
+	case h.size <= x.gateway.config.MaxOutbound/2:
+	case h.answers[0].opens:
+		h.end = true
+	default:
+		h.giveUp()
 		x.out, _ = t.letGo(x.out) // after the end nothing is heard
 	}
 }

@@ -95,6 +95,43 @@ func TestMQTTNotCommitted(t *testing.T) {
 	}
 }
 
+// A client that says too much behind a CONNECT that is not committed is not told that it is in, and then
+// goes on: its connection ends.
+func TestMQTTTooMuchBehindConnect(t *testing.T) {
+	for name, committed := range map[string]bool{"committed": true, "not committed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			protocols := []codec.Protocol{newMQTT(t, access.Config{})}
+			r, valve := startValved(t, quick, gateway.Config{
+				Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: protocols}}, MaxOutbound: 4 << 10,
+			})
+			valve.set(true)
+			c := r.mqtt()
+			hello := mqttDevice("a", 60)
+			hello.Version = c.v
+			c.send(append(hello.Append(nil), bytes.Repeat(packet.AppendPingreq(nil), 3000)...))
+			testwait.Until(t, "much is read", func() bool { return r.gateway.Stats().Messages > 1024 })
+			valve.set(!committed)
+			h, body := c.want(packet.TypeConnack)
+			var ack packet.Connack
+			if err := ack.Decode(c.v, body); err != nil || (ack.Code == packet.Success) != committed {
+				t.Errorf("CONNACK with %v, %v", ack.Code, err)
+			}
+			h, _ = c.next()
+			for committed && h.Type == packet.TypePingresp {
+				h, _ = c.next()
+			}
+			if h.Type != 0 {
+				t.Errorf("behind CONNACK comes %v", h.Type)
+			}
+			valve.set(false)
+			if e := r.event("a", liveness.DeviceOffline); e.Reason != liveness.Closed {
+				t.Errorf("reason is %v, want closed", e.Reason)
+			}
+		})
+	}
+}
+
 // A client that comes back before its connection counts as ended is no event, and waits for nothing.
 func TestMQTTReturnIsNotDelayed(t *testing.T) {
 	r, valve := startMQTTValved(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Hour}})
