@@ -103,7 +103,8 @@ func (j *judge) passDatagrams(now time.Time) {
 
 // at returns the instant for something that was heard when the gateway showed heard.
 func (s *farSession) at(heard time.Duration) time.Duration {
-	return s.source.Time(time.Now()) - (s.judge.gateway.Elapsed() - heard)
+	elapsed := s.judge.gateway.Elapsed() // first: what the machine does in between must not make a sign of life older
+	return s.source.Time(time.Now()) - (elapsed - heard)
 }
 
 type farSession struct {

@@ -117,7 +117,9 @@ func TestMQTTTooMuchBehindConnect(t *testing.T) {
 			if err := ack.Decode(c.v, body); err != nil || (ack.Code == packet.Success) != committed {
 				t.Errorf("CONNACK with %v, %v", ack.Code, err)
 			}
-			for h, _ = c.next(); h.Type == packet.TypePingresp && committed; h, _ = c.next() {
+			h, _ = c.next()
+			for committed && h.Type == packet.TypePingresp {
+				h, _ = c.next()
 			}
 			if h.Type != 0 {
 				t.Errorf("behind CONNACK comes %v", h.Type)
