@@ -142,7 +142,7 @@ bench-delivery: ## Measure delivery: a mass of verdicts, webhooks and claims, in
 	cd bench && $(GO) run . delivery -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-mqtt
-bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (20 minutes)
+bench-mqtt: ## Measure the bridge, and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (35 minutes)
 	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-e2e

@@ -139,7 +139,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		messages, bytes := 200, 64<<10
 		if slices.ContainsFunc(c.Listen[i].Protocols, isLive) {
-			messages, bytes = 10_000, 16<<20
+			messages, bytes = 10_000, max(16<<20, c.Listen[i].longest()/2)
 		}
 		c.Listen[i].MaxMessages = cmp.Or(c.Listen[i].MaxMessages, messages)
 		c.Listen[i].MaxBytes = cmp.Or(c.Listen[i].MaxBytes, bytes)
@@ -157,6 +157,17 @@ func (c Config) withDefaults() (Config, error) {
 	c.UserTimeout = cmp.Or(c.UserTimeout, time.Minute)
 	c.ProbeInterval = cmp.Or(c.ProbeInterval, 10*time.Millisecond)
 	return c, c.validate()
+}
+
+// longest returns the size of the longest message of a listener's protocols, in bytes.
+func (l Listener) longest() int {
+	n := codec.MaxMessage
+	for _, p := range l.Protocols {
+		if long, ok := p.Codec().(codec.Long); ok {
+			n = max(n, long.MaxMessage())
+		}
+	}
+	return n
 }
 
 func isLive(p codec.Protocol) bool {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/netip"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,13 +76,25 @@ func (c *conn) Traffic(input []byte) (used int) {
 	} else if more || c.introduces() {
 		c.Pause(x.wall.Add(intakeStep))
 	} else if x.yields && used+n < len(input) {
-		c.loop.soon(func() {
-			if c.IsOpen() {
-				c.Again()
-			}
-		})
+		c.rest(x.wall)
 	}
 	return used + n
+}
+
+// rest has the input wait until all have sent that are woken by now. So whoever publishes to many goes
+// no faster than they are written to, and holds up no one else.
+func (c *conn) rest(now time.Time) {
+	c.rests = true
+	c.Pause(now.Add(intakeStep))
+	c.Wake()
+}
+
+// goOn ends a rest.
+func (c *conn) goOn() {
+	if c.rests && c.IsOpen() {
+		c.rests = false
+		c.Again()
+	}
 }
 
 // Drained implements [eventloop.Handler].

@@ -22,6 +22,7 @@ type connection struct {
 	intake   intake
 	deadline timer.ID // of the hello, then of the next input if IdleTimeout is set, or of a guest's
 	woken    atomic.Bool
+	rests    bool // its input waits until others have had their turn; only on an event loop
 }
 
 // link is what differs between connections with and without TLS. Its methods but where, lock and

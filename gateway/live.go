@@ -141,20 +141,32 @@ func (w *wakes) add(c *connection, call func(pump func())) {
 	}
 }
 
-// pump has some connections send, and is called again while there are more.
+// pump has connections send for a turn, and is called again while there are more.
 func (w *wakes) pump(call func(pump func())) {
+	begin := time.Now()
+	for range maxWoken {
+		c := w.next()
+		if c == nil {
+			return
+		}
+		if c.pumped(); time.Since(begin) > mostTurn {
+			break
+		}
+	}
+	call(func() { w.pump(call) })
+}
+
+// next takes the connection that was woken first; nil if there is none.
+func (w *wakes) next() *connection {
 	w.mu.Lock()
-	n := min(len(w.woken), maxWoken)
-	some := w.woken[:n:n]
-	if w.woken = w.woken[n:]; len(w.woken) == 0 {
+	defer w.mu.Unlock()
+	if len(w.woken) == 0 {
 		w.woken, w.due = nil, false
-	} else {
-		call(func() { w.pump(call) })
+		return nil
 	}
-	w.mu.Unlock()
-	for _, c := range some {
-		c.pumped()
-	}
+	c := w.woken[0]
+	w.woken[0], w.woken = nil, w.woken[1:]
+	return c
 }
 
 // pumped sends what the codec has to send.
@@ -170,6 +182,9 @@ func (c *connection) pumped() {
 	}()
 	if !c.link.isOver() {
 		c.deliver(c.link.room())
+	}
+	if c, ok := c.link.(*conn); ok {
+		c.goOn()
 	}
 }
 

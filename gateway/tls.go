@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -203,7 +202,7 @@ func (l Listener) validate() error {
 	if l.MaxMessages == 0 || l.MaxMessages > 1<<20 {
 		bad("MaxMessages is %d, want 1 to %d, or a negative number for no limit", l.MaxMessages, 1<<20)
 	}
-	if least := codec.MaxMessage / int(burst/time.Second); l.MaxBytes >= 0 && l.MaxBytes <= least {
+	if least := l.longest() / int(burst/time.Second); l.MaxBytes >= 0 && l.MaxBytes <= least {
 		bad("MaxBytes is %d, want more than %d, so that the longest message gets through, or a negative number for no limit", l.MaxBytes, least)
 	}
 	for _, p := range l.Proxies {

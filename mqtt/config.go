@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// DefaultMaxPacket is the default of Config.MaxPacket, in bytes.
+const DefaultMaxPacket = 256 << 10
+
 // Config is the configuration of a broker. The zero value is good.
 type Config struct {
 	// MaxPacket is the size of the largest packet that clients may send, in bytes; clients of MQTT
@@ -69,7 +72,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.TopicAliases = 0
 	}
 	err := errors.Join(
-		within("MaxPacket", &c.MaxPacket, 256<<10, 1<<10, 256<<20),
+		within("MaxPacket", &c.MaxPacket, DefaultMaxPacket, 1<<10, 256<<20),
 		within("ReceiveMaximum", &c.ReceiveMaximum, 64, 1, 65_535),
 		within("TopicAliases", &c.TopicAliases, 16, 1, 65_535),
 		within("MaxInflight", &c.MaxInflight, 64, 1, 60_000),

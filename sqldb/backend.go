@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
 )
 
@@ -26,14 +27,21 @@ type backend interface {
 	leasePool() *sql.DB
 	// insert inserts n rows, see [Tx.Insert].
 	insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error
+	// remove deletes rows by n keys, see [Tx.Delete].
+	remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key func(args []any, i int) []any) error
 	// upsert returns the end of an INSERT that overwrites the columns of a row whose key exists.
 	upsert(key string, columns ...string) string
 	// clock returns an expression for the Unix time in microseconds that the database's clock shows when
 	// it is evaluated, not when its statement began.
 	clock() string
+	// largest returns how many bytes a value that is inserted may have in any case.
+	largest(ctx context.Context, q *bun.DB) (int64, error)
 	// size returns how many bytes the database has, 0 if that is not known.
 	size() int64
 }
+
+// gigabyte is what a value may have, roughly, in SQLite and PostgreSQL.
+const gigabyte = 1_000_000_000
 
 // lock keeps other processes from opening the database: a lock on a file, or the lease of a server.
 type lock interface {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/uptrace/bun"
 )
 
 // Table is a table with the columns of rows that are inserted many at a time: first those of whole
@@ -13,7 +15,7 @@ type Table struct {
 	Ints  []string
 	Texts []string
 	Blobs []string
-	Key   string // a row with the same value in this column is overwritten; empty for an error instead
+	Key   string // a row with the same values in these columns, separated by ", ", is overwritten; empty for an error instead
 }
 
 // Columns returns the names of all columns, separated by commas.
@@ -29,7 +31,8 @@ func (t *Table) end(b backend) string {
 	if t.Key == "" {
 		return ""
 	}
-	return b.upsert(t.Key, slices.DeleteFunc(t.columns(), func(c string) bool { return c == t.Key })...)
+	key := strings.Split(t.Key, ", ")
+	return b.upsert(t.Key, slices.DeleteFunc(t.columns(), func(c string) bool { return slices.Contains(key, c) })...)
 }
 
 // Insert inserts n rows in the fastest way that the database has. row appends the values of the i-th
@@ -42,5 +45,32 @@ func (tx Tx) Insert(ctx context.Context, t *Table, n int, row func(args []any, i
 	return tx.db.backend.insert(ctx, tx.Tx.Tx, t, n, row)
 }
 
+// Delete deletes the rows that have one of n combinations of values in the columns of t, in the
+// fastest way that the database has; an index should begin with these columns. key appends the
+// values of the i-th combination to args, as row of [Tx.Insert] does.
+func (tx Tx) Delete(ctx context.Context, t *Table, n int, key func(args []any, i int) []any) error {
+	if n == 0 {
+		return nil
+	}
+	return tx.db.backend.remove(ctx, tx.Tx.Tx, t, n, key)
+}
+
+// LargestValue returns how many bytes a value may have that [Tx.Insert] writes in a row of its own,
+// beside columns of a few KB: 1 GB or, in MariaDB and MySQL, a little less than half of the server's
+// max_allowed_packet. Errors as those of [DB.Read].
+func (db *DB) LargestValue(ctx context.Context) (n int64, err error) {
+	err = db.Read(ctx, "ask for the size of a value", func(ctx context.Context, q *bun.DB) error {
+		n, err = db.backend.largest(ctx, q)
+		return err
+	})
+	return n, err
+}
+
+// matching returns the condition that each column is equal to a placeholder.
+func (t *Table) matching() string { return strings.Join(t.columns(), " = ? AND ") + " = ?" }
+
 // marks returns n placeholders.
-func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
+func marks(n int) string { return list("?", ", ", n) }
+
+// list returns n times the same, with something between.
+func list(s, between string, n int) string { return strings.Repeat(s+between, n-1) + s }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/mysqldialect"
 	"github.com/uptrace/bun/schema"
 )
@@ -76,7 +77,20 @@ const rowsPerStatement = 1024
 
 // insert sends many rows with each statement.
 func (b *mysqlDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error {
-	begin, mark, end := t.begin()+" VALUES ", "("+marks(len(t.columns()))+"), ", t.end(b)
+	return inParts(ctx, tx, n, row, func(n int) string {
+		return t.begin() + " VALUES " + list("("+marks(len(t.columns()))+")", ", ", n) + t.end(b)
+	})
+}
+
+// remove sends many keys with each statement.
+func (b *mysqlDB) remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key func(args []any, i int) []any) error {
+	return inParts(ctx, tx, n, key, func(n int) string {
+		return "DELETE FROM " + t.Name + " WHERE (" + t.Columns() + ") IN (" + list("("+marks(len(t.columns()))+")", ", ", n) + ")"
+	})
+}
+
+// inParts runs a statement for n rows, as many times as it takes. statement returns that for so many rows.
+func inParts(ctx context.Context, tx *sql.Tx, n int, row func(args []any, i int) []any, statement func(n int) string) error {
 	var args []any
 	for from := 0; from < n; from += rowsPerStatement {
 		to := min(from+rowsPerStatement, n)
@@ -84,8 +98,7 @@ func (b *mysqlDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row f
 		for i := from; i < to; i++ {
 			args = row(args, i)
 		}
-		values := strings.Repeat(mark, to-from)
-		if _, err := tx.ExecContext(ctx, begin+values[:len(values)-2]+end, args...); err != nil {
+		if _, err := tx.ExecContext(ctx, statement(to-from), args...); err != nil {
 			return err
 		}
 	}
@@ -98,3 +111,10 @@ func (b *mysqlDB) clock() string {
 }
 
 func (b *mysqlDB) size() int64 { return 0 }
+
+// largest returns half of max_allowed_packet, less what else a statement has: InterpolateParams may
+// have to escape each byte.
+func (b *mysqlDB) largest(ctx context.Context, q *bun.DB) (n int64, err error) {
+	err = q.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&n)
+	return n/2 - 8<<10, err
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/schema"
 )
@@ -94,8 +95,22 @@ func (b *postgresDB) leasePool() *sql.DB {
 
 func (b *postgresDB) upsert(key string, columns ...string) string { return onConflict(key, columns) }
 
-// insert sends each column as an array, all rows in one statement.
+// insert sends all rows in one statement.
 func (b *postgresDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error {
+	rows, args := unnest(t, n, row)
+	_, err := tx.ExecContext(ctx, t.begin()+" SELECT * FROM "+rows+t.end(b), args...)
+	return err
+}
+
+// remove sends all keys in one statement.
+func (b *postgresDB) remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key func(args []any, i int) []any) error {
+	keys, args := unnest(t, n, key)
+	_, err := tx.ExecContext(ctx, "DELETE FROM "+t.Name+" WHERE ("+t.Columns()+") IN (SELECT * FROM "+keys+")", args...)
+	return err
+}
+
+// unnest returns n rows as something to select from, and its arguments: each column as an array.
+func unnest(t *Table, n int, row func(args []any, i int) []any) (rows string, args []any) {
 	ints, texts, blobs := columnsOf[int64](t.Ints, n), columnsOf[string](t.Texts, n), columnsOf[[]byte](t.Blobs, n)
 	var values []any
 	for i := range n {
@@ -104,7 +119,6 @@ func (b *postgresDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, ro
 		fill(texts, values[len(ints):], i)
 		fill(blobs, values[len(ints)+len(texts):], i)
 	}
-	var args []any
 	var marks []string
 	add := func(column any, kind string) {
 		args = append(args, column)
@@ -119,8 +133,7 @@ func (b *postgresDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, ro
 	for _, c := range blobs {
 		add(c, "bytea")
 	}
-	_, err := tx.ExecContext(ctx, t.begin()+" SELECT * FROM unnest("+strings.Join(marks, ", ")+")"+t.end(b), args...)
-	return err
+	return "unnest(" + strings.Join(marks, ", ") + ")", args
 }
 
 // columnsOf makes the columns of n rows.
@@ -142,5 +155,7 @@ func fill[T any](columns [][]T, values []any, i int) {
 func (b *postgresDB) clock() string {
 	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)"
 }
+
+func (b *postgresDB) largest(context.Context, *bun.DB) (int64, error) { return gigabyte, nil }
 
 func (b *postgresDB) size() int64 { return 0 }

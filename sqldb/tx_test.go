@@ -183,6 +183,85 @@ func TestInsert(t *testing.T) {
 	}
 }
 
+// Delete deletes rows by several columns, and Insert overwrites rows that have them.
+func TestDelete(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			db := open(t, kind.URL(t))
+			table := &sqldb.Table{Name: "run_steps", Ints: []string{"run", "state", "attempts", "started", "ended", "wake", "holds"}, Texts: []string{"step", "output", "error"}, Key: "run, step"}
+			key := &sqldb.Table{Name: table.Name, Ints: table.Ints[:1], Texts: table.Texts[:1]}
+			const rows = 2500
+			put := func(output string) {
+				t.Helper()
+				err := db.Write(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+					return tx.Insert(ctx, table, rows, func(args []any, i int) []any {
+						return append(args, int64(i/10), int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), fmt.Sprint("it's ", i%10), output, "")
+					})
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			remove := func(n int, step string) {
+				t.Helper()
+				err := db.Write(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+					return tx.Delete(ctx, key, n, func(args []any, i int) []any { return append(args, int64(i/10), fmt.Sprint(step, i%10)) })
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("before")
+			put("after")
+			remove(rows, "not there ")
+			remove(0, "it's ")
+			remove(2405, "it's ")
+			var n, lowest, after int
+			if err := db.Scan(t.Context(), "SELECT COUNT(*), MIN(run * 10), SUM(CASE WHEN output = 'after' THEN 1 ELSE 0 END) FROM run_steps", &n, &lowest, &after); err != nil {
+				t.Fatal(err)
+			}
+			if n != rows-2405 || lowest != 2400 || after != n {
+				t.Errorf("%d rows from %d on, %d of them overwritten", n, lowest, after)
+			}
+			remove(rows, "it's ")
+			if err := db.Scan(t.Context(), "SELECT COUNT(*) FROM run_steps", &n); err != nil || n != 0 {
+				t.Errorf("%d rows are left, %v", n, err)
+			}
+		})
+	}
+}
+
+// A value that is as large as the database says can be written, whatever its bytes are.
+func TestLargestValue(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			db := newDB(t, kind.URL(t))
+			if _, err := db.LargestValue(t.Context()); !errors.Is(err, sqldb.ErrNotOpen) {
+				t.Errorf("before Open: %v", err)
+			}
+			if err := db.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			n, err := db.LargestValue(t.Context())
+			if err != nil || n < 8_000_000 {
+				t.Fatalf("LargestValue = %d, %v", n, err)
+			}
+			n = min(n, 20_000_000) // a gigabyte is too much for a test
+			table := &sqldb.Table{
+				Name: "job_bodies", Ints: []string{"id", "created", "deadline"}, Texts: []string{"message", "okey", "url", "content_type"}, Blobs: []string{"data"},
+			}
+			err = db.Write(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+				return tx.Insert(ctx, table, 1, func(args []any, _ int) []any {
+					return append(args, int64(1), int64(0), int64(0), "", "", strings.Repeat("'", 2000), "", make([]byte, n)) // each byte is escaped
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestText(t *testing.T) {
 	for _, c := range []struct {
 		text string

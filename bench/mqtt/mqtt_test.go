@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/mqtt/packet"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
@@ -44,6 +46,33 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// A flow tells messages that are lost from those that come again or late.
+func TestArrived(t *testing.T) {
+	const publishers = 2
+	f := &flow{qos: 1, due: make([]uint32, publishers), subscribers: &crowd{clients: []*client{{}}}}
+	arrive := func(publisher, number uint32) {
+		payload := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, publisher), number)
+		out := packet.Out{Topic: "a", Payload: append(payload, make([]byte, payloadSize-len(payload))...), ID: 7, QoS: 1}
+		h, body, _, err := packet.Split(packet.V5, out.Append(nil, packet.V5), packet.MaxSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.arrived(f.subscribers.clients[0], h, body)
+	}
+	for _, number := range []uint32{0, 1, 4, 4, 2} {
+		arrive(1, number)
+	}
+	arrive(0, 0)
+	f.sent = 6
+	if f.came != 4 || f.repeated != 2 || f.onTheWay() != 2 {
+		t.Errorf("%d came, %d were repeated or late, %d are on the way; want 4, 2 and 2", f.came, f.repeated, f.onTheWay())
+	}
+	ack := packet.AppendAck(nil, packet.V5, packet.TypePuback, 7, packet.Success)
+	if got := f.subscribers.clients[0].out; !bytes.Equal(got, bytes.Repeat(ack, 6)) {
+		t.Errorf("the acknowledgements are % x, want six times % x", got, ack)
+	}
+}
+
 // TestQuick checks what does not depend on the machine.
 func TestQuick(t *testing.T) {
 	testmqtt.Program(t, "mosquitto")
@@ -60,6 +89,8 @@ func TestQuick(t *testing.T) {
 		"mosquitto 2.", "; mochi 2.", "<!-- mqtt:begin -->", "\n| bridge | ", "\n| paho-tuned | ",
 		"\n| mosquitto, 1s | 100 | ", "\n| mochi, 2s | 100 | ", "\n| holter, 2s | 100 | 0 | ",
 		"all judged for silence: met; none early: met",
+		"\n| mosquitto, 5 | 100 | ", "\n| mochi, 3.1.1 | 100 | ", "\n| holter, 5 on TLS | 50 | ", "\n### Fan-in: 50 publishers", "\n### Fan-out: ",
+		"with QoS 1 each message comes once and in order: met", "\n### A storm: ", "2048 MiB resident: met",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -39,7 +39,7 @@ func (r taken) perCPU() float64 { return float64(r.messages) / r.CPU.Seconds() }
 
 // relay measures how a subscriber takes messages by way of mosquitto.
 func (b *bench) relay(ctx context.Context, subscriber string) error {
-	server, err := measured.Start(ctx, measured.Beside, b.Name(), mosquitto, b.Dir)
+	server, err := measured.Start(ctx, measured.Beside, b.Name(), mosquitto, b.Dir, relays)
 	if err != nil {
 		return err
 	}

@@ -20,14 +20,12 @@ import (
 // grace is how long after the last deadline connections are waited for: mosquitto looks every few seconds.
 const grace = 10 * time.Second
 
-// silent is what the clients of a broker took while they pinged, and how it noticed that they fell silent.
+// silent is how a broker noticed that its clients fell silent.
 type silent struct {
 	measured.Usage // while all ping
 
-	pings    int
-	resident float64       // bytes for each connection
-	cut      int           // connections that the broker closed while the client pinged
-	stall    time.Duration // of the machine, at worst
+	cut   int           // connections that the broker closed while the client pinged
+	stall time.Duration // of the machine, at worst
 	// noticed is how long after its deadline the verdict on a client came or, where there are none, its connection was closed. The deadline
 	// is one and a half keep alives after the client began to send its last packet.
 	noticed, closed []time.Duration
@@ -69,19 +67,13 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 		return err
 	}
 	defer p.Stop()
-	empty, err := p.Collect()
-	if err != nil {
-		return err
-	}
 	clients := b.plan(p.Addr.String(), keepAlive)
 	d, stop, err := fleet.Play(ctx, drive.Config{Plan: clients, Journal: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	full, err := measured.Resident(p.PID)
-	r.resident = float64(full-empty.Resident) / float64(b.clients)
-	if err = errors.Join(err, r.ping(ctx, p, d, clients.Interval)); err != nil {
+	if err = r.ping(ctx, p, d, clients.Interval); err != nil {
 		return err
 	}
 	for i := range clients.Devices {
@@ -100,10 +92,8 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 
 // ping measures for as long as it takes that each client has pinged.
 func (r *silent) ping(ctx context.Context, p *measured.Process, d *drive.Drive, length time.Duration) (err error) {
-	before := d.Stats()
 	r.Usage, err = measured.During(func() error { return run.Wait(ctx, length) }, p.PID)
-	after := d.Stats()
-	r.pings, r.cut = int(after.Sent-before.Sent), int(after.Lost)
+	r.cut = int(d.Stats().Lost)
 	return err
 }
 
@@ -143,7 +133,7 @@ func quantile(title string, part float64, of func(silent) []time.Duration) figur
 
 func (b *bench) reportSilence() string {
 	var rows []string
-	for _, broker := range []string{mosquitto, mochiBroker, holter} {
+	for _, broker := range brokers() {
 		for _, keepAlive := range b.keepAlives {
 			rows = append(rows, row(broker, keepAlive))
 		}
@@ -154,9 +144,6 @@ func (b *bench) reportSilence() string {
 		figures.Count("early", func(r silent) int { return r.early }), figures.Count("late", func(r silent) int { return r.late }),
 		quantile("least, ms", 0, noticed), quantile("p50", 0.5, noticed), quantile("p99", 0.99, noticed), quantile("most", 1, noticed),
 		quantile("closed, p99", 0.99, func(r silent) []time.Duration { return r.closed }),
-		figures.Col("resident, B each", 0, func(r silent) float64 { return r.resident }),
-		figures.Col("pings/s", 0, func(r silent) float64 { return float64(r.pings) / r.Elapsed.Seconds() }),
-		figures.Col("µs of CPU per PINGREQ", 1, func(r silent) float64 { return float64(r.CPU.Microseconds()) / float64(r.pings) }),
 		figures.Percent("others", func(r silent) float64 { return r.Others }), figures.Count("cut off while they pinged", func(r silent) int { return r.cut }),
 		figures.Time("machine stalled, ms", 0, time.Millisecond, func(r silent) time.Duration { return r.stall }))
 	if table == "" {
@@ -170,8 +157,7 @@ func (b *bench) reportSilence() string {
 	}
 	return fmt.Sprintf("\n### %s clients fall silent, one after the other\n\nMilliseconds from the deadline, which is one and a half keep alives after the "+
 		"client began to send its last packet, to the verdict of holter, or the end of the connection of the others. Late: after more than 1 %% of that time and "+
-		"100 ms. Resident memory after all have connected, less what was there before the first; holter holds device, session and timer for each. CPU for each "+
-		"PINGREQ, while every client pings twice in its keep alive; what the broker does on its own is among it.\n\n%s\n"+
+		"100 ms.\n\n%s\n"+
 		"Targets for holter: all judged for silence: %s; none early: %s; none late: %s.\n", figures.Grouped(b.clients), table,
 		figures.Met(missing == 0), figures.Met(early == 0), figures.Met(late == 0))
 }

@@ -92,7 +92,7 @@ listen:
 		}
 		return c
 	}
-	const all = "jt808+gt06+teltonika+frame+line"
+	const all = "mqtt+jt808+gt06+teltonika+frame+line"
 	if got := firstLine(t, dial("tcp", all), "HELLO pump-1 t0ken\n"); !strings.HasPrefix(got, "OK ") {
 		t.Errorf("line: %q", got)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -39,14 +40,23 @@ func (f *front) buildBroker(g gateway.Guard) (err error) {
 	}
 	f.broker, err = mqtt.New(mqtt.Config{
 		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes,
-		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Logger: f.log,
+		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
 	})
 	if err != nil {
 		return err
 	}
 	f.mqtt = &mqttcodec.Protocol{Broker: f.broker, Access: who}
-	f.edges = append(f.edges, f.broker.Run, who.Run)
+	f.edges = append(f.edges, who.Run)
 	return nil
+}
+
+// runBroker runs the broker, if there is one, until ctx is done, which is after the gateway has ended:
+// it stores what is not stored yet.
+func (f *front) runBroker(ctx context.Context) error {
+	if f.broker == nil {
+		return nil
+	}
+	return f.broker.Run(ctx)
 }
 
 // websocket returns what carries MQTT for browsers, at every port that speaks MQTT.

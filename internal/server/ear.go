@@ -140,6 +140,7 @@ func (e *ear) run(parent context.Context) error {
 	defer end()
 	services, failed := errgroup.WithContext(last)
 	services.Go(func() error { return e.registry.Run(failed) })
+	services.Go(func() error { return e.runBroker(failed) })
 	services.Go(func() error { return orderly(e.link.Run)(failed) })
 	services.Go(func() error { return e.serveHTTP(failed) })
 	ctx, stop := context.WithCancel(failed)

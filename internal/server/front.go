@@ -26,6 +26,7 @@ type front struct {
 	gateway   *gateway.Gateway    // nil for holter monitor
 	broker    *mqtt.Broker        // nil if no device port speaks MQTT
 	mqtt      *mqttcodec.Protocol // the same
+	records   mqtt.Store          // of the broker; nil if it keeps nothing
 	edges     []func(ctx context.Context) error
 	reloaders map[cert.Files]*cert.Reloader
 }

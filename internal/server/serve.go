@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ import (
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/mqtt/sqlstore"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/report"
 	"github.com/holter-iot/holter/playbook"
@@ -164,6 +167,7 @@ func (s *server) run(ctx context.Context) error {
 	defer endServices()
 	var services errgroup.Group
 	services.Go(func() error { return s.registry.Run(servicesCtx) })
+	services.Go(func() error { return s.runBroker(servicesCtx) })
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
 	edges.Go(func() error { return s.watchStore(ctx) })
 	edges.Go(func() error { return s.auth.run(ctx) })
@@ -200,6 +204,11 @@ func (s *server) begin(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil {
 		return err
 	}
+	if s.broker != nil {
+		if err := s.broker.Open(ctx); err != nil {
+			return err
+		}
+	}
 	return s.loadDelivery(ctx)
 }
 
@@ -226,6 +235,7 @@ func (s *server) buildStore() (err error) {
 	if s.database, err = sqldb.New(db); err != nil {
 		return err
 	}
+	s.records = sqlstore.New(s.database, cmp.Or(s.config.MQTT.MaxPacket, mqtt.DefaultMaxPacket))
 	cfg := s.config.Store
 	s.jobs = jobs.New(s.database)
 	cfg.Outbox, cfg.Node, cfg.Follower, cfg.Tail = s.jobs, s.config.Node, s.follower, s.tail

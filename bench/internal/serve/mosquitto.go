@@ -32,9 +32,9 @@ func MosquittoVersion(ctx context.Context) string {
 	return strings.Replace(strings.TrimSpace(version), "version ", "", 1)
 }
 
-// Mosquitto starts mosquitto without authentication and persistence, and waits until it listens. It
-// drops no message that waits for a subscriber.
-func Mosquitto(ctx context.Context, dir, log string) (*Server, error) {
+// Mosquitto starts mosquitto without authentication and persistence, with more lines of its
+// configuration, and waits until it listens.
+func Mosquitto(ctx context.Context, dir, log, more string) (*Server, error) {
 	program, err := findMosquitto()
 	if err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func Mosquitto(ctx context.Context, dir, log string) (*Server, error) {
 	}
 	_, port, _ := strings.Cut(ports[0], ":")
 	file := filepath.Join(dir, "mosquitto.conf")
-	settings := "allow_anonymous true\npersistence false\nmax_queued_messages 0\nlog_dest stderr\nlog_type error\n"
-	if err := os.WriteFile(file, []byte("listener "+port+" 127.0.0.1\n"+settings), 0o600); err != nil {
+	settings := "allow_anonymous true\npersistence false\nlog_dest stderr\nlog_type error\n"
+	if err := os.WriteFile(file, []byte("listener "+port+" 127.0.0.1\n"+settings+more), 0o600); err != nil {
 		return nil, err
 	}
 	s, err := Program(ctx, Options{Program: program, Args: []string{"-c", file}, Log: log}, ports[0])
