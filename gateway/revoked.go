@@ -86,18 +86,26 @@ func (t *conversation) denied() bool {
 	return ok && by.Revoked()
 }
 
-// review ends a connection whose device may not come in again as it has.
+// review ends a connection whose device may not come in again as it has: at once, but in its turn if only
+// the codec denies it, since an edit of its rules may concern a whole fleet.
 func (c *connection) review() {
 	c.link.lock()
-	revoked := c.established && !c.link.isOver() && (c.gateway.config.Guard.Revision(c.id()) != c.revision || c.link.verify() != nil || c.denied())
+	established := c.established && !c.link.isOver()
+	revoked := established && (c.gateway.config.Guard.Revision(c.id()) != c.revision || c.link.verify() != nil)
+	denied := established && c.denied()
 	var id string
-	if revoked {
+	if established {
 		id = c.id()
 	}
 	c.link.unlock()
+	if !revoked && !denied {
+		return
+	}
+	c.gateway.counts.revoked.Add(1)
+	c.gateway.tell(refusal{id: id, address: c.address(), protocol: c.protocol(c.listener), reason: isRevoked})
 	if revoked {
-		c.gateway.counts.revoked.Add(1)
-		c.gateway.tell(refusal{id: id, address: c.address(), protocol: c.protocol(c.listener), reason: isRevoked})
+		c.finish(ending{transport: c, why: whyRevoked})
+	} else {
 		c.gateway.close(c, whyRevoked)
 	}
 }
