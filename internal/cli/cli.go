@@ -168,7 +168,7 @@ type linkFlags struct {
 // serverFlags are those of all commands that watch devices.
 type serverFlags struct {
 	HTTP      string     `setting:"http" name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
-	Origins   string     `setting:"http_allow_origins" name:"http-allow-origins" env:"HOLTER_HTTP_ALLOW_ORIGINS" placeholder:"ORIGIN,..." help:"Origins whose pages may read the API in a browser (CORS), such as https://board.example. Default: none."`
+	Origins   string     `setting:"http_allow_origins" name:"http-allow-origins" env:"HOLTER_HTTP_ALLOW_ORIGINS" placeholder:"ORIGIN,..." help:"Origins whose pages may read the API in a browser (CORS) and connect to the broker by WebSocket, such as https://board.example. Default: none."`
 	TLSCert   string     `setting:"tls.cert" name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
 	TLSKey    string     `setting:"tls.key" name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
 	Data      string     `setting:"data" env:"HOLTER_DATA" placeholder:"DIR" help:"Data directory. Default: ./holter-data."`
