@@ -132,6 +132,9 @@ func (c *conn) remote() netip.Addr { return c.other }
 // verify implements link.
 func (c *conn) verify() error { return nil }
 
+// left implements link.
+func (c *conn) left() (time.Duration, bool) { return left(c.FD()) }
+
 // silent implements link.
 func (c *conn) silent() bool { return c.Unread() == 0 }
 

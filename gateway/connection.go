@@ -37,6 +37,9 @@ type link interface {
 	remote() netip.Addr
 	// verify returns why the certificate that the device has shown is no longer good.
 	verify() error
+	// left reports whether the other end has closed the connection, though that may not be read yet, and
+	// how long ago it sent something last.
+	left() (ago time.Duration, ok bool)
 	// silent reports whether the other end has sent nothing that was not read.
 	silent() bool
 	// isOver reports whether the connection has ended.
@@ -59,8 +62,21 @@ type link interface {
 
 // Replaced implements [liveness.Peer].
 func (c *connection) Replaced() {
-	c.gateway.duplicateIDs.replaced(c.session.ID())
-	c.gateway.close(c, whyReplaced)
+	c.gateway.replaced(c, c.session.ID())
+}
+
+// leftAt returns when the other end sent something last, or a moment before that, in the time by which
+// its session is opened, if it has closed the connection since; else 0.
+func (c *connection) leftAt(x *exchange) time.Duration {
+	ago, left := c.link.left()
+	if !left {
+		return 0
+	}
+	now := x.now
+	if c.gateway.config.Judge != nil {
+		now = x.elapsed()
+	}
+	return max(now-ago-longestTick, 1)
 }
 
 // Dismissed implements [liveness.Peer].
@@ -104,6 +120,9 @@ func (c *connection) finish(e ending) {
 	}
 	if !c.gateway.closing.Load() {
 		c.gateway.counts.closedByGateway.Add(1)
+	}
+	if _, left := c.link.left(); e.replaced != "" && !left {
+		c.gateway.duplicateIDs.replaced(e.replaced)
 	}
 	if e.releases {
 		c.released = true

@@ -303,7 +303,7 @@ func (t *conversation) refusal(err error) *codec.Error {
 	case err == nil:
 		return nil
 	case errors.Is(err, liveness.ErrReplaced):
-		return &codec.Error{Code: codec.Duplicate, Text: "the device came back on another connection"}
+		return replaced()
 	case errors.Is(err, liveness.ErrBusy):
 		return busy()
 	default:
@@ -403,6 +403,9 @@ func (t *conversation) open(x *exchange, id string, m *codec.Message, unverified
 	hello := liveness.Hello{
 		Epoch: m.Epoch, Announced: liveness.Policy{Timeout: timeout, Interval: m.Interval}, Unverified: unverified, Quota: x.listener.quota,
 	}
+	if c, ok := x.peer.(*connection); ok && !t.established {
+		hello.Left = c.leftAt(x)
+	}
 	if x.gateway.config.Judge != nil {
 		t.askOpen(x, id, hello)
 		return
@@ -443,9 +446,15 @@ func unwelcome(err error) *codec.Error {
 		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has used a later epoch; count up, or leave epoch= out"}
 	case errors.Is(err, liveness.ErrBusy):
 		return busy()
+	case errors.Is(err, liveness.ErrReplaced):
+		return replaced()
 	default:
 		return &codec.Error{Code: codec.BadHello, Text: err.Error()}
 	}
+}
+
+func replaced() *codec.Error {
+	return &codec.Error{Code: codec.Duplicate, Text: "the device came back on another connection"}
 }
 
 // busy is what a device is told while events cannot be stored.

@@ -82,8 +82,7 @@ type farPeer struct {
 
 // Replaced implements [liveness.Peer].
 func (p *farPeer) Replaced() {
-	p.gateway.duplicateIDs.replaced(p.id)
-	p.gateway.close(p.connection, whyReplaced)
+	p.gateway.replaced(p.connection, p.id)
 }
 
 // asked is a message of which the judge was asked. It belongs to whoever has the connection's lock.

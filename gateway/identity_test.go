@@ -606,6 +606,7 @@ func TestNewestWins(t *testing.T) {
 		}
 		before = d
 	}
+	testwait.Until(t, "the takeovers are counted", func() bool { return r.gateway.Stats().DuplicateIDs == 1 })
 	twin := r.dial()
 	twin.say("HELLO d\n")
 	twin.expect("ERR duplicate two connections keep…")
@@ -634,6 +635,7 @@ func TestDeadTwin(t *testing.T) {
 		d.say("HELLO d\n")
 		d.expect("OK …")
 	}
+	testwait.Until(t, "it looks like two", func() bool { return r.gateway.Stats().DuplicateIDs == 1 })
 	tries := 0
 	testwait.Until(t, "the device is admitted", func() bool {
 		tries++

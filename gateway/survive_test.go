@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -199,4 +200,48 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	t.Logf("%d messages", r.gateway.Stats().Messages)
+}
+
+// Whoever waits for an answer gives up, and comes back. What is read at last begins with connections that
+// nobody holds any more: the one behind them is the device's, and not another device.
+func TestGivenUp(t *testing.T) {
+	const tries = 12 // more than two devices that share an id may take from each other
+	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
+	var alive *device
+	gateway.Block(r.gateway, 0, 0, func() {
+		for range tries {
+			alive = r.dial()
+			alive.say("HELLO a ttl=60s\n")
+			_ = alive.conn.Close()
+		}
+		alive = r.dial()
+		alive.say("HELLO a ttl=60s\n")
+	})
+	alive.expect("OK …")
+	alive.say("PING\n")
+	alive.expect("PONG")
+	if st := r.gateway.Stats(); st.Duplicates != 0 || st.DuplicateIDs != 0 {
+		t.Errorf("%d refused, %d ids that two devices use", st.Duplicates, st.DuplicateIDs)
+	}
+}
+
+// A connection that its device has given up may be read after the one that it opened then.
+func TestGivenUpIsReadLate(t *testing.T) {
+	for loop := range 2 {
+		t.Run(fmt.Sprint("loop ", loop), func(t *testing.T) {
+			r := startRig(t, liveness.Config{}, gateway.Config{Loops: 2})
+			var alive *device
+			gateway.Block(r.gateway, loop, 100*time.Millisecond, func() {
+				before := r.dial()
+				before.say("HELLO a ttl=60s\n")
+				_ = before.conn.Close()
+				alive = r.dial()
+				alive.say("HELLO a ttl=60s\n")
+			})
+			alive.expect("OK …")
+			testwait.Until(t, "the first was read", func() bool { return r.gateway.Stats().Connections == 1 })
+			alive.say("PING\n")
+			alive.expect("PONG")
+		})
+	}
 }

@@ -67,6 +67,9 @@ func (c *tlsConn) verify() error {
 	return nil
 }
 
+// left implements link.
+func (c *tlsConn) left() (time.Duration, bool) { return c.socket.left() }
+
 // silent implements link.
 func (c *tlsConn) silent() bool { return c.socket.theirTurn.Load() && c.socket.unread() == 0 }
 
@@ -217,7 +220,7 @@ func (c *tlsConn) shake() bool {
 	if s.closed.Load() { // its deadline has come first
 		return false
 	}
-	if s.left() { // nobody would have the answer
+	if _, left := s.left(); left { // nobody would have the answer
 		c.server.failed(c, io.EOF)
 		return false
 	}

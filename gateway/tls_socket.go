@@ -93,13 +93,8 @@ func (s *tlsSocket) pull(p []byte) (int, error) {
 
 // since returns the listening time at which the other end last sent something, or connected.
 func (s *tlsSocket) since() time.Duration {
-	now, ago := s.server.source.Time(time.Now()), time.Duration(0)
-	_ = s.raw.Control(func(fd uintptr) { // it fails for one that is closed
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			ago = time.Duration(info.Last_data_recv) * time.Millisecond
-		}
-	})
-	return now - min(ago, mostOwed)
+	ago, _ := s.left()
+	return s.server.source.Time(time.Now()) - min(ago, mostOwed)
 }
 
 // unread returns how many bytes wait in the socket.
@@ -116,15 +111,24 @@ func (s *tlsSocket) settle() {
 	}
 }
 
-// left reports whether the other end has closed the connection, and all that it sent before was
-// read.
-func (s *tlsSocket) left() (left bool) {
-	_ = s.raw.Control(func(fd uintptr) {
-		var b [1]byte
-		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		left = n == 0 && err == nil || errors.Is(err, unix.ECONNRESET)
-	})
-	return left
+// left is that of [link].
+func (s *tlsSocket) left() (ago time.Duration, ok bool) {
+	_ = s.raw.Control(func(fd uintptr) { ago, ok = left(int(fd)) }) // it fails for one that is closed
+	return ago, ok
+}
+
+// longestTick is how coarse the kernel's clock may be by which it says how long ago something came (HZ
+// is 100 or more).
+const longestTick = 10 * time.Millisecond
+
+// left asks the kernel whether the other end of a connection has closed it, and how long ago it sent
+// something last.
+func left(fd int) (ago time.Duration, ok bool) {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return 0, false
+	}
+	return time.Duration(info.Last_data_recv) * time.Millisecond, info.State != unix.BPF_TCP_ESTABLISHED
 }
 
 // takePlace waits until the handshake may be computed.

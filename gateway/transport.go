@@ -44,6 +44,8 @@ type ending struct {
 	evicts bool
 	// releases releases the session of a connection.
 	releases bool
+	// replaced is the device's id if another connection has replaced this one.
+	replaced string
 }
 
 const (
@@ -63,6 +65,12 @@ const (
 // device, takeover and idle timeout closes one.
 func (g *Gateway) close(t transport, why string) {
 	g.closings.add(ending{transport: t, why: why, spare: why == whySilence})
+}
+
+// replaced queues a connection to be closed that another one of its device has replaced. If the other
+// end has not closed it, two devices may use one id.
+func (g *Gateway) replaced(c *connection, id string) {
+	g.closings.add(ending{transport: c, why: whyReplaced, replaced: id})
 }
 
 // lateShares is how many steps connections that did not say hello wait about, when there are many.

@@ -81,6 +81,7 @@ type call struct {
 	session *Session
 	ask     *linkpb.Ask // nil: to open the session
 	heard   time.Duration
+	left    time.Duration // of an opening, see [liveness.Hello]
 	done    func(liveness.Welcome, error)
 	number  uint64
 	until   time.Duration
@@ -174,7 +175,7 @@ func (e *Ear) refuse(done func(liveness.Welcome, error), err error) {
 }
 
 // open gives a session its slot, and asks the judge to open it.
-func (e *Ear) open(s *Session, done func(liveness.Welcome, error)) {
+func (e *Ear) open(s *Session, left time.Duration, done func(liveness.Welcome, error)) {
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -194,7 +195,7 @@ func (e *Ear) open(s *Session, done func(liveness.Welcome, error)) {
 	e.gens[s.slot]++
 	s.gen = e.gens[s.slot]
 	e.table[s.slot] = s
-	s.opening = &call{session: s, done: done}
+	s.opening = &call{session: s, left: left, done: done}
 	e.askLocked(s.opening, now)
 }
 

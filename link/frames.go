@@ -50,25 +50,29 @@ func (b *batch) resumeLocked() {
 	e := b.ear
 	for ; e.resume < len(e.table) && len(b.frames) < maxFrames; e.resume++ {
 		if s := e.table[e.resume]; s != nil && s.answered {
-			b.openLocked(s, 0)
+			b.openLocked(s, 0, 0)
 			s.flags.And(^isJudged) // the judge says so again
 		}
 	}
 	for ; len(e.again) > 0 && len(b.frames) < maxFrames; e.again = e.again[1:] {
 		if s := e.again[0]; s.phase == isOpen {
-			b.openLocked(s, 0)
+			b.openLocked(s, 0, 0)
 		}
 	}
 }
 
-// openLocked asks the judge to open a session, or, without a number, to resume it.
-func (b *batch) openLocked(s *Session, number uint64) {
+// openLocked asks the judge to open a session, or, without a number, to resume it. left is that of the
+// hello.
+func (b *batch) openLocked(s *Session, number uint64, left time.Duration) {
 	open := &linkpb.Open{
 		Id: s.id, Epoch: s.epoch.Load(), TimeoutNs: int64(s.announced.timeout), IntervalNs: int64(s.announced.interval),
 		Unverified: s.unverified, Resumed: number == 0, Datagrams: s.datagrams,
 	}
 	heard := time.Duration(s.heard.Load())
 	open.Still = open.GetResumed() && (s.Judged() || s.slept != 0 && heard <= s.slept)
+	if left != 0 {
+		open.LeftNs = int64(b.age(left))
+	}
 	age := b.age(heard)
 	ask := &linkpb.Ask{Slot: s.slot, Gen: s.gen, Call: number, AgeNs: int64(age), What: &linkpb.Ask_Open{Open: open}}
 	b.add(&linkpb.EarFrame{Body: &linkpb.EarFrame_Ask{Ask: ask}})
@@ -101,7 +105,7 @@ func (b *batch) callLocked(c *call) {
 			if s.phase == isOpening {
 				s.phase = isAsked
 			}
-			b.openLocked(s, c.number)
+			b.openLocked(s, c.number, c.left)
 		}
 		return
 	}

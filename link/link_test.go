@@ -105,6 +105,27 @@ func TestAsks(t *testing.T) {
 	})
 }
 
+// A device has given up a connection, which is read after the one that it opened then.
+func TestOpenLeft(t *testing.T) {
+	inFleet(t, func(f *fleet, a *node) {
+		e := f.ear("one")
+		defer e.stop()
+		left := f.now()
+		f.wait(2 * time.Second)
+		s, p := e.open("d")
+		f.wait(time.Second)
+		var o outcome
+		late := e.Open("d", liveness.Hello{Left: left}, nil, f.now(), o.done)
+		f.wait(time.Second)
+		o.want(t, liveness.ErrReplaced)
+		if !s.Beat(f.now()) || late.Beat(f.now()) {
+			t.Error("it has replaced the one that lives")
+		}
+		p.want(t)
+		a.want("d:1 device.online")
+	})
+}
+
 func TestClose(t *testing.T) {
 	inFleet(t, func(f *fleet, a *node) {
 		e := f.ear("one")

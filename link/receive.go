@@ -245,6 +245,9 @@ func (in *intake) open(a *linkpb.Ask, o *linkpb.Open) error {
 		in.resume(st, answer, a, h)
 		return nil
 	}
+	if left := o.GetLeftNs(); left > 0 {
+		h.Left = max(in.at(st, left), 1)
+	}
 	w, err := st.begin(o.GetId(), h, in.at(st, a.GetAgeNs()))
 	if err != nil && !st.open.Load() { // else it stays what it was
 		in.member.seats.set(st.slot, nil)

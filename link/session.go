@@ -96,7 +96,7 @@ func (e *Ear) begin(s *Session, h liveness.Hello, heard time.Duration, done func
 		e.refuse(done, err)
 		return s
 	}
-	e.open(s, done)
+	e.open(s, h.Left, done)
 	return s
 }
 

@@ -56,6 +56,10 @@ type Hello struct {
 	// Unverified: the device has shown no proof of who it is, such as a token or a certificate, and
 	// needed none. See [Registry.ForgetSilent].
 	Unverified bool
+	// Left is when the device last sent something, in the source's listening time, if it has closed the
+	// connection since; else 0. Such a hello waited to be read, and replaces no session that was opened
+	// at the source after that.
+	Left time.Duration
 	// Quota counts the device if it is new, and bounds how many there may be; nil does not.
 	Quota *Quota
 }
@@ -78,8 +82,8 @@ type Welcome struct {
 // counts as a heartbeat. It replaces another session that the device has. peer may be nil. id may
 // be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, ErrQuota, a bad announced policy, a
 // session that is open for another device, ErrReplaced if the device opened another one later, at
-// another source of the pool; then nothing has changed. ErrBusy; then the device
-// counts as heard, no more.
+// another source of the pool; then nothing has changed. ErrReplaced, too, because of h.Left, and
+// ErrBusy; then the device counts as heard, no more.
 func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.Duration) (Welcome, error) {
 	if session.device != nil && session.device.id != id && session.open() {
 		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
@@ -94,6 +98,10 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
 	}
 	if h.Epoch <= d.epoch && s.overtakenLocked(d, session, now) {
+		return Welcome{}, ErrReplaced
+	}
+	if other := d.session; h.Left > 0 && other != nil && other != session && other.source == s && other.opened >= h.Left {
+		_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // it was heard, no more
 		return Welcome{}, ErrReplaced
 	}
 	sig := signal{Signal: Signal{At: now, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer}

@@ -269,6 +269,28 @@ func TestReplaced(t *testing.T) {
 	})
 }
 
+// A hello that waited to be read, and whose sender has closed the connection, does not replace a session
+// that was opened meanwhile.
+func TestOpenLeft(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(2 * unit)
+		p := new(peer)
+		r.openAs("a", liveness.Hello{}, p)
+		r.listen(3 * unit)
+		r.want("a:1 device.online at 2 seen 2 due 32 silent 0")
+		late := new(liveness.Session)
+		if _, err := r.source.Open(late, "a", liveness.Hello{Left: unit}, nil, r.now()); !errors.Is(err, liveness.ErrReplaced) {
+			t.Errorf("err = %v, want ErrReplaced", err)
+		}
+		if v := r.device("a"); !v.Connected || v.Epoch != 1 || p.replaced != 0 || v.HeardSilence != 0 {
+			t.Errorf("the device is %+v, its peer %+v", v, p)
+		}
+		if _, err := r.source.Open(late, "a", liveness.Hello{Left: 4 * unit}, nil, r.now()); err != nil || p.replaced != 1 {
+			t.Errorf("err = %v, and the peer %+v; want it replaced", err, p)
+		}
+	})
+}
+
 func TestEpoch(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)

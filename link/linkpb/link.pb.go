@@ -761,9 +761,10 @@ type Open struct {
 	TimeoutNs     int64                  `protobuf:"varint,3,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
 	IntervalNs    int64                  `protobuf:"varint,4,opt,name=interval_ns,json=intervalNs,proto3" json:"interval_ns,omitempty"`
 	Unverified    bool                   `protobuf:"varint,5,opt,name=unverified,proto3" json:"unverified,omitempty"`
-	Resumed       bool                   `protobuf:"varint,6,opt,name=resumed,proto3" json:"resumed,omitempty"`      // it was open at the judge before the link was lost
-	Still         bool                   `protobuf:"varint,7,opt,name=still,proto3" json:"still,omitempty"`          // the same, and it was not heard since the judge said that it sleeps or is offline
-	Datagrams     bool                   `protobuf:"varint,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"` // the device has no connection
+	Resumed       bool                   `protobuf:"varint,6,opt,name=resumed,proto3" json:"resumed,omitempty"`              // it was open at the judge before the link was lost
+	Still         bool                   `protobuf:"varint,7,opt,name=still,proto3" json:"still,omitempty"`                  // the same, and it was not heard since the judge said that it sleeps or is offline
+	Datagrams     bool                   `protobuf:"varint,40,opt,name=datagrams,proto3" json:"datagrams,omitempty"`         // the device has no connection
+	LeftNs        int64                  `protobuf:"varint,41,opt,name=left_ns,json=leftNs,proto3" json:"left_ns,omitempty"` // age of what the device sent last, if it has closed the connection since; else 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -852,6 +853,13 @@ func (x *Open) GetDatagrams() bool {
 		return x.Datagrams
 	}
 	return false
+}
+
+func (x *Open) GetLeftNs() int64 {
+	if x != nil {
+		return x.LeftNs
+	}
+	return 0
 }
 
 type Sleep struct {
@@ -2151,7 +2159,7 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"\x04fail\x18\a \x01(\v2\x14.holter.link.v1.FailH\x00R\x04fail\x126\n" +
 	"\bannounce\x18\b \x01(\v2\x18.holter.link.v1.AnnounceH\x00R\bannounce\x12'\n" +
 	"\x03bye\x18\t \x01(\v2\x13.holter.link.v1.ByeH\x00R\x03byeB\x06\n" +
-	"\x04what\"\xda\x01\n" +
+	"\x04what\"\xf3\x01\n" +
 	"\x04Open\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x1d\n" +
@@ -2164,7 +2172,8 @@ const file_link_linkpb_link_proto_rawDesc = "" +
 	"unverified\x12\x18\n" +
 	"\aresumed\x18\x06 \x01(\bR\aresumed\x12\x14\n" +
 	"\x05still\x18\a \x01(\bR\x05still\x12\x1c\n" +
-	"\tdatagrams\x18( \x01(\bR\tdatagrams\"$\n" +
+	"\tdatagrams\x18( \x01(\bR\tdatagrams\x12\x17\n" +
+	"\aleft_ns\x18) \x01(\x03R\x06leftNs\"$\n" +
 	"\x05Sleep\x12\x1b\n" +
 	"\tlength_ns\x18\x01 \x01(\x03R\blengthNs\" \n" +
 	"\x04Fail\x12\x18\n" +
