@@ -73,6 +73,9 @@ type Sign struct {
 	Interval, Timeout time.Duration
 	Length            time.Duration // of Sleep; 0: not known
 	Text              string        // of Fail
+	// Identity is what Home Assistant knows the device by; the zero value is nothing any more. It may
+	// come with Ignore. nil: the message does not tell.
+	Identity *Identity
 	// Why explains the meaning to a person: "rule 2: payload is Offline". It is set only when the
 	// convention was asked to explain, see [Convention].
 	Why string

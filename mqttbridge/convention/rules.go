@@ -49,6 +49,18 @@ func (r *Rules) Apply(m Message, explain bool, emit func(Sign)) error {
 	return nil
 }
 
+// DeviceOf implements [Namer].
+func (r *Rules) DeviceOf(topic string) (id string, ok bool) {
+	var found captures
+	for i := range r.rules {
+		if r.rules[i].pattern.match(topic, &found) {
+			id = r.rules[i].device.expand(&found)
+			return id, r.rules[i].means && liveness.ValidateID(id) == nil
+		}
+	}
+	return "", false
+}
+
 // apply applies the rule that matches the topic.
 func (r *Rules) apply(rule *rule, m Message, found *captures, explain bool, emit func(Sign)) error {
 	if rule.looks && len(m.Payload) > MaxPayload {

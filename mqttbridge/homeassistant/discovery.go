@@ -31,6 +31,7 @@ const (
 // found is the content of a discovery payload.
 type found struct {
 	device   string
+	block    map[string]any // about the device
 	entities []foundEntity
 	notes    []string // remarks on what is ignored, and why
 	ignore   bool
@@ -156,13 +157,8 @@ func inherit(component, root map[string]any) {
 // name sets the device's id: the first of its identifiers, else of its connections, else the
 // entity's unique_id, else its place.
 func (f *found) name(p place, root map[string]any) error {
-	device := object(root["device"], deviceShort)
-	id := first(device["identifiers"])
-	if id == "" {
-		if connection, ok := list(device["connections"])[0].([]any); ok && len(connection) == 2 {
-			id = text(connection[1])
-		}
-	}
+	f.block = object(root["device"], deviceShort)
+	id := identityOf(f.block).Value
 	if id == "" {
 		id = text(root["unique_id"])
 	}
@@ -174,6 +170,18 @@ func (f *found) name(p place, root map[string]any) error {
 		return reject("device_id", "%v", err)
 	}
 	return nil
+}
+
+// identityOf returns what Home Assistant knows a device by: its first identifier, else its first connection. One is enough, because Home
+// Assistant merges devices that have any in common.
+func identityOf(block map[string]any) (id convention.Identity) {
+	if id.Value = first(block["identifiers"]); id.Value != "" {
+		return id
+	}
+	if connection, ok := list(block["connections"])[0].([]any); ok && len(connection) == 2 {
+		id.Kind, id.Value = text(connection[0]), text(connection[1])
+	}
+	return id
 }
 
 func (f *found) add(options map[string]any) error {

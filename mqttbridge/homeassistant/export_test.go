@@ -14,3 +14,6 @@ func Size(c convention.Convention) [4]int {
 	h := c.(*Discovery)
 	return [4]int{len(h.sources), len(h.devices), len(h.topics), h.cost}
 }
+
+// Limit bounds what a convention keeps.
+func Limit(j *Join, claims int) { j.limit = claims }

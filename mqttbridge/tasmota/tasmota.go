@@ -3,7 +3,8 @@
 // The usual topics are data, see [Spec]. What is code is discovery: each device describes its topics in a
 // retained message on tasmota/discovery/MAC/config, whatever order and prefixes it was given. A device's
 // id is its FullTopic without the prefix, as in the rules, so that it is the same before the description
-// came: lamp for %prefix%/%topic%/, house/lamp for house/%topic%/%prefix%/.
+// came: lamp for %prefix%/%topic%/, house/lamp for house/%topic%/%prefix%/. Home Assistant's integration of Tasmota reads the same
+// descriptions, and knows the devices by their MAC addresses.
 package tasmota
 
 import (
@@ -97,6 +98,22 @@ func (t *Tasmota) describe(m convention.Message, explain bool, emit func(convent
 	return nil
 }
 
+// DeviceOf implements [convention.Namer].
+func (t *Tasmota) DeviceOf(topic string) (id string, ok bool) {
+	if d := t.folders[topic[:strings.LastIndexByte(topic, '/')+1]]; d != nil {
+		return d.id, true
+	}
+	return t.Rules.DeviceOf(topic)
+}
+
+// Described implements [convention.Describer].
+func (t *Tasmota) Described(topic string) (device string, id convention.Identity, ok bool) {
+	if d := t.found[topic]; d != nil {
+		device, id = d.id, d.identity
+	}
+	return device, id, strings.HasPrefix(topic, discovery)
+}
+
 // subscriptions returns what the rules do not receive of a device. Of an LWT that they do not understand,
 // the retained message is sent again.
 func (t *Tasmota) subscriptions(d *device) []convention.Subscription {
@@ -127,6 +144,7 @@ type device struct {
 	id              string
 	tele, stat      string // topics of telemetry and answers, up to the last slash
 	online, offline string // payloads of LWT
+	identity        convention.Identity
 }
 
 // apply emits the sign of a message of the device.
@@ -202,6 +220,7 @@ func parse(payload []byte) (*device, error) {
 		return f
 	}
 	d := &device{id: strings.Trim(folder(""), "/"), stat: folder(body.Prefixes[1]), tele: folder(body.Prefixes[2]), online: body.Online, offline: body.Offline}
+	d.identity, _ = convention.MAC(body.MAC)
 	for _, topic := range []string{d.tele, d.stat} {
 		if len(topic) > maxTopic || strings.ContainsAny(topic, "+\x00") || strings.HasPrefix(topic, "$share/") {
 			return reject("topic", "its FullTopic gives no topic to subscribe to")

@@ -152,3 +152,39 @@ func FuzzApply(f *testing.F) {
 		}
 	})
 }
+
+// Home Assistant's integration of Tasmota knows a device by its MAC address, as long as it is described.
+func TestDescribed(t *testing.T) {
+	const config, other = "tasmota/discovery/3C71BFF01A7C/config", "tasmota/discovery/3C71BFF01A7D/config"
+	mac := convention.Identity{Kind: "mac", Value: "3c:71:bf:f0:1a:7c"}
+	c := newTasmota(t)
+	for _, tt := range []struct {
+		name, topic string
+		payload     []byte
+		device      string
+		id          convention.Identity
+	}{
+		{"described", config, description("lamp", "%prefix%/%topic%/", prefixes, "Online"), "lamp", mac},
+		{"renamed", config, description("bulb", "%prefix%/%topic%/", prefixes, "Online"), "bulb", mac},
+		{"no MAC", other, []byte(`{"mac":"here","ofln":"off","onln":"on","t":"plug","ft":"%prefix%/%topic%/","tp":["c","s","t"]}`), "plug", convention.Identity{}},
+		{"off", config, nil, "", convention.Identity{}},
+	} {
+		apply(t, c, tt.topic, tt.payload)
+		if device, id, ok := c.Described(tt.topic); device != tt.device || id != tt.id || !ok {
+			t.Errorf("%s: %q, %v, %v, want %q, %v", tt.name, device, id, ok, tt.device, tt.id)
+		}
+	}
+	if _, _, ok := c.Described("tele/lamp/LWT"); ok {
+		t.Error("a last will describes a device")
+	}
+}
+
+func TestDeviceOf(t *testing.T) {
+	c := newTasmota(t)
+	apply(t, c, "tasmota/discovery/3C71BFF01A7C/config", description("lamp", "house/%prefix%/%topic%/", prefixes, "Online"))
+	for topic, want := range map[string]string{"house/tele/lamp/LWT": "house/lamp", "tele/plug/LWT": "plug", "cmnd/plug/POWER": "", "": ""} {
+		if got, ok := c.DeviceOf(topic); got != want || ok != (want != "") {
+			t.Errorf("DeviceOf(%q) = %q, %v, want %q", topic, got, ok, want)
+		}
+	}
+}
