@@ -272,23 +272,31 @@ func (f *fakeFleet) play(random *rand.Rand, devices, n int) {
 	}
 }
 
-// start runs a reporter until the test ends.
+// start makes a reporter and runs it until the test ends.
 func start(t *testing.T, cfg report.Config) *report.Reporter {
 	t.Helper()
 	r, err := report.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	run(t, r)
+	return r
+}
+
+// run runs a reporter until the test ends, or the returned func is called.
+func run(t *testing.T, r *report.Reporter) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return r
+	t.Cleanup(stop)
+	return stop
 }
 
 // stateOf reads a state as published.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // publication is a message to retain. Without a payload it deletes the retained message.
@@ -98,18 +99,29 @@ func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensor
 	}
 	k, e := ofView(v)
 	k.listed = true
-	r.devices[v.ID] = k
 	if r.cfg.HomeAssistant {
-		p := r.sensor(v.ID, v.Source)
-		if !bytes.Equal(sensors[p.topic], p.payload) {
-			batch = append(batch, p)
-		}
+		batch, k.identity = r.compareSensor(batch, v.ID, k, sensors)
 	}
+	r.devices[v.ID] = k
 	topic := StateTopic(r.cfg.Prefix, v.ID)
 	if s, ok := retained(v.ID, states[topic]); !ok || !s.says(k) {
 		batch = append(batch, publication{v.ID, topic, payload(k, &e, r.cfg.Node, false)})
 	}
 	return batch
+}
+
+// compareSensor appends the discovery message that a device needs, and returns the identity in it: the one that was said or, if none was
+// said since the start, the retained one.
+func (r *Reporter) compareSensor(batch []publication, id string, k known, sensors map[string][]byte) ([]publication, *convention.Identity) {
+	before := sensors[DiscoveryTopic(r.cfg.DiscoveryPrefix, id)]
+	kept := identityIn(r.cfg.Prefix, id, before)
+	if k.identity = r.identities.adopt(id, kept); len(before) > 0 && !same(k.identity, kept) {
+		batch = append(batch, r.unlist(id))
+	}
+	if p := r.sensor(id, k); !bytes.Equal(before, p.payload) {
+		batch = append(batch, p)
+	}
+	return batch, k.identity
 }
 
 // stale appends the deletion of retained messages of devices that do not exist any more. It keeps

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // Registry gives access to the devices. *[liveness.Registry] implements it.
@@ -55,7 +56,8 @@ type Config struct {
 	// "holter".
 	Prefix string
 	// HomeAssistant publishes a discovery message for each device as well, below DiscoveryPrefix,
-	// whose default is "homeassistant". Switching it off later does not delete those messages.
+	// whose default is "homeassistant". Switching it off later does not delete those messages. See
+	// [Reporter.Identify].
 	HomeAssistant   bool
 	DiscoveryPrefix string
 	// Node is part of each message. It may be empty.
@@ -86,11 +88,14 @@ func (c Config) withDefaults() (Config, error) {
 // Reporter publishes the states of devices. Make one with [New].
 type Reporter struct {
 	cfg       Config
-	devices   map[string]known  // states that the broker retains or will retain; owned by Run. About 120 B per device
+	devices   map[string]known  // states that the broker retains or will retain; owned by Run. About 130 B per device
 	sources   map[string]string // retained status by topic; owned by the goroutine that watches sources
 	refused   bool              // the refused subscription has been logged
 	stats     counters
 	published []publication // of one batch
+
+	identities identities
+	unjoined   sync.Once // a device that cannot join has been logged
 }
 
 type counters struct{ published, cleared, failed, reconciles atomic.Uint64 }
@@ -109,7 +114,22 @@ func New(cfg Config) (*Reporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reporter{cfg: cfg}, nil
+	return &Reporter{cfg: cfg, identities: identities{known: make(map[string]*convention.Identity), limit: maxIdentities}}, nil
+}
+
+// Identify says what Home Assistant knows a device by. The device's sensor joins that device, and has none of its own; with the zero
+// value, the sensor gets one of its own again. An identity stays until the next one, also when the device is forgotten; after a restart it
+// is that of the retained discovery message, until it is said anew. One that is invalid, see [convention.Identity.Check], or beyond 200,000
+// devices is ignored, which is logged once. Without Config.HomeAssistant all are. It may be called concurrently and does not block.
+func (r *Reporter) Identify(device string, id convention.Identity) {
+	if !r.cfg.HomeAssistant {
+		return
+	}
+	if err := r.identities.set(device, id); err != nil {
+		r.unjoined.Do(func() {
+			r.cfg.Logger.Warn("a sensor does not join its device in Home Assistant; others are not logged", "device", device, "error", err)
+		})
+	}
 }
 
 // Stats returns a snapshot of the counters. It may be called concurrently.
@@ -177,6 +197,8 @@ func (r *Reporter) serve(ctx context.Context, ended <-chan struct{}) error {
 	if err := r.reconcileSources(ctx); err != nil {
 		return err
 	}
+	r.identities.follow(true)
+	defer r.identities.follow(false)
 	beside.Go(func() { r.watchSources(ctx) })
 	for {
 		_, offset := r.cfg.Events.Bounds()
@@ -189,21 +211,25 @@ func (r *Reporter) serve(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// batchSize is the number of events read at a time.
+// batchSize is the number of events, and of changed identities, read at a time.
 const batchSize = 512
 
-// follow publishes the events after an offset. It returns an error.
+// follow publishes the events after an offset, and sensors whose device in Home Assistant has changed. It returns an error.
 func (r *Reporter) follow(ctx context.Context, offset uint64) error {
 	var events []liveness.Event
+	var moved []string
 	for {
 		var err error
-		if events, err = r.wait(ctx, events[:0], offset); err != nil {
+		if events, moved, err = r.wait(ctx, events[:0], moved[:0], offset); err != nil {
 			return err
 		}
 		batch := r.published[:0]
 		for i := range events {
 			batch = r.apply(batch, &events[i])
 			offset = events[i].Offset
+		}
+		for _, id := range moved {
+			batch = r.move(batch, id)
 		}
 		if err := r.publish(ctx, batch); err != nil {
 			return err
@@ -212,13 +238,26 @@ func (r *Reporter) follow(ctx context.Context, offset uint64) error {
 	}
 }
 
-// wait is Events.Wait, and notices missing events also after an offset of 0.
-func (r *Reporter) wait(ctx context.Context, buffer []liveness.Event, offset uint64) ([]liveness.Event, error) {
-	events, err := r.cfg.Events.Wait(ctx, buffer, offset, batchSize)
-	if err == nil && len(events) > 0 && events[0].Offset > offset+1 {
-		return nil, eventlog.ErrMissed
+// errMoved ends a wait for events because a sensor is to move to another device of Home Assistant.
+var errMoved = errors.New("report: a sensor moves")
+
+// wait is Events.Wait, and notices missing events also after an offset of 0. It appends devices whose identity has changed to moved, and
+// does not wait if there are any.
+func (r *Reporter) wait(ctx context.Context, buffer []liveness.Event, moved []string, offset uint64) ([]liveness.Event, []string, error) {
+	waiting, wake := context.WithCancelCause(ctx)
+	defer wake(nil)
+	moved = r.identities.take(moved, batchSize, func() { wake(errMoved) })
+	if len(moved) > 0 {
+		wake(errMoved)
 	}
-	return events, err
+	events, err := r.cfg.Events.Wait(waiting, buffer, offset, batchSize)
+	if errors.Is(context.Cause(waiting), errMoved) && !errors.Is(err, eventlog.ErrMissed) {
+		err = ctx.Err()
+	}
+	if err == nil && len(events) > 0 && events[0].Offset > offset+1 {
+		err = eventlog.ErrMissed
+	}
+	return events, moved, err
 }
 
 // apply appends the publications of an event.
@@ -235,22 +274,51 @@ func (r *Reporter) apply(batch []publication, e *liveness.Event) []publication {
 		return r.clear(batch, e.Subject)
 	}
 	k := before.next(e)
-	r.devices[e.Subject] = k
-	if r.cfg.HomeAssistant && (!before.listed || before.source != k.source) {
-		batch = append(batch, r.sensor(e.Subject, k.source))
-	}
+	batch = r.list(batch, e.Subject, before, k)
 	return append(batch, publication{e.Subject, StateTopic(r.cfg.Prefix, e.Subject), payload(k, e, r.cfg.Node, true)})
 }
 
-// sensor returns the discovery message of a device heard by a source.
-func (r *Reporter) sensor(id, source string) publication {
-	return publication{id, DiscoveryTopic(r.cfg.DiscoveryPrefix, id), discovery(r.cfg.Prefix, id, source)}
+// move appends the publications of a device whose identity has changed.
+func (r *Reporter) move(batch []publication, id string) []publication {
+	k, there := r.devices[id]
+	if !there || !k.listed {
+		return batch // its first event lists it
+	}
+	return r.list(batch, id, k, k)
+}
+
+// list records what is known of a device now, and appends its discovery message if there is a new one.
+func (r *Reporter) list(batch []publication, id string, before, now known) []publication {
+	if !r.cfg.HomeAssistant {
+		r.devices[id] = now
+		return batch
+	}
+	now.identity = r.identities.get(id)
+	r.devices[id] = now
+	switch moves := !same(before.identity, now.identity); {
+	case before.listed && before.source == now.source && !moves:
+		return batch
+	case before.listed && moves:
+		batch = append(batch, r.unlist(id))
+	}
+	return append(batch, r.sensor(id, now))
+}
+
+// sensor returns the discovery message of a device.
+func (r *Reporter) sensor(id string, k known) publication {
+	return publication{id, DiscoveryTopic(r.cfg.DiscoveryPrefix, id), discovery(r.cfg.Prefix, id, k.source, k.identity)}
+}
+
+// unlist returns the deletion of a device's discovery message. It comes before one with another identity, because Home Assistant does not
+// move an entity that it has (https://github.com/home-assistant/core/issues/133487).
+func (r *Reporter) unlist(id string) publication {
+	return publication{device: id, topic: DiscoveryTopic(r.cfg.DiscoveryPrefix, id)}
 }
 
 // clear appends the deletion of a device's retained messages.
 func (r *Reporter) clear(batch []publication, id string) []publication {
 	if r.cfg.HomeAssistant { // first, so that it does not become unknown before it is gone
-		batch = append(batch, publication{device: id, topic: DiscoveryTopic(r.cfg.DiscoveryPrefix, id)})
+		batch = append(batch, r.unlist(id))
 	}
 	return append(batch, publication{device: id, topic: StateTopic(r.cfg.Prefix, id)})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // State is the published state of a device with the event that led to it. Its fields are named as
@@ -39,7 +40,8 @@ type known struct {
 	source     string
 	state      liveness.State
 	reason     liveness.Reason
-	listed     bool // by discovery, if that is on
+	listed     bool                 // by discovery, if that is on
+	identity   *convention.Identity // that its discovery message has; nil: none
 }
 
 // next is what is known after an event.
