@@ -55,6 +55,9 @@ type Config struct {
 	// MaxPayload is the size of the largest payload that is applied. Larger ones are rejected
 	// without holding them in memory. Default: 256 KiB.
 	MaxPayload int
+	// Identify is told what Home Assistant knows a device by; the zero value is nothing any more. It is
+	// called by one goroutine at a time, and must not block. nil: nobody asks.
+	Identify func(device string, id convention.Identity)
 	// Ignore holds prefixes of topics that are ignored. holter/ always is.
 	Ignore []string
 

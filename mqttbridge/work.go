@@ -117,6 +117,9 @@ func (b *Bridge) sign(it *item, s convention.Sign) {
 		b.clock.cover(s.Behind, s.Meaning == convention.Deaf, it.message.Time)
 		return
 	}
+	if s.Identity != nil && b.config.Identify != nil {
+		b.config.Identify(s.Device, *s.Identity)
+	}
 	if s.Device == "" || s.Meaning == convention.Ignore {
 		return
 	}

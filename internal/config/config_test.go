@@ -85,7 +85,7 @@ func TestResolveFull(t *testing.T) {
 	if zero := unset(want); !slices.Equal(zero, []string{"Config.Judges", "Config.Drain.Delay", "Config.Drain.Limit", "Config.DevicesFile", "Config.file"}) { // judges and drain are for ears, devices_file goes without a token
 		t.Errorf("testdata/full.yaml does not set %v", zero)
 	}
-	const others = "Secret at.src at.line at.column at.path Config.Password Config.TLS Config.Session Config.Conventions Config.Ignore Config.KeepAlive Config.ConnectTimeout " +
+	const others = "Secret at.src at.line at.column at.path Config.Password Config.TLS Config.Session Config.Conventions Config.Identify Config.Ignore Config.KeepAlive Config.ConnectTimeout " +
 		"Config.ProbeTimeout Config.MaxGap Config.ReconnectGrace Config.ReconnectGraceMax Config.Logger Config.answersOnly"
 	for _, field := range zeroFields(reflect.ValueOf(want.Bridges[0]), "Bridge") {
 		if !slices.Contains(strings.Fields(others), strings.TrimPrefix(field, "Bridge.")) {

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
+	"github.com/holter-iot/holter/mqttbridge/homeassistant"
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
 
@@ -38,6 +39,9 @@ func bridgeConfig(c *config.Config, b *config.Bridge) (out mqttbridge.Config, er
 		return out, b.Mistake("tls: " + err.Error())
 	}
 	out.Conventions, err = conventionsOf(b)
+	if prefix, ok := discoveryPrefix(c); ok {
+		out.Conventions = append(out.Conventions, homeassistant.NewJoin(prefix, out.Conventions))
+	}
 	return out, err
 }
 

@@ -12,12 +12,16 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // buildMQTT creates the bridges and the report that the configuration asks for.
 func (s *server) buildMQTT(bridges []mqttbridge.Config) error {
 	for _, cfg := range bridges {
 		cfg.Session = s.session("bridge/"+cfg.Name, cfg.ClientID)
+		if s.config.Report.To != "" {
+			cfg.Identify = func(device string, id convention.Identity) { s.reporter.Identify(device, id) } // which is created below
+		}
 		b, err := mqttbridge.New(s.registry, cfg)
 		if err != nil {
 			return fmt.Errorf("bridge %s: %w", cfg.Name, err)

@@ -24,11 +24,16 @@ func ownTopics(c *config.Config) []string {
 		return nil
 	}
 	own := []string{reportPrefix(c) + "/"}
-	if c.Report.HomeAssistant {
-		sensors, _, _ := strings.Cut(report.DiscoveryTopic(cmp.Or(c.Report.DiscoveryPrefix, defaultDiscovery), ""), "/connectivity/")
+	if prefix, ok := discoveryPrefix(c); ok {
+		sensors, _, _ := strings.Cut(report.DiscoveryTopic(prefix, ""), "/connectivity/")
 		own = append(own, sensors)
 	}
 	return own
+}
+
+// discoveryPrefix returns the prefix of the topics for Home Assistant's discovery. ok is false if the report publishes none.
+func discoveryPrefix(c *config.Config) (prefix string, ok bool) {
+	return cmp.Or(c.Report.DiscoveryPrefix, defaultDiscovery), c.Report.To != "" && c.Report.HomeAssistant
 }
 
 // reportPrefix returns the prefix of the topics of the report.
