@@ -28,7 +28,7 @@ import (
 // loadgenCommand is holter loadgen. A flag that overrides a value of the scenario has no default.
 type loadgenCommand struct {
 	Target   []string   `placeholder:"ADDRESS" help:"Where the devices connect, as HOST:PORT or tcp://HOST:PORT; may be repeated, the devices are then spread over all."`
-	Protocol string     `placeholder:"NAME" help:"What they speak: line, frame, jt808, gt06, teltonika or mqtt. Default: line."`
+	Protocol string     `placeholder:"NAME" help:"What they speak: line, frame, jt808, gt06, teltonika, mqtt (3.1.1) or mqtt5. Default: line."`
 	Token    secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Token of the devices; with mqtt the password. Other users of this machine see command lines: prefer the environment."`
 	User     string     `placeholder:"NAME" help:"User name of the devices, with mqtt."`
 
@@ -44,6 +44,7 @@ type loadgenCommand struct {
 	IDFormat    string        `name:"id-format" placeholder:"FORMAT" help:"Ids of the devices, with a number in it. Default: dev-%07d."`
 	GroupSize   int           `notnegative:"" placeholder:"N" help:"How many devices make a group that can fail together. Default: 100."`
 	Publish     string        `placeholder:"TOPIC" help:"With mqtt, topic to publish heartbeats to, with {device} in it. Default: a heartbeat is a ping."`
+	QoS         uint8         `name:"qos" placeholder:"N" help:"With --publish, the QoS of heartbeats: 0 or 1. Default: 0."`
 	WillTopic   string        `placeholder:"TOPIC" help:"With mqtt, topic that each device keeps its state in, retained, with {device} in it: online, and offline by its last will."`
 
 	Verify      []string   `placeholder:"URL" help:"API of a holter that judges the devices; its verdicts are compared with the truth. May be repeated, once for each server. Or mqtt://HOST:PORT for the states of --will-topic at a broker, emqx://HOST:PORT for what EMQX says of its clients."`
@@ -284,7 +285,7 @@ func (c *loadgenCommand) overrides(command *kong.Context) (plan.Plan, error) {
 	}
 	o := plan.Plan{
 		Devices: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
-		Publish: c.Publish, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace,
+		Publish: c.Publish, QoS: c.QoS, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace,
 	}
 	for _, text := range c.Target {
 		target, err := scenario.ParseTarget(strings.TrimSpace(text))

@@ -160,21 +160,22 @@ func TestLoadgenMQTT(t *testing.T) {
 	server, other := testmqtt.Mosquitto(t, testmqtt.Options{}), testmqtt.Mosquitto(t, testmqtt.Options{}) // both fleets have the same ids
 	p := startServe(t)
 	tests := []struct {
-		name  string
-		right uint64
-		args  []string
+		name     string
+		protocol string
+		right    uint64
+		args     []string
 	}{
-		{"mosquitto", 20, []string{"--scenario", "silent-10pct", "--duration", "12s", "--target", server.URL(), "--verify", strings.Replace(server.URL(), "tcp:", "mqtt:", 1), "--will-topic", "devices/{device}/state"}},
-		{"mosquitto that is published to", 0, []string{"--duration", "3s", "--target", other.URL(), "--publish", "devices/{device}/beat"}},
-		{"holter", 20, []string{"--scenario", "silent-10pct", "--duration", "12s", "--target", "mqtt://" + p.mqtt, "--verify", p.api}},
+		{"mosquitto", "mqtt", 20, []string{"--scenario", "silent-10pct", "--duration", "12s", "--target", server.URL(), "--verify", strings.Replace(server.URL(), "tcp:", "mqtt:", 1), "--will-topic", "devices/{device}/state"}},
+		{"mosquitto that is published to", "mqtt5", 0, []string{"--duration", "3s", "--target", other.URL(), "--publish", "devices/{device}/beat", "--qos", "1"}},
+		{"holter", "mqtt5", 20, []string{"--scenario", "silent-10pct", "--duration", "12s", "--target", "mqtt://" + p.mqtt, "--verify", p.api}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			status, f, said := play(t, append([]string{
-				"--protocol", "mqtt", "--connections", "200", "--interval", "1s",
+				"--protocol", tt.protocol, "--connections", "200", "--interval", "1s",
 			}, tt.args...)...)
-			if status != 0 || f.Fleet.Protocol != "mqtt" || f.Connect.Count != 200 {
+			if status != 0 || f.Fleet.Protocol != tt.protocol || f.Connect.Count != 200 {
 				t.Fatalf("status %d:\n%s", status, said)
 			}
 			if tt.right > 0 && f.Verdicts.Right != tt.right {
@@ -246,6 +247,7 @@ func TestLoadgenErrors(t *testing.T) {
 		{"bad ramp", []string{"--target", "127.0.0.1:1", "--ramp", "fast"}, exitUsage, "--ramp"},
 		{"negative", []string{"--target", "127.0.0.1:1", "--connections", "-1"}, exitUsage, "--connections"},
 		{"bad verify", []string{"--target", "127.0.0.1:1", "--verify", "here"}, exitUsage, "--verify"},
+		{"QoS 2", []string{"--target", "127.0.0.1:1", "--protocol", "mqtt", "--publish", "t", "--qos", "2"}, exitUsage, "allowed are 0 and 1"},
 		{"states of no topic", []string{"--target", "127.0.0.1:1", "--protocol", "mqtt", "--verify", "mqtt://127.0.0.1:1"}, exitUsage, "--will-topic"},
 		{"nobody to verify with", append([]string{"--target", "127.0.0.1:1", "--verify", "http://127.0.0.1:1"}, few...), 3, "connection refused"},
 		{"refused", append([]string{"--target", "127.0.0.1:1"}, few...), 3, "ECONNREFUSED"},

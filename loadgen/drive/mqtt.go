@@ -1,7 +1,6 @@
 package drive
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,30 +9,53 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eclipse/paho.mqtt.golang/packets"
-
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// mqttClient is a [codec.Client] of MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as
-// devices need that never subscribe. Sessions are clean.
+// mqttClient is a [codec.Client] of MQTT 3.1.1 or 5 (OASIS Standards, sections 2 and 3), as much of
+// it as devices need that never subscribe. Sessions are clean, and end with their connections.
 type mqttClient struct {
 	plan      *plan.Plan
 	keepAlive uint16 // seconds
+	version   byte
+	flags     byte   // of CONNECT
+	body      []byte // of the packet that is being made
 }
 
-// The first bytes of the packets that are not made of texts.
+// The first bytes of packets, without flags.
 const (
-	packetConnAck    = packets.Connack << 4
-	packetPubAck     = packets.Puback << 4
-	packetPingReq    = packets.Pingreq << 4
-	packetPingResp   = packets.Pingresp << 4
-	packetDisconnect = packets.Disconnect << 4
+	packetConnect    = 1 << 4
+	packetConnAck    = 2 << 4
+	packetPublish    = 3 << 4
+	packetPubAck     = 4 << 4
+	packetPingReq    = 12 << 4
+	packetPingResp   = 13 << 4
+	packetDisconnect = 14 << 4
+)
+
+// The versions, as CONNECT has them (section 3.1.2.2).
+const (
+	version311 = 4
+	version5   = 5
+)
+
+// Flags of CONNECT (section 3.1.2.3), and of PUBLISH (3.3.1).
+const (
+	withUser     = 1 << 7
+	withPassword = 1 << 6
+	withWill     = 1<<5 | 1<<3 | 1<<2 // retained, QoS 1
+	cleanStart   = 1 << 1
+
+	retained = 1
+	qosShift = 1
 )
 
 // maxText is the longest text of MQTT, section 1.5.3.
 const maxText = math.MaxUint16
+
+// maxAnswer is the longest answer that is understood.
+const maxAnswer = 4096
 
 func newMQTT(p *plan.Plan) (*mqttClient, error) {
 	// The gateway waits for one and a half keep alives (section 3.1.2.10).
@@ -50,7 +72,20 @@ func newMQTT(p *plan.Plan) (*mqttClient, error) {
 	case p.Token != "" && p.User == "":
 		return nil, errors.New("drive: MQTT has no password (token) without a user")
 	}
-	return &mqttClient{plan: p, keepAlive: uint16(keepAlive)}, nil
+	c := &mqttClient{plan: p, keepAlive: uint16(keepAlive), version: version311, flags: cleanStart}
+	if p.Protocol == plan.MQTT5 {
+		c.version = version5
+	}
+	if p.WillTopic != "" {
+		c.flags |= withWill
+	}
+	if p.User != "" {
+		c.flags |= withUser
+	}
+	if p.Token != "" {
+		c.flags |= withPassword
+	}
+	return c, nil
 }
 
 // longest is the length of the longest text of a plan, with the longest id in its place.
@@ -68,22 +103,29 @@ func fill(text, id string) string { return strings.ReplaceAll(text, "{device}", 
 
 // AppendHello implements [codec.Client].
 func (c *mqttClient) AppendHello(dst []byte, id, token string, _ time.Duration) []byte {
-	p := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-	p.ProtocolName, p.ProtocolVersion, p.CleanSession, p.Keepalive, p.ClientIdentifier = "MQTT", 4, true, c.keepAlive, id
-	if c.plan.WillTopic != "" {
-		p.WillFlag, p.WillRetain, p.WillQos = true, true, 1
-		p.WillTopic, p.WillMessage = fill(c.plan.WillTopic, id), []byte(fill(c.plan.WillPayload, id))
+	c.body = append(appendText(c.body[:0], "MQTT"), c.version, c.flags)
+	c.body = binary.BigEndian.AppendUint16(c.body, c.keepAlive)
+	c.noProperties()
+	c.body = appendText(c.body, id)
+	if c.flags&withWill != 0 {
+		c.noProperties()
+		c.body = appendText(appendText(c.body, fill(c.plan.WillTopic, id)), fill(c.plan.WillPayload, id))
 	}
-	p.Username, p.UsernameFlag = c.plan.User, c.plan.User != ""
-	p.Password, p.PasswordFlag = []byte(token), token != ""
-	return appendPacket(dst, p)
+	if c.flags&withUser != 0 {
+		c.body = appendText(c.body, c.plan.User)
+	}
+	if c.flags&withPassword != 0 {
+		c.body = appendText(c.body, token)
+	}
+	return c.appendPacket(dst, packetConnect)
 }
 
 // appendBirth appends what follows the welcome. It is retained, like the will that takes it back.
 func (c *mqttClient) appendBirth(dst []byte, id string) []byte {
-	p := publish(fill(c.plan.WillTopic, id), fill(c.plan.BirthPayload, id))
-	p.Retain = true
-	return appendPacket(dst, p)
+	c.body = appendText(c.body[:0], fill(c.plan.WillTopic, id))
+	c.noProperties()
+	c.body = append(c.body, fill(c.plan.BirthPayload, id)...)
+	return c.appendPacket(dst, packetPublish|retained)
 }
 
 // AppendBeat implements [codec.Client].
@@ -91,9 +133,30 @@ func (c *mqttClient) AppendBeat(dst []byte, id string, seq uint32) []byte {
 	if c.plan.Publish == "" {
 		return append(dst, packetPingReq, 0)
 	}
-	p := publish(fill(c.plan.Publish, id), strconv.FormatUint(uint64(seq), 10))
-	p.Qos, p.MessageID = c.plan.QoS, uint16(seq%math.MaxUint16)+1 // never 0 (section 2.3.1)
-	return appendPacket(dst, p)
+	c.body = appendText(c.body[:0], fill(c.plan.Publish, id))
+	if c.plan.QoS > 0 {
+		c.body = binary.BigEndian.AppendUint16(c.body, uint16(seq%math.MaxUint16)+1) // never 0 (section 2.2.1)
+	}
+	c.noProperties()
+	c.body = strconv.AppendUint(c.body, uint64(seq), 10)
+	return c.appendPacket(dst, packetPublish|c.plan.QoS<<qosShift)
+}
+
+// noProperties appends to the body that there are none, where MQTT 5 may have some.
+func (c *mqttClient) noProperties() {
+	if c.version == version5 {
+		c.body = append(c.body, 0)
+	}
+}
+
+// appendPacket appends the packet that has the body.
+func (c *mqttClient) appendPacket(dst []byte, first byte) []byte {
+	dst = binary.AppendUvarint(append(dst, first), uint64(len(c.body)))
+	return append(dst, c.body...)
+}
+
+func appendText(dst []byte, text string) []byte {
+	return append(binary.BigEndian.AppendUint16(dst, uint16(len(text))), text...)
 }
 
 // AppendBye implements [codec.Client].
@@ -113,65 +176,102 @@ func (c *mqttClient) Window() uint64 {
 	return math.MaxUint16
 }
 
-func publish(topic, payload string) *packets.PublishPacket {
-	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-	p.TopicName, p.Payload = topic, []byte(payload)
-	return p
-}
-
-func appendPacket(dst []byte, p packets.ControlPacket) []byte {
-	b := bytes.NewBuffer(dst)
-	_ = p.Write(b) // a buffer takes all
-	return b.Bytes()
-}
-
-// Next implements [codec.Client]. It accepts only packets for a client that never subscribes. All of
-// them are short.
+// Next implements [codec.Client]. It accepts only packets for a client that never subscribes.
 func (c *mqttClient) Next(data []byte) (codec.Answer, int) {
 	if len(data) == 0 {
 		return codec.Answer{}, 0
 	}
-	length, pings := 2, c.plan.Publish == ""
-	switch data[0] {
-	case packetConnAck:
-	case packetPingResp:
-		if length = 0; !pings {
-			return codec.Answer{}, 1
-		}
-	case packetPubAck:
-		if pings || c.plan.QoS == 0 {
-			return codec.Answer{}, 1
-		}
-	default:
+	if !c.expected(data[0]) {
 		return codec.Answer{}, 1
 	}
-	if len(data) > 1 && int(data[1]) != length {
+	length, size := binary.Uvarint(data[1:])
+	switch {
+	case size < 0 || size == 0 && len(data) > binary.MaxVarintLen32 || size > 0 && !c.fits(data[0], length):
 		return codec.Answer{}, 1
-	}
-	if len(data) < 2+length {
+	case size == 0 || uint64(len(data)-1-size) < length:
 		return codec.Answer{}, 0
 	}
-	body, n := data[2:2+length], 2+length
-	switch {
-	case length == 0:
-		return codec.Answer{Kind: codec.Heard}, n
-	case data[0] == packetPubAck:
-		return codec.Answer{Kind: codec.Heard, Seq: uint32(binary.BigEndian.Uint16(body)) - 1}, n
-	case body[0] > 1:
-		return codec.Answer{}, n
-	case body[1] != 0:
-		return codec.Answer{Kind: codec.Refused, Code: connAckCode(body[1])}, n
-	}
-	return codec.Answer{Kind: codec.Welcome}, n
+	n := 1 + size + int(length)
+	return c.meant(data[0], data[1+size:n]), n
 }
 
-// connAckCode names a return code (section 3.2.2.3).
-func connAckCode(code byte) codec.Code {
+// expected reports whether a packet with this first byte may come.
+func (c *mqttClient) expected(first byte) bool {
+	switch first {
+	case packetConnAck:
+		return true
+	case packetPingResp:
+		return c.plan.Publish == ""
+	case packetPubAck:
+		return c.plan.Publish != "" && c.plan.QoS > 0
+	case packetDisconnect:
+		return c.version == version5
+	}
+	return false
+}
+
+// fits reports whether a packet may have a body so long. In MQTT 5 reasons and properties may follow.
+func (c *mqttClient) fits(first byte, length uint64) bool {
+	least := uint64(2)
+	if first == packetPingResp || first == packetDisconnect {
+		least = 0
+	}
+	if c.version == version5 && first != packetPingResp {
+		return length >= least && length <= maxAnswer
+	}
+	return length == least
+}
+
+// firstFailure is the least reason code of MQTT 5 that is none of success (section 2.4).
+const firstFailure = 0x80
+
+// meant returns what a packet means.
+func (c *mqttClient) meant(first byte, body []byte) codec.Answer {
+	switch first {
+	case packetPingResp:
+		return codec.Answer{Kind: codec.Heard}
+	case packetDisconnect:
+		return codec.Answer{Kind: codec.Farewell}
+	case packetPubAck:
+		if len(body) > 2 && body[2] >= firstFailure {
+			return codec.Answer{Kind: codec.Refused, Code: reasonCode(body[2])}
+		}
+		return codec.Answer{Kind: codec.Heard, Seq: uint32(binary.BigEndian.Uint16(body)) - 1}
+	}
+	switch {
+	case body[0] > 1:
+		return codec.Answer{}
+	case body[1] == 0:
+		return codec.Answer{Kind: codec.Welcome}
+	case c.version == version5:
+		return codec.Answer{Kind: codec.Refused, Code: reasonCode(body[1])}
+	}
+	return codec.Answer{Kind: codec.Refused, Code: returnCode(body[1])}
+}
+
+// returnCode names a return code of MQTT 3.1.1 (section 3.2.2.3). A server that is unavailable is one
+// that may have heard the hello, and asks to try again.
+func returnCode(code byte) codec.Code {
 	names := [...]codec.Code{
-		"", "unacceptable protocol version", "identifier rejected", "server unavailable", "bad user name or password", "not authorized",
+		"", "unacceptable protocol version", "identifier rejected", codec.Busy, "bad user name or password", "not authorized",
 	}
 	if int(code) < len(names) {
 		return names[code]
 	}
 	return "unknown return code"
+}
+
+// reasonCode names a reason code of MQTT 5 (section 2.4).
+func reasonCode(code byte) codec.Code {
+	switch code {
+	case 0x85:
+		return "identifier rejected"
+	case 0x86:
+		return "bad user name or password"
+	case 0x87:
+		return "not authorized"
+	case 0x88, 0x89:
+		return codec.Busy
+	}
+	return codec.Code(fmt.Sprintf("reason code 0x%02x", code))
 }

@@ -29,6 +29,7 @@ func TestParse(t *testing.T) {
 	lines := fleetPlan(10, "127.0.0.1:1")
 	pings := mqttPlan(func(*plan.Plan) {})
 	publishes := mqttPlan(func(p *plan.Plan) { p.Publish, p.QoS = "t", 1 })
+	five := mqttPlan(func(p *plan.Plan) { p.Protocol, p.Publish, p.QoS = plan.MQTT5, "t", 1 })
 	for _, c := range []struct {
 		name string
 		plan *plan.Plan
@@ -48,6 +49,15 @@ func TestParse(t *testing.T) {
 		{"publishes", publishes, "\x20\x02\x00\x00\x40\x02\x00\x01\x40\x02", map[string]int{"welcome": 1, "pong": 1}, "\x40\x02"},
 		{"PINGRESP to nothing", publishes, "\xD0\x00", map[string]int{"garbage": 1}, "\xD0\x00"},
 		{"a long PINGRESP", pings, "\xD0\x01", map[string]int{"garbage": 1}, "\xD0\x01"},
+		{"MQTT 5", five, "\x20\x06\x00\x00\x03\x21\x00\x09\x40\x02\x00\x01\x40\x03\x00\x02\x10\x40\x04\x00\x03\x00\x00\x40", map[string]int{"welcome": 1, "pong": 3}, "\x40"},
+		{"refused by MQTT 5", five, "\x20\x03\x00\x89\x00\x20\x03\x00\x87\x00\x40\x04\x00\x01\x97\x00", map[string]int{"rejected": 3}, ""},
+		{"DISCONNECT of MQTT 5", five, "\x20\x03\x00\x00\x00\xE0\x02\x8E\x00\xE0\x00", map[string]int{"welcome": 1, "goodbye": 2}, ""},
+		{"DISCONNECT of MQTT 3.1.1", pings, "\xE0\x00", map[string]int{"garbage": 1}, "\xE0\x00"},
+		{"properties of MQTT 3.1.1", pings, "\x20\x03\x00\x00\x00", map[string]int{"garbage": 1}, "\x20\x03\x00\x00\x00"},
+		{"half a length", five, "\x20\x80", map[string]int{}, "\x20\x80"},
+		{"an endless length", five, "\x20\x80\x80\x80\x80\x80\x80", map[string]int{"garbage": 1}, "\x20\x80\x80\x80\x80\x80\x80"},
+		{"a CONNACK of 5000 bytes", five, "\x20\x88\x27", map[string]int{"garbage": 1}, "\x20\x88\x27"},
+		{"a PUBACK to nothing of MQTT 5", five, "\x40\x01\x00", map[string]int{"garbage": 1}, "\x40\x01\x00"},
 		{"reserved flags", pings, "\x20\x02\x02\x00", map[string]int{"garbage": 1}, "\x20\x02\x02\x00"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,8 +74,10 @@ func FuzzParse(f *testing.F) {
 	f.Add(byte(0), 3, []byte("OK 1 ttl=60\nPONG 1\r\nBYE silence\nERR busy x\n"))
 	f.Add(byte(1), 1, []byte("\x20\x02\x00\x00\xD0\x00\xD0\x00"))
 	f.Add(byte(2), 5, []byte("\x20\x02\x00\x05\x40\x02\x00\x01"))
+	f.Add(byte(3), 4, []byte("\x20\x03\x00\x00\x00\x40\x03\x00\x01\x10\xE0\x02\x8E\x00"))
 	plans := []*plan.Plan{
 		fleetPlan(10, "127.0.0.1:1"), mqttPlan(func(*plan.Plan) {}), mqttPlan(func(p *plan.Plan) { p.Publish, p.QoS = "t", 1 }),
+		mqttPlan(func(p *plan.Plan) { p.Protocol, p.Publish, p.QoS = plan.MQTT5, "t", 1 }),
 	}
 	f.Fuzz(func(t *testing.T, which byte, cut int, data []byte) {
 		p := plans[int(which)%len(plans)]
@@ -114,6 +126,14 @@ func TestWords(t *testing.T) {
 			}),
 			"\x10\x20\x00\x04MQTT\x04\xEE\x00\x02\x00\x02d3\x00\x04s/d3\x00\x03off\x00\x01u\x00\x02pw", "\x31\x0b\x00\x04s/d3d3 on",
 			"\x32\x09\x00\x04b/d3\x00\x087", "\xE0\x00",
+		},
+		{
+			"mqtt5 with all", mqttPlan(func(p *plan.Plan) {
+				p.Protocol, p.WillTopic, p.WillPayload, p.BirthPayload, p.User, p.Token = plan.MQTT5, "s/{device}", "off", "{device} on", "u", "pw"
+				p.Publish, p.QoS = "b/{device}", 1
+			}),
+			"\x10\x22\x00\x04MQTT\x05\xEE\x00\x02\x00\x00\x02d3\x00\x00\x04s/d3\x00\x03off\x00\x01u\x00\x02pw", "\x31\x0c\x00\x04s/d3\x00d3 on",
+			"\x32\x0a\x00\x04b/d3\x00\x08\x007", "\xE0\x00",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func newProtocol(p *plan.Plan) (codec.Client, error) {
 			return d.Client, d.check(p)
 		}
 	}
-	if p.Protocol == plan.MQTT {
+	if p.SpeaksMQTT() {
 		return newMQTT(p)
 	}
 	return nil, fmt.Errorf("drive: there is no protocol %q; there are %s", p.Protocol, strings.Join(plan.Protocols(), ", "))

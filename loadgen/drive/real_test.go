@@ -129,6 +129,10 @@ func TestRealBroker(t *testing.T) {
 			p.Publish, p.QoS = "devices/{device}/beat", 1
 			p.WillTopic, p.WillPayload, p.BirthPayload = "devices/{device}/state", "offline", "online"
 		},
+		"MQTT 5": func(p *plan.Plan) {
+			p.Protocol, p.Publish, p.QoS = plan.MQTT5, "devices/{device}/beat", 1
+			p.WillTopic, p.WillPayload, p.BirthPayload = "devices/{device}/state", "offline", "online"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mqttPlan(change)

@@ -114,7 +114,7 @@ func (p *Plan) checkID() string {
 		return fmt.Sprintf("makes ids of %d bytes; at most %d are allowed", len(id), maxID)
 	case !utf8.ValidString(id), strings.ContainsFunc(id, separates):
 		return fmt.Sprintf("%q makes ids with spaces or control characters, or is not UTF-8; leave them out", p.ID)
-	case strings.ContainsAny(id, "+#") && p.Protocol == MQTT:
+	case strings.ContainsAny(id, "+#") && p.SpeaksMQTT():
 		return fmt.Sprintf("%q makes ids with + or #, which cannot be in a topic; leave them out", p.ID)
 	}
 	return ""

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// The protocols of a fleet: those of the gateway, and MQTT 3.1.1.
+// The protocols of a fleet: those of the gateway, with MQTT 3.1.1 and 5 apart.
 const (
 	Line      = "line"
 	Frame     = "frame"
 	JT808     = "jt808"
 	Teltonika = "teltonika"
 	GT06      = "gt06"
-	MQTT      = "mqtt"
+	MQTT      = "mqtt" // 3.1.1
+	MQTT5     = "mqtt5"
 )
 
 // words are what a protocol can say, and ids that fit it.
@@ -29,8 +30,12 @@ func protocols() map[string]words {
 		Teltonika: {id: "35000%010d"},         // an IMEI
 		GT06:      {id: "86000%010d"},         // an IMEI
 		MQTT:      {bye: true, id: "dev-%07d"},
+		MQTT5:     {bye: true, id: "dev-%07d"},
 	}
 }
+
+// SpeaksMQTT reports whether the devices speak a version of MQTT.
+func (p *Plan) SpeaksMQTT() bool { return p.Protocol == MQTT || p.Protocol == MQTT5 }
 
 // Protocols returns the names of all protocols.
 func Protocols() []string { return slices.Sorted(maps.Keys(protocols())) }

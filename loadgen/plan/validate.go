@@ -139,7 +139,7 @@ func (c *checker) times() {
 		c.fail("backoff_max", "%v is shorter than backoff (%v), the first pause", p.BackoffMax, p.Backoff)
 	}
 	const leastKeepAlive = 1500 * time.Millisecond
-	if p.Protocol == MQTT && p.Timeout < leastKeepAlive {
+	if p.SpeaksMQTT() && p.Timeout < leastKeepAlive {
 		c.fail("timeout", "%v is too short for mqtt, where a keep alive has at least one second; allowed are %v and more", p.Timeout, leastKeepAlive)
 	}
 }
