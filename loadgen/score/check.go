@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -98,7 +97,7 @@ func (s *Score) wholeLocked(g *gateway, v *Verdict) {
 	if !g.full {
 		return
 	}
-	if what := v.lacks(s.plan.Protocol != plan.MQTT); what != "" {
+	if what := v.lacks(!s.plan.SpeaksMQTT()); what != "" {
 		told := *v
 		s.report.add(Lacking, func() report.Example {
 			return report.Example{Device: told.Device, Done: "its event has " + what, Said: said(&told), At: told.when()}
@@ -164,8 +163,8 @@ func (s *Score) reckonLocked(t *track, v *Verdict) string {
 		return fmt.Sprintf("after %v of silence, by a timeout of %v", v.HeardSilence, v.Timeout)
 	case v.Deadline.Before(own.Add(-rounding)):
 		return fmt.Sprintf("deadline %s, before it was silent for %v, seen last %s", clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
-	case t.since != 0 && t.place.hears() && int64(v.Deadline.Sub(own)) > s.terms.slack:
-		return fmt.Sprintf("deadline %s, long after it was silent for %v, seen last %s, and its source was not deaf",
+	case t.since != 0 && s.hearsLocked(t.place.gateway) && int64(v.Deadline.Sub(own)) > s.terms.slack:
+		return fmt.Sprintf("deadline %s, long after it was silent for %v, seen last %s, and no source was deaf",
 			clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
 	}
 	return ""

@@ -92,8 +92,11 @@ func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 	return due
 }
 
-// hears reports whether a source never reported that it was deaf.
-func (p *place) hears() bool { return len(p.deaf) == 0 && p.dropped == 0 }
+// hearsLocked reports whether no source of a gateway ever reported that it was deaf. One that is lost
+// puts off the verdicts at the others, too: the device may have come to it.
+func (s *Score) hearsLocked(g *gateway) bool {
+	return !slices.ContainsFunc(s.places, func(p *place) bool { return p.gateway == g && len(p.deaf)+p.dropped > 0 })
+}
 
 // awake is how long a source listened between two instants.
 func (p *place) awake(from, to int64) int64 {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -170,7 +169,7 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 	case v.Kind != Online && v.Kind != Offline:
 	case t.session(v.Epoch):
 		s.report.add(Order, example("session %d after a later one", v.Epoch))
-	case inTurn && again && v.Kind == Online && t.state == parted && s.plan.Protocol != plan.MQTT:
+	case inTurn && again && v.Kind == Online && t.state == parted && !s.plan.SpeaksMQTT():
 		s.report.add(Order, example("session %d again, which was over", v.Epoch))
 	}
 	return true, inTurn

@@ -20,16 +20,17 @@ const (
 	lateAfter = 5 * time.Second
 	// keepFor is how long an absence that is over is remembered, for verdicts that come late.
 	keepFor = time.Minute
-	// maxReconnect bounds for how long a source waits to hear a device once it was deaf: the plan's
-	// interval and 10 s.
+	// maxReconnect bounds for how long a source waits to hear a device once it was deaf: the interval
+	// that the device announces and 10 s.
 	maxReconnect = 5 * time.Minute
 )
 
 // termsOf returns when the verdicts on a plan are due.
 func termsOf(p *plan.Plan, slack time.Duration) (terms, error) {
-	timeout := p.Timeout
-	if p.Protocol == plan.MQTT { // one and a half of the keep alive
-		timeout = (timeout * 2 / 3).Truncate(time.Second) * 3 / 2
+	timeout, interval := p.Timeout, p.Interval
+	if p.SpeaksMQTT() { // the keep alive is announced as the interval, and one and a half of it is the timeout
+		interval = (timeout * 2 / 3).Truncate(time.Second)
+		timeout = interval * 3 / 2
 	}
 	slack = cmp.Or(slack, slackByDefault)
 	var errs []error
@@ -41,7 +42,7 @@ func termsOf(p *plan.Plan, slack time.Duration) (terms, error) {
 	}
 	return terms{
 		timeout: int64(timeout), grace: int64(p.Grace), slack: int64(slack), late: int64(lateAfter), keep: int64(keepFor),
-		reconnect: int64(min(p.Interval+10*time.Second, maxReconnect)), wills: p.Protocol == plan.MQTT,
+		reconnect: int64(min(interval+10*time.Second, maxReconnect)), wills: p.SpeaksMQTT(),
 	}, errors.Join(errs...)
 }
 

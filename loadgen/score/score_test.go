@@ -442,6 +442,10 @@ func deafCases() []scoreCase {
 		return []score.Verdict{d, h}
 	}
 	silent := []any{did(plan.Silent, 50, 0)}
+	late := numbered(on(0), with(off("silence", 70), func(v *score.Verdict) {
+		v.LastSeen, v.HeardSilence, v.Timeout = at(49), 21*time.Second, 10*time.Second
+	}))
+	elsewhere := with(deaf(55, 60)[1], func(v *score.Verdict) { v.Source = "line/2" })
 	var stalls []score.Verdict
 	for from := 55.0; from < 290; from += 9 {
 		stalls = append(stalls, deaf(from, from+1)...)
@@ -459,6 +463,9 @@ func deafCases() []scoreCase {
 		{"false offline in spite of deafness", nil, append(numbered(on(0), off("silence", 86), on(87)), deaf(55, 85)...), count{"false": 1}},
 		{"deaf to the end", silent, append(numbered(on(0)), deaf(55, 85)[0]), count{}},
 		{"another source", silent, append(numbered(on(0)), with(deaf(55, 85)[0], func(v *score.Verdict) { v.Source = "mqtt" })), count{"missed": 1}},
+		{"put off, and nothing was deaf", silent, late, count{"right": 1, "contradictions": 1}},
+		{"put off, since another source was deaf", silent, []score.Verdict{late[0], elsewhere, late[1]}, count{"right": 1}},
+		{"put off, since another gateway was deaf", silent, []score.Verdict{late[0], across(elsewhere), late[1]}, count{"right": 1, "contradictions": 1}},
 		{"deaf before", silent, append(numbered(on(0)), deaf(10, 40)...), count{"missed": 1}},
 	}
 }
@@ -639,6 +646,28 @@ func TestNew(t *testing.T) {
 	s.Verdict(off("", 58))
 	if r := s.Finish(at(100)); r.Right != 1 {
 		t.Errorf("a verdict after one and a half of the keep alive is not right: %+v", r)
+	}
+}
+
+// A broker waits for its clients a keep alive and 10 s after it was deaf, however often they ping.
+func TestReconnectGraceOfMQTT(t *testing.T) {
+	for _, protocol := range []string{plan.Line, plan.MQTT, plan.MQTT5} {
+		p := fleet(1)
+		p.Protocol = protocol // the interval is 3 s, the keep alive 6 s
+		s, err := score.New(p, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Verdict(on(0))
+		s.Add(did(plan.Silent, 50, 0))
+		s.Verdict(deafness(score.SourceHeard, 60, 2))
+		s.JudgeUntil(at(77)) // less than the slack of 2 s after the longer grace
+		if r := s.Report(); (r.Figures[score.MissedOffline].Count == 0) != p.SpeaksMQTT() {
+			t.Errorf("%s: missed %+v", protocol, r.Figures[score.MissedOffline])
+		}
+		if r := s.Finish(at(79)); r.Figures[score.MissedOffline].Count != 1 {
+			t.Errorf("%s: after the longer grace missed %+v", protocol, r.Figures[score.MissedOffline])
+		}
 	}
 }
 
