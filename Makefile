@@ -150,6 +150,10 @@ bench-e2e: ## Measure server, ears and load generator end to end with 500,000 co
 	cd bench && $(GO) run . e2e -md ../docs/numbers/benchmarks.md
 	cd bench && $(GO) run . e2e -ears 2 -md ../docs/numbers/benchmarks.md
 
+.PHONY: bench-e2e-mqtt
+bench-e2e-mqtt: ## Measure judge, two ears and 500,000 MQTT clients end to end, into docs/numbers/benchmarks.md (60 minutes)
+	cd bench && $(GO) run . e2e -ears 2 -protocol mqtt -md ../docs/numbers/benchmarks.md
+
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools
 	rm -rf bin .cache holter *.test *.out *.prof

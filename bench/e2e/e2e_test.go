@@ -53,14 +53,14 @@ func act(how string, args []string) int {
 			_ = web.ListenAndServe()
 			return 0
 		}
-		fmt.Fprintln(os.Stderr, "noise\n"+`{"msg":"holter is watching","http":"127.0.0.1:81","devices":"line://127.0.0.1:70"}`)
+		fmt.Fprintf(os.Stderr, "noise\n"+`{"msg":"holter is watching","http":"127.0.0.1:81",%s}`+"\n", ports(args, 70))
 		<-ctx.Done()
 		return 0
 	}
 	if args[0] == "ear" {
 		web := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		defer web.Close()
-		fmt.Fprintf(os.Stderr, `{"msg":"holter ear is listening","http":%q,"devices":"line://127.0.0.1:71"}`+"\n", strings.TrimPrefix(web.URL, "http://"))
+		fmt.Fprintf(os.Stderr, `{"msg":"holter ear is listening","http":%q,%s}`+"\n", strings.TrimPrefix(web.URL, "http://"), ports(args, 71))
 		<-ctx.Done()
 		return 0
 	}
@@ -99,6 +99,16 @@ func act(how string, args []string) int {
 	return 0
 }
 
+// ports is how a server logs that devices connect at a port, with the protocol of its --listen.
+func ports(args []string, port int) string {
+	protocol, _, _ := strings.Cut(args[slices.Index(args, "--listen")+1], "://")
+	attribute := "devices"
+	if protocol == "mqtt" {
+		attribute = "mqtt"
+	}
+	return fmt.Sprintf(`"%s":"%s://127.0.0.1:%d, x"`, attribute, protocol, port)
+}
+
 // runTest runs the benchmark with this program as holter, and keeps its logs in a directory.
 func runTest(ctx context.Context, t *testing.T, how string, args ...string) (stdout, logs string, err error) {
 	t.Helper()
@@ -129,7 +139,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		"## End to end, with ears\n\n<!-- ears:begin -->\n",
-		"| steady | 1,000 | 2.00 s | 1,234 | – | 0 ms | met |",
+		"| steady | 1,000 | 2.00 s | 500 | 1,234 | – | 0 ms | met |",
 		"| reconnect-storm | 12,345 | 2 | 3 | 4 | – |",
 		"each with a heartbeat every 1m0s and a timeout of 3m0s. One `holter serve --listen off`, with SQLite, another that stands by, and `holter ear`: 3,",
 		" | 5 | 5,000 | ",
@@ -145,10 +155,79 @@ func TestRun(t *testing.T) {
 	if err := readFinal(filepath.Join(logs, "reconnect-storm", "report.json"), &f); err != nil {
 		t.Fatal(err)
 	}
-	want := "loadgen --scenario reconnect-storm --connections 1000 --ramp 10000/s --interval 1m0s --report " + filepath.Join(logs, "reconnect-storm") +
+	want := "loadgen --scenario reconnect-storm --protocol line --connections 1000 --ramp 10000/s --interval 1m0s --report " + filepath.Join(logs, "reconnect-storm") +
 		" --max-latency-p99 2.2s --target 127.0.0.1:71 --verify http://127.0.0.1:81"
 	if f.Command != want {
 		t.Errorf("command = %q, want %q", f.Command, want)
+	}
+}
+
+// Devices speak MQTT where the server listens for it, and the tables have a section of their own.
+func TestRunMQTT(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "benchmarks.md")
+	_, logs, err := runTest(t.Context(), t, "well", "-connections", "1000", "-protocol", "mqtt5", "-qos", "1", "-only", "session-ends", "-md", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"## End to end, over MQTT\n\n<!-- e2e-mqtt:begin -->\n",
+		"1,000 devices that speak MQTT 5, each with a message of QoS 1 every 1m0s and a timeout of 3m0s, which is 1.5 keep alives.",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is missing from\n%s", want, text)
+		}
+	}
+	out := filepath.Join(logs, "session-ends")
+	var f report.Final
+	if err := readFinal(filepath.Join(out, "report.json"), &f); err != nil {
+		t.Fatal(err)
+	}
+	want := "loadgen --scenario " + filepath.Join(out, "ends.yaml") + " --protocol mqtt5 --connections 1000 --ramp 10000/s --interval 1m0s --report " + out +
+		" --publish devices/{device}/beat --qos 1 --target 127.0.0.1:70 --verify http://127.0.0.1:81"
+	if f.Command != want {
+		t.Errorf("command = %q, want %q", f.Command, want)
+	}
+}
+
+// All verdicts on clients of the broker inside holter, at two ears, are right.
+func TestRealMQTT(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 15 s")
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	var out strings.Builder
+	args := []string{
+		"e2e", "-quick", "-ears", "2", "-protocol", "mqtt5", "-qos", "1", "-connections", "300", "-interval", "1s", "-duration", "8s", "-only", "session-ends",
+	}
+	if err := run.Main(t.Context(), args, nil, &out, t.Output(), Command()); err != nil {
+		t.Errorf("run = %v\n%s", err, out.String())
+	}
+}
+
+// The CPU time of a heartbeat is that after the ramp, until the devices leave.
+func TestDivide(t *testing.T) {
+	begin := time.Now()
+	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds)*time.Second + time.Second/2) }
+	var r result
+	for i, phase := range []string{report.Ramp, report.Ramp, "a", "a", "b", "b"} {
+		r.final.Samples = append(r.final.Samples, report.Sample{Time: begin.Add(time.Duration(i) * time.Second), Phase: phase, Sent: uint64(100 * i)})
+	}
+	for i, millis := range []int{900, 950, 1000, 1030, 1060, 5000} {
+		cpu := time.Duration(millis) * time.Millisecond
+		r.usage.moments = append(r.usage.moments, moment{at(i), cpu, 2 * cpu})
+	}
+	r.divide()
+	// The moments 1.5 s and 4.5 s after the beginning, and the heartbeats sent by the samples that follow them.
+	if want := (moment{server: 110 * time.Millisecond / 300, ears: 220 * time.Millisecond / 300}); r.each != want {
+		t.Errorf("each heartbeat takes %+v, want %+v", r.each, want)
+	}
+	r = result{usage: r.usage}
+	if r.divide(); r.each != (moment{}) {
+		t.Errorf("without samples a heartbeat takes %+v", r.each)
 	}
 }
 
@@ -197,7 +276,17 @@ func TestRunInterrupted(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{
-		{"x"}, {"-connections", "0"}, {"-only", "calm"}, {"-interval", "1ms"}, {"-duration", "-1s"}, {"-ears", "-1"},
+		{"x"},
+		{"-connections", "0"},
+		{"-only", "calm"},
+		{"-interval", "1ms"},
+		{"-duration", "-1s"},
+		{"-ears", "-1"},
+		{"-protocol", "jt808"},
+		{"-qos", "0"},
+		{"-qos", "2", "-protocol", "mqtt"},
+		{"-qos", "-2", "-protocol", "mqtt"},
+		{"-only", "session-ends"},
 	} {
 		args = append([]string{"e2e", "-program", "/nowhere"}, args...)
 		if err := run.Main(t.Context(), args, nil, io.Discard, io.Discard, Command()); err == nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -22,7 +23,8 @@ type result struct {
 
 	connected int           // devices, at most, until the first phase began,
 	in        time.Duration // and how long that took
-	beats     float64       // heartbeats answered per second after that: the median of the seconds
+	beats     float64       // heartbeats answered per second after that: the median of the seconds,
+	each      moment        // and the CPU time that each took; zero if it is not known
 	memory    int           // bytes of the generator and its workers, at most
 }
 
@@ -46,6 +48,30 @@ func (r *result) digest() {
 		}
 	}
 	r.beats = figures.Median(rates)
+	if r.kills == nobody {
+		r.divide()
+	}
+}
+
+// divide divides the CPU time that was used after the ramp by the heartbeats of that time.
+func (r *result) divide() {
+	var first, last moment
+	var before, sent uint64
+	next := 0
+	for i := range r.final.Samples {
+		s := &r.final.Samples[i]
+		for ; next < len(r.usage.moments) && r.usage.moments[next].at.Before(s.Time); next++ {
+			if s.Phase == report.Ramp {
+				continue
+			}
+			if last, sent = r.usage.moments[next], s.Sent; first.at.IsZero() {
+				first, before = last, sent
+			}
+		}
+	}
+	if n := time.Duration(sent - before); n > 0 {
+		r.each = moment{server: (last.server - first.server) / n, ears: (last.ears - first.ears) / n}
+	}
 }
 
 // report returns all tables.
@@ -63,7 +89,11 @@ func (b *bench) report(rs []*result) string {
 	if b.ears > 0 {
 		holder = fmt.Sprintf("One `holter serve --listen off`, with SQLite, another that stands by, and `holter ear`: %d, at one device port, linked over a Unix socket", b.ears)
 	}
-	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v. %s. "+
+	announced := ""
+	if b.mqtt() {
+		announced = ", which is 1.5 keep alives"
+	}
+	return fmt.Sprintf("%s, each with %s every %v and a timeout of %v%s. %s. "+
 		"A process may have %s files open here; where it has more connections, its event loops have tables of descriptors of "+
 		"their own. All of it, server, generator and both ends of each connection, is on one machine, "+
 		"and every scenario has a new server.\n\n%s\n"+
@@ -71,9 +101,33 @@ func (b *bench) report(rs []*result) string {
 		"that from its deadline to its arrival at the generator, through commit and event stream. A device that was back after its "+
 		"deadline, but before a listening clock that was behind had reached it, needs no verdict (the last columns).\n\n%s\n"+
 		"Memory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. "+
-		"CPU is that of the whole run, without what was killed.\n\n%s%s",
-		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, holder, figures.Grouped(openFiles()),
+		"CPU is that of the whole run, without what was killed; for each heartbeat it is that after the ramp, divided by the heartbeats, which "+
+		"in `steady` are all there is to do.\n\n%s%s",
+		b.fleet(), b.beat(), b.interval, rs[0].final.Fleet.Timeout, announced, holder, figures.Grouped(openFiles()),
 		table(fleetColumns()...), table(verdictColumns()...), table(b.usageColumns()...), missed(rs))
+}
+
+// fleet names the devices.
+func (b *bench) fleet() string {
+	text := figures.Grouped(b.connections) + " devices"
+	switch b.protocol {
+	case plan.MQTT:
+		text += " that speak MQTT 3.1.1"
+	case plan.MQTT5:
+		text += " that speak MQTT 5"
+	}
+	return text
+}
+
+// beat names a heartbeat.
+func (b *bench) beat() string {
+	switch {
+	case b.qos != pings:
+		return fmt.Sprintf("a message of QoS %d", b.qos)
+	case b.mqtt():
+		return "a PINGREQ"
+	}
+	return "a heartbeat"
 }
 
 // openFiles returns how many files a process may have open.
@@ -92,7 +146,8 @@ func fleetColumns() []figures.Column[*result] {
 	return []figures.Column[*result]{
 		figures.Count("connected", func(r *result) int { return r.connected }),
 		text("in", func(r *result) string { return figures.Duration(r.in) }),
-		figures.Col("heartbeats/s", 0, func(r *result) float64 { return r.beats }),
+		figures.Col("connects/s", 0, func(r *result) float64 { return float64(r.connected) / r.in.Seconds() }),
+		figures.Col("answered heartbeats/s", 0, func(r *result) float64 { return r.beats }),
 		text("RTT p50 / p99 / max", func(r *result) string { return latency(r.final.RTT.Latency) }),
 		text("generator late, p99", func(r *result) string { return figures.Duration(time.Duration(r.final.Lateness.P99)) }),
 		text("targets", func(r *result) string { return figures.Met(r.passed()) }),
@@ -150,10 +205,22 @@ func (b *bench) usageColumns() []figures.Column[*result] {
 	of := func(title string, cpu func(u *usage) time.Duration) figures.Column[*result] {
 		return text(title, func(r *result) string { return figures.Duration(cpu(&r.usage)) })
 	}
-	columns := []figures.Column[*result]{mega("server, MB", server), each("B each connection", server), of("server's CPU", func(u *usage) time.Duration { return u.cpu })}
+	beat := func(of func(moment) time.Duration) figures.Column[*result] {
+		return text("each heartbeat", func(r *result) string {
+			if of(r.each) == 0 {
+				return "–"
+			}
+			return fmt.Sprintf("%.1f µs", figures.Millis(of(r.each))*1000)
+		})
+	}
+	columns := []figures.Column[*result]{
+		mega("server, MB", server), each("B each connection", server), of("server's CPU", func(u *usage) time.Duration { return u.cpu }),
+		beat(func(m moment) time.Duration { return m.server }),
+	}
 	if b.ears > 0 {
 		ears := func(r *result) int { return r.usage.ears }
-		columns = append(columns, mega("ears, MB", ears), each("B each connection", ears), of("ears' CPU", func(u *usage) time.Duration { return u.earsCPU }))
+		columns = append(columns, mega("ears, MB", ears), each("B each connection", ears), of("ears' CPU", func(u *usage) time.Duration { return u.earsCPU }),
+			beat(func(m moment) time.Duration { return m.ears }))
 	}
 	return append(columns,
 		mega("generator, MB", generator), each("B each connection", generator),

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/serve"
+	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -41,7 +43,7 @@ func (b *bench) startTarget(ctx context.Context, program, out string, kills vict
 	}
 	serves := []string{"serve", "--mqtt", "off", "--data", filepath.Join(out, "data"), "--listen"}
 	if b.ears == 0 {
-		t.server, err = serve.Holter(ctx, options("server", serve.AnyPort, append(serves, serve.AnyPort)...))
+		t.server, err = serve.Holter(ctx, options("server", serve.AnyPort, append(serves, b.port(serve.AnyPort))...))
 		return t, err
 	}
 	link := func(name string) string { return "unix:" + filepath.Join(out, name+".link") }
@@ -58,13 +60,22 @@ func (b *bench) startTarget(ctx context.Context, program, out string, kills vict
 	t.standby.API = "http://" + ports[1]
 	for i := range b.ears {
 		name := fmt.Sprintf("ear-%d", i+1)
-		e, err := serve.Ear(ctx, options(name, serve.AnyPort, "ear", "--mqtt", "off", "--judge", link("server"), "--judge", link("standby"), "--listen", ports[0], "--reuse-port"))
+		e, err := serve.Ear(ctx, options(name, serve.AnyPort, "ear", "--mqtt", "off", "--judge", link("server"), "--judge", link("standby"),
+			"--listen", b.port(ports[0]), "--reuse-port", "--drain-delay", "1ms")) // the devices are gone before it ends
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", name, err)
 		}
 		t.ears = append(t.ears, e)
 	}
 	return t, nil
+}
+
+// port returns an address at which devices are listened for, with their protocol.
+func (b *bench) port(address string) string {
+	if b.mqtt() {
+		return plan.MQTT + "://" + address
+	}
+	return b.protocol + "://" + address
 }
 
 // servers returns the server, and its standby.
@@ -122,10 +133,11 @@ func (t target) err() (err error) {
 
 // devices is where devices connect.
 func (t target) devices() string {
+	s := t.server
 	if len(t.ears) > 0 {
-		return t.ears[0].Devices
+		s = t.ears[0]
 	}
-	return t.server.Devices
+	return cmp.Or(s.Devices, s.MQTT)
 }
 
 // sum adds up what is read of processes. What a process of /proc no longer tells counts as nothing.
@@ -147,6 +159,13 @@ type usage struct {
 	generator time.Duration // of holter loadgen and its workers,
 	busy      time.Duration // and of all cores together, whatever used them
 	elapsed   time.Duration
+	moments   []moment
+}
+
+// moment is how much CPU time the server and its ears had used at an instant.
+type moment struct {
+	at           time.Time
+	server, ears time.Duration
 }
 
 // watch looks every so often at the memory, until ctx ends. To read that of a server takes it some
@@ -159,6 +178,7 @@ func (u *usage) watch(ctx context.Context, t target, available int) {
 		u.machine = max(u.machine, available-now)
 		u.server = max(u.server, sum(t.servers(), measured.Proportional))
 		u.ears = max(u.ears, sum(t.ears, measured.Proportional))
+		u.moments = append(u.moments, moment{time.Now(), sum(t.servers(), cores.CPUTime), sum(t.ears, cores.CPUTime)})
 		if ctx.Err() != nil {
 			return
 		}
@@ -211,14 +231,19 @@ func (r *result) read(out string, status int) error {
 // arguments is the generator's command line. A quick run proves that verdicts are right, and not that
 // they are quick.
 func (b *bench) arguments(s scenario, out string, t target) []string {
-	play := []string{s.name}
-	if v := t.victim(); v != nil {
-		play = []string{filepath.Join(out, killedFile), "--on-signal", "kill -9 " + strconv.Itoa(v.PID())}
+	args := []string{"loadgen", "--scenario", s.name}
+	if s.file != "" {
+		args[2] = filepath.Join(out, s.file)
 	}
-	args := append([]string{"loadgen", "--scenario"}, play...)
-	args = append(args, "--connections", strconv.Itoa(b.connections), "--ramp", "10000/s",
+	if v := t.victim(); v != nil {
+		args = append(args, "--on-signal", "kill -9 "+strconv.Itoa(v.PID()))
+	}
+	args = append(args, "--protocol", b.protocol, "--connections", strconv.Itoa(b.connections), "--ramp", "10000/s",
 		"--interval", b.interval.String(), "--report", out,
 	)
+	if b.qos != pings {
+		args = append(args, "--publish", beats, "--qos", strconv.Itoa(b.qos))
+	}
 	if b.length > 0 {
 		args = append(args, "--duration", b.length.String())
 	}

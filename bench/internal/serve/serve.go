@@ -36,9 +36,9 @@ type Options struct {
 type Server struct {
 	Options
 
-	Devices string // HOST:PORT of the first device port
+	Devices string // HOST:PORT of the first device port that does not speak MQTT alone
 	API     string // URL
-	MQTT    string // HOST:PORT of the broker
+	MQTT    string // HOST:PORT of the broker, or of the first port for MQTT
 
 	cmd   *exec.Cmd
 	end   context.CancelFunc // asks the process to end, and kills it after patience
@@ -154,14 +154,19 @@ func (s *Server) watching(said string) error {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
-		var w struct{ Msg, HTTP, Devices string }
+		var w struct{ Msg, HTTP, Devices, MQTT string }
 		if json.Unmarshal([]byte(line), &w) == nil && w.Msg == said {
-			first, _, _ := strings.Cut(w.Devices, ", ")
-			s.Devices, s.API = strings.TrimPrefix(first, "line://"), "http://"+w.HTTP
+			s.Devices, s.MQTT, s.API = firstPort(w.Devices), firstPort(w.MQTT), "http://"+w.HTTP
 			return nil
 		}
 	}
 	return fmt.Errorf("its log does not say: %s", said)
+}
+
+// firstPort returns the HOST:PORT of the first of some ports, "" if there are none.
+func firstPort(ports string) string {
+	first, _, _ := strings.Cut(ports, ", ")
+	return first[strings.LastIndexByte(first, '/')+1:]
 }
 
 // Stop asks the server to end, kills it after 30 s, and waits. It may be called more than once.
