@@ -71,7 +71,8 @@ func (j *judge) run(ctx context.Context) {
 		select {
 		case do := <-j.queue:
 			do()
-		case now := <-tick.C:
+		case <-tick.C:
+			now := time.Now() // a tick may have waited
 			listened := j.source.Pulse(now)
 			j.gateway.Pass(func() { j.queue <- func() { j.source.Watermark(0, listened) } })
 			if j.packets {
@@ -101,10 +102,11 @@ func (j *judge) passDatagrams(now time.Time) {
 	})
 }
 
-// at returns the instant for something that was heard when the gateway showed heard.
+// at returns the listening time of something that was heard when the gateway showed heard.
 func (s *farSession) at(heard time.Duration) time.Duration {
-	elapsed := s.judge.gateway.Elapsed() // first: what the machine does in between must not make a sign of life older
-	return s.source.Time(time.Now()) - (elapsed - heard)
+	age := s.judge.gateway.Elapsed() - heard // first: what the machine does in between must not make a sign of life older
+	past := s.source.Past(time.Now())
+	return past.At(age)
 }
 
 type farSession struct {
