@@ -33,8 +33,6 @@ func (p portered) Authenticate(_ *codec.Message, _ codec.Origin, done func(codec
 
 func (portered) Revoked() bool { return false }
 
-func (portered) Generation() uint64 { return 0 }
-
 // While it is decided about a device's login, however long that takes, the device is not judged: it has
 // said hello. Others are not judged either, until the decision.
 func TestLoginHoldsClock(t *testing.T) {

@@ -38,8 +38,8 @@ func (g *Gateway) generation() uint64 {
 	n := g.config.Guard.Generation()
 	for _, l := range g.listeners {
 		for _, p := range l.Protocols {
-			if a, ok := p.Codec().(codec.Authenticator); ok {
-				n += a.Generation() // each only rises
+			if r, ok := p.(codec.Reviewed); ok {
+				n += r.Generation() // each only rises
 			}
 		}
 	}

@@ -37,9 +37,16 @@ type Authenticator interface {
 	// and done is called with the decision later, once, on any goroutine. Then m is not used any more.
 	Authenticate(m *Message, from Origin, done func(Admission)) (a Admission, ok bool)
 	// Revoked reports whether the device that was admitted is not any longer, with what it has shown.
-	// Then its connection is closed. It is called when Generation has changed.
+	// Then its connection is closed. It is called when the protocol's Generation has changed, see
+	// [Reviewed].
 	Revoked() bool
-	// Generation returns a number that changes when Revoked may have, for any connection of the protocol.
+}
+
+// Reviewed is a protocol whose devices are looked at again. That of an [Authenticator] whose Revoked may
+// change is one.
+type Reviewed interface {
+	// Generation returns a number that rises when Revoked may have changed, for any connection. It may be
+	// called concurrently, and does not block.
 	Generation() uint64
 }
 

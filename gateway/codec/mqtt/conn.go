@@ -29,6 +29,7 @@ var (
 	_ codec.Live          = (*conn)(nil)
 	_ codec.Authenticator = (*conn)(nil)
 	_ codec.Long          = (*conn)(nil)
+	_ codec.Reviewed      = (*Protocol)(nil)
 	_ broker.Wire         = (*conn)(nil)
 )
 

@@ -95,8 +95,8 @@ func (c *conn) Authenticate(m *codec.Message, from codec.Origin, done func(codec
 // Revoked implements [codec.Authenticator].
 func (c *conn) Revoked() bool { return c.grant != nil && !c.grant.Valid() }
 
-// Generation implements [codec.Authenticator].
-func (c *conn) Generation() uint64 { return c.protocol.Access.Generation() }
+// Generation implements [codec.Reviewed].
+func (p *Protocol) Generation() uint64 { return p.Access.Generation() }
 
 // admit returns what was decided about a login.
 func (c *conn) admit(p *packet.Connect, id string, grant *access.Grant, err error) codec.Admission {

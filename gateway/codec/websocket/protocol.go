@@ -50,6 +50,15 @@ func (p *Protocol) Codec() codec.Codec {
 	return &conn{protocol: p, Inner: p.Inner.Codec().(Inner)}
 }
 
+// Generation implements [codec.Reviewed]: it is that of the protocol that is carried.
+func (p *Protocol) Generation() uint64 {
+	r, ok := p.Inner.(codec.Reviewed)
+	if !ok {
+		return 0
+	}
+	return r.Generation()
+}
+
 // allows reports whether scripts of a page may connect, given the host that they connect to. A page of the
 // same host may if that is no name: whoever owns a name can let it point here.
 func (p *Protocol) allows(origin, host string) bool {

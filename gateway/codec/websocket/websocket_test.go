@@ -50,9 +50,23 @@ func (e *echoes) Ended(bool)                            {}
 func (e *echoes) HasWill() bool                         { return true }
 func (e *echoes) MaxMessage() int                       { return 300 }
 func (e *echoes) Revoked() bool                         { return false }
-func (e *echoes) Generation() uint64                    { return 1 }
 func (e *echoes) Authenticate(*codec.Message, codec.Origin, func(codec.Admission)) (codec.Admission, bool) {
 	return codec.Admission{}, true
+}
+
+// reviewed is an echo whose devices are looked at again.
+type reviewed struct{ echo }
+
+func (reviewed) Generation() uint64 { return 7 }
+
+// The generation is that of the protocol that is carried.
+func TestGeneration(t *testing.T) {
+	for want, inner := range map[uint64]codec.Protocol{0: echo{}, 7: reviewed{}} {
+		p := websocket.Protocol{Inner: inner}
+		if got := p.Generation(); got != want {
+			t.Errorf("Generation with %T = %d, want %d", inner, got, want)
+		}
+	}
 }
 
 func protocol() *websocket.Protocol {
