@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/timer"
@@ -136,9 +137,10 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 	d.seq++
 	d.uncommitted = uint8(min(int(d.uncommitted)+1, math.MaxUint8))
 	rule := d.rule.Value()
+	rec := r.recordLocked(sh, d)
 	e := Event{
 		Type:        t,
-		Subject:     d.id,
+		Subject:     rec.ID,
 		Seq:         d.seq,
 		Epoch:       d.epoch,
 		Time:        r.clock.time(),
@@ -147,7 +149,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Message:     message,
 		Flapping:    d.changes != nil && d.changes.flapping,
 		Maintenance: d.maintained(),
-		Record:      r.recordLocked(sh, d),
+		Record:      rec,
 		handle:      d.handle,
 	}
 	if d.source != nil {
@@ -188,10 +190,11 @@ func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
 	}
 }
 
-// recordLocked returns what must be kept of the device.
+// recordLocked returns what must be kept of the device. It has a copy of the id, which may lie within the
+// device: whoever keeps the record must not keep that.
 func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
 	rec := &Record{
-		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
+		Num: d.num, ID: strings.Clone(d.id), State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
 		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
 		Announced: d.rule.Value().announced, Own: sh.own[d.id],
 		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.gone,

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/holter-iot/holter/liveness"
@@ -23,6 +22,7 @@ var ErrMissed = errors.New("eventlog: events were missed")
 type Log struct {
 	mu      sync.Mutex         // guards the fields below
 	pages   [][]liveness.Event // of pageLen events, the last one of fewer
+	spare   []liveness.Event   // the next page; nil unless one was released
 	keep    int
 	base    uint64        // offset before the first event in pages
 	oldest  uint64        // offset of the oldest event that is kept, or of the next one
@@ -74,17 +74,19 @@ func (l *Log) Append(_ context.Context, events []liveness.Event) error {
 func (l *Log) pushLocked(e *liveness.Event) {
 	n := len(l.pages)
 	if n == 0 || len(l.pages[n-1]) == pageLen {
-		l.pages = append(l.pages, make([]liveness.Event, 0, pageLen))
+		l.pages = append(l.pages, l.newPageLocked())
 		n++
 	}
-	page := append(l.pages[n-1], *e)
-	last := &page[len(page)-1]
-	last.Subject = strings.Clone(last.Subject) // the id of a device is part of it, which may be gone
-	if last.Record != nil {
-		rec := *last.Record
-		rec.ID, last.Record = last.Subject, &rec
+	l.pages[n-1] = append(l.pages[n-1], *e)
+}
+
+// newPageLocked returns a page without events.
+func (l *Log) newPageLocked() []liveness.Event {
+	if page := l.spare; page != nil {
+		l.spare = nil
+		return page
 	}
-	l.pages[n-1] = page
+	return make([]liveness.Event, 0, pageLen)
 }
 
 // Trim drops the events up to an offset, as if they were more than the log keeps, so that their
@@ -99,6 +101,10 @@ func (l *Log) Trim(through uint64) {
 func (l *Log) trimLocked(through uint64) {
 	l.oldest = max(l.oldest, through+1)
 	gone := min(int((l.oldest-l.base-1)/pageLen), len(l.pages))
+	if gone > 0 {
+		clear(l.pages[0])
+		l.spare = l.pages[0][:0]
+	}
 	clear(l.pages[:gone])
 	l.pages = l.pages[gone:]
 	l.base += uint64(gone) * pageLen
