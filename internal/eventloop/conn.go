@@ -28,12 +28,50 @@ type Handler interface {
 // Conn is a connection of an event loop. Embed one in its [Handler]. Its methods are called on the
 // loop's goroutine, and only after [Loop.Add].
 type Conn struct {
-	loop   *Loop
-	fd     int32 // -1 once it is closed
-	slot   uint32
-	state  state
+	loop  *Loop
+	fd    int32 // -1 once it is closed
+	slot  uint32
+	state state
+	kept  *kept // nil for most
+}
+
+// kept is what a connection keeps: idle ones have nothing.
+type kept struct {
 	input  []byte // that was read and not used
 	output []byte // that the kernel has not taken yet
+}
+
+// input returns what was read and not used.
+func (c *Conn) input() []byte {
+	if c.kept == nil {
+		return nil
+	}
+	return c.kept.input
+}
+
+// output returns what the kernel has not taken yet.
+func (c *Conn) output() []byte {
+	if c.kept == nil {
+		return nil
+	}
+	return c.kept.output
+}
+
+// keepInput keeps input, in place of what was kept of it.
+func (c *Conn) keepInput(input []byte) { c.keepBoth(input, c.output()) }
+
+// keepOutput keeps output, in place of what was kept of it.
+func (c *Conn) keepOutput(output []byte) { c.keepBoth(c.input(), output) }
+
+func (c *Conn) keepBoth(input, output []byte) {
+	switch {
+	case len(input) == 0 && len(output) == 0:
+		c.kept = nil
+	case c.kept == nil:
+		c.kept = &kept{input, output}
+	default:
+		*c.kept = kept{input, output}
+	}
 }
 
 // state is a set of flags.
@@ -101,7 +139,7 @@ func (c *Conn) handle(h Handler, events uint32) {
 			c.close(h)
 			return
 		}
-		if len(c.output) == 0 {
+		if c.Buffered() == 0 {
 			h.Drained()
 		}
 	}
@@ -113,12 +151,13 @@ func (c *Conn) handle(h Handler, events uint32) {
 // read reads a slice, and has it handled.
 func (c *Conn) read(h Handler) {
 	l := c.loop
-	kept := len(c.input)
+	input := c.input()
+	kept := len(input)
 	if cap(l.input) < kept+Slice {
 		l.input = make([]byte, kept+Slice)
 	}
 	buffer := l.input[:kept+Slice]
-	copy(buffer, c.input)
+	copy(buffer, input)
 	n, err := unix.Read(int(c.fd), buffer[kept:])
 	switch {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
@@ -147,13 +186,13 @@ func (c *Conn) traffic(h Handler, input []byte) {
 
 // keep keeps input that was not used.
 func (c *Conn) keep(rest []byte) {
-	switch {
+	switch room := c.input(); {
 	case len(rest) == 0:
-		c.input = nil
-	case cap(c.input) >= len(rest) && cap(c.input) <= 2*len(rest):
-		c.input = append(c.input[:0], rest...)
+		c.keepInput(nil)
+	case cap(room) >= len(rest) && cap(room) <= 2*len(rest):
+		c.keepInput(append(room[:0], rest...))
 	default:
-		c.input = slices.Clip(append([]byte(nil), rest...))
+		c.keepInput(slices.Clip(append([]byte(nil), rest...)))
 	}
 }
 
@@ -180,7 +219,7 @@ func (c *Conn) Write(b []byte) bool {
 	if c.fd < 0 {
 		return false
 	}
-	if len(c.output) == 0 {
+	if c.Buffered() == 0 {
 		n, err := unix.Write(int(c.fd), b)
 		if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			c.Close()
@@ -190,13 +229,13 @@ func (c *Conn) Write(b []byte) bool {
 			return true
 		}
 	}
-	c.output = append(c.output, b...)
+	c.keepOutput(append(c.output(), b...))
 	c.watch(c.state | awaitsRoom)
 	return true
 }
 
 // Buffered returns how many bytes the kernel has not taken yet.
-func (c *Conn) Buffered() int { return len(c.output) }
+func (c *Conn) Buffered() int { return len(c.output()) }
 
 // Unread returns how many bytes wait in the socket, which the loop has not read yet.
 func (c *Conn) Unread() int {
@@ -206,17 +245,16 @@ func (c *Conn) Unread() int {
 
 // flush hands what is kept to the kernel. It returns false if the connection has failed.
 func (c *Conn) flush() bool {
-	for len(c.output) > 0 {
-		n, err := unix.Write(int(c.fd), c.output)
+	for c.Buffered() > 0 {
+		n, err := unix.Write(int(c.fd), c.output())
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
 			return errors.Is(err, unix.EAGAIN)
 		}
-		c.output = c.output[n:]
+		c.keepOutput(c.output()[n:])
 	}
-	c.output = nil
 	c.watch(c.state &^ awaitsRoom)
 	return true
 }
@@ -259,7 +297,7 @@ func (c *Conn) Reset() {
 	if c.fd < 0 {
 		return
 	}
-	c.output = nil
+	c.keepOutput(nil)
 	_ = unix.SetsockoptLinger(int(c.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	c.Close()
 }
@@ -280,7 +318,7 @@ func (c *Conn) close(h Handler) {
 	l.dropLocked(c)
 	l.mu.Unlock()
 	_ = unix.Close(int(c.fd))
-	c.fd, c.input, c.output = -1, nil, nil
+	c.fd, c.kept = -1, nil
 }
 
 // drain drops what waits in the socket: else the kernel resets the connection, and what was written
@@ -324,7 +362,7 @@ func (c *Conn) Again() {
 	l.mu.Lock()
 	h := l.slots[c.slot]
 	l.mu.Unlock()
-	c.traffic(h, c.input)
+	c.traffic(h, c.input())
 }
 
 // resume lets connections go on whose pause is over. It returns how long until the next look.
