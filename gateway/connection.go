@@ -105,7 +105,7 @@ func (c *connection) address() netip.Addr { return c.from(c.link.remote()) }
 
 // prepare makes an exchange one with the device.
 func (c *connection) prepare(x *exchange) {
-	x.listener, x.peer, x.address = c.listener, c, c.address
+	x.listener, x.peer, x.sender = c.listener, c, c
 	x.wall = time.Now()
 	x.now = c.listener.source.Time(x.wall)
 	x.out, x.yields, x.fair = x.out[:0], false, c.attached && c.where() != nil

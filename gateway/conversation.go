@@ -64,7 +64,7 @@ type exchange struct {
 	gateway  *Gateway
 	listener *listener
 	peer     liveness.Peer
-	address  func() netip.Addr
+	sender   sender
 	counts   *loopCounters
 	wall     time.Time     // when what is being handled was read,
 	now      time.Duration // and the listening time then
@@ -82,6 +82,15 @@ type exchange struct {
 	outcome codec.Outcome
 	out     []byte // the answers
 }
+
+// sender is what an exchange has its input from.
+type sender interface {
+	// address returns the device's address, or that of the proxy which it comes through.
+	address() netip.Addr
+}
+
+// address returns the sender's address.
+func (x *exchange) address() netip.Addr { return x.sender.address() }
 
 // hear handles input, as far as x.budget goes. It returns the rest, which begins with an incomplete
 // message if there is budget left, and whether the conversation is to be ended once x.out, and what is

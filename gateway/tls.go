@@ -151,7 +151,7 @@ func (s *tlsServer) exchange(c *tlsConn) *tlsExchange {
 func (s *tlsServer) putBack(x *tlsExchange) {
 	s.gateway.counts.tlsMessages.Add(x.counts.messages.Swap(0))
 	s.gateway.pacer.add(x.counts)
-	x.listener, x.peer, x.address = nil, nil, nil // a connection that is gone is not held
+	x.listener, x.peer, x.sender = nil, nil, nil // a connection that is gone is not held
 	if cap(x.out) > maxRoom {
 		x.out = nil
 	}

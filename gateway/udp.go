@@ -141,7 +141,7 @@ func (u *udp) start() (err error) {
 	for i, r := range u.readers {
 		r.listener.source = u.source
 		r.batch = newBatch()
-		r.exchange = exchange{gateway: u.gateway, listener: r.listener, counts: &u.gateway.counts.loops[u.gateway.loopCount+i], address: r.address}
+		r.exchange = exchange{gateway: u.gateway, listener: r.listener, counts: &u.gateway.counts.loops[u.gateway.loopCount+i], sender: r}
 	}
 	return nil
 }

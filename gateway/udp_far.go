@@ -174,7 +174,7 @@ func (v *udpSession) goOnLocked(x *exchange) {
 	t, w, end := &v.conversation, v.remote.waiting, false
 	for first := true; ; first = false {
 		p := &w.packets[0]
-		x.listener, x.address, x.begin = p.reader.listener, p.to.address, 0
+		x.listener, x.sender, x.begin = p.reader.listener, &p.to, 0
 		if x.out = append(x.out[:0], p.out...); first {
 			end = t.proceed(x, false)
 		}
