@@ -45,17 +45,13 @@ type conversation struct {
 
 // details are what few conversations need, kept apart to keep idle connections small.
 type details struct {
-	name  string // that a certificate has proved; "" if none has
-	nonce []byte // of the challenge that is open
-	hello codec.Message
-	id    string // of hello
-
-	behind *behind    // nil for one that comes through no proxy
-	held   *held      // nil unless an answer on a connection waits
-	far    FarSession // nil unless another process judges the device
-	asked  *asked     // nil unless that, or the codec, is asked for something
-
-	idle time.Duration // how long a guest may be silent; 0 for any time
+	name      string        // that a certificate has proved; "" if none has
+	challenge *challenge    // nil unless one is open
+	behind    *behind       // nil for one that comes through no proxy
+	held      held          // empty unless an answer on a connection waits
+	far       FarSession    // nil unless another process judges the device
+	asked     *asked        // nil unless that, or the codec, is asked for something
+	idle      time.Duration // how long a guest may be silent; 0 for any time
 }
 
 // exchange handles input: it holds the context of the conversation that goes on, and buffers that
@@ -443,7 +439,7 @@ func (t *conversation) opened(x *exchange, id string, welcome liveness.Welcome, 
 	t.establish(x)
 	x.gateway.duplicateIDs.opened(x.wall, id, x.address())
 	if t.details != nil {
-		t.details.nonce, t.details.hello = nil, codec.Message{}
+		t.details.challenge = nil
 	}
 }
 

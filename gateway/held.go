@@ -28,6 +28,9 @@ type held struct {
 	end     bool // the conversation ends with the last
 }
 
+// none reports whether no answer is held.
+func (h *held) none() bool { return len(h.answers) == 0 }
+
 func (h *held) add(a *answer) {
 	h.answers = append(h.answers, a)
 	h.size += a.size
@@ -71,16 +74,16 @@ func (h *held) take(dst []byte) []byte {
 
 // held returns the answers that are held on the connection; nil if there are none.
 func (t *conversation) held() *held {
-	if t.details == nil {
+	if t.details == nil || t.details.held.none() {
 		return nil
 	}
-	return t.details.held
+	return &t.details.held
 }
 
 // drop forgets the held answers, because the connection is about to be closed.
 func (t *conversation) drop() {
 	if t.details != nil {
-		t.details.held = nil
+		t.details.held = held{}
 	}
 }
 
@@ -129,8 +132,7 @@ func (t *conversation) hold(x *exchange, begin int) {
 	if len(out) == 0 {
 		return
 	}
-	outcome := codec.Outcome{Err: busy(), Now: x.wall}
-	a := &answer{out: bytes.Clone(out), busy: t.codec.Reply(nil, &x.message, &outcome), waits: true}
+	a := &answer{out: bytes.Clone(out), busy: t.busyReply(x), waits: true}
 	a.size = max(len(a.out), len(a.busy))
 	a.opens = t.attached && x.message.Kind == codec.Hello
 	if x.udpSession != nil {
@@ -147,13 +149,19 @@ func (t *conversation) hold(x *exchange, begin int) {
 	if t.details == nil {
 		t.details = &details{}
 	}
-	if t.details.held == nil {
-		t.details.held = new(held)
-	}
 	t.details.held.add(a)
 	x.out = x.out[:begin]
 	x.gateway.holds.Add(holding{x.peer.(holder), a})
 	t.bound(x)
+}
+
+// busyReply returns what the device is told in place of the answer if that comes to nothing.
+func (t *conversation) busyReply(x *exchange) []byte {
+	outcome := x.outcome
+	x.outcome = codec.Outcome{Err: busy(), Now: x.wall}
+	out := t.codec.Reply(nil, &x.message, &x.outcome)
+	x.outcome = outcome
+	return out
 }
 
 // behind keeps x.out from begin on behind what is held.
@@ -175,7 +183,7 @@ func (t *conversation) behind(x *exchange, begin int) {
 // bound lets at most half of what a connection may leave unread be held. A device whose session may come
 // to nothing yet is not heard any more if there is more.
 func (t *conversation) bound(x *exchange) {
-	h := t.details.held
+	h := &t.details.held
 	switch {
 	case h.size <= x.gateway.config.MaxOutbound/2:
 	case h.answers[0].opens:
@@ -193,18 +201,19 @@ func (t *conversation) letGo(dst []byte) (out []byte, end bool) {
 	if h == nil {
 		return dst, false
 	}
-	if dst = h.take(dst); len(h.answers) > 0 {
+	if dst = h.take(dst); !h.none() {
 		return dst, false
 	}
-	if t.details.held = nil; t.details.spent() {
+	end = h.end
+	if t.drop(); t.details.spent() {
 		t.details = nil
 	}
-	return dst, h.end
+	return dst, end
 }
 
 // spent reports whether the details hold nothing.
 func (d *details) spent() bool {
-	return d.name == "" && d.nonce == nil && d.hello.Kind == codec.None && d.behind == nil && d.held == nil && d.far == nil && d.idle == 0
+	return d.name == "" && d.challenge == nil && d.behind == nil && d.held.none() && d.far == nil && d.idle == 0
 }
 
 // holder is what an answer is held for.

@@ -190,6 +190,14 @@ func (t *conversation) register(x *exchange) {
 	x.outcome.Token = token
 }
 
+// challenge is a nonce with which a device is to prove that it knows its secret, and the hello that it
+// says with that.
+type challenge struct {
+	nonce []byte
+	id    string
+	hello codec.Message
+}
+
 // challenge asks a device to prove that it knows its secret.
 func (t *conversation) challenge(x *exchange) {
 	var b [16]byte
@@ -198,23 +206,24 @@ func (t *conversation) challenge(x *exchange) {
 	if t.details == nil {
 		t.details = &details{}
 	}
-	t.details.nonce, t.details.hello, t.details.id = nonce, x.message, string(x.message.ID)
-	t.details.hello.ID, t.details.hello.Token, t.details.hello.Text = nil, nil, nil
+	asks := &challenge{nonce: nonce, id: string(x.message.ID), hello: x.message}
+	asks.hello.ID, asks.hello.Token, asks.hello.Text = nil, nil, nil
+	t.details.challenge = asks
 	x.outcome.Nonce = nonce
 }
 
 // proof opens the session of the device that was challenged. A challenge is good for one proof.
 func (t *conversation) proof(x *exchange) {
-	if t.details == nil || t.details.nonce == nil {
+	if t.details == nil || t.details.challenge == nil {
 		x.outcome.Err = &codec.Error{Code: codec.HelloFirst, Text: "no challenge is open; in the line protocol: HELLO <id> auth=hmac"}
 		return
 	}
-	nonce, id := t.details.nonce, t.details.id
-	t.details.nonce = nil
-	right := func() bool { return x.gateway.config.Guard.Prove(id, nonce, x.message.Token) }
-	x.outcome.Err = t.vet(x, id, right, true, wrongProof)
+	asks := t.details.challenge
+	t.details.challenge = nil
+	right := func() bool { return x.gateway.config.Guard.Prove(asks.id, asks.nonce, x.message.Token) }
+	x.outcome.Err = t.vet(x, asks.id, right, true, wrongProof)
 	if x.outcome.Err == nil {
-		t.open(x, strings.Clone(id), &t.details.hello, t.unverified(x))
+		t.open(x, asks.id, &asks.hello, t.unverified(x))
 	}
 }
 
