@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 
 // authenticate asks the codec whether the device that said hello is admitted.
 func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
-	to, a := x.peer.(asker), newAsked()
-	a.admits = true
 	g, m := x.gateway, &x.message
 	if len(m.Token) > 0 && !g.failures.allow(x.wall, x.address(), string(m.ID)) && g.config.Guard.Guessable(string(m.ID)) {
 		g.counts.throttled.Add(1)
@@ -27,13 +24,16 @@ func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
 	if t.certified() {
 		origin.Name = t.details.name
 	}
-	done := func(admission codec.Admission) { to.answer(a, judgement{admission: admission}) }
-	if admission, ok := by.Authenticate(m, origin, done); ok {
+	admission, later := by.Authenticate(m, origin)
+	if later == nil {
 		t.admitted(x, admission)
 		return
 	}
+	to, a := x.peer.(*connection), newAsked()
+	a.admits = true
 	t.wait(x, a)
-	if l := x.peer.(*connection).where(); l != nil {
+	go func() { to.answer(a, judgement{admission: later()}) }()
+	if l := to.where(); l != nil {
 		if l.logins == nil {
 			l.logins = make(map[*asked]time.Duration)
 		}
@@ -85,7 +85,7 @@ func (t *conversation) admitted(x *exchange, a codec.Admission) {
 	}
 	t.revision = x.gateway.config.Guard.Revision(id)
 	if x.outcome.Err = t.duplicate(x, id); x.outcome.Err == nil {
-		t.open(x, strings.Clone(id), m, a.Unverified)
+		t.open(x, id, m, a.Unverified)
 	}
 }
 

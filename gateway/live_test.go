@@ -26,9 +26,12 @@ type portered struct {
 	asked chan func(codec.Admission)
 }
 
-func (p portered) Authenticate(_ *codec.Message, _ codec.Origin, done func(codec.Admission)) (codec.Admission, bool) {
-	p.asked <- done
-	return codec.Admission{}, false
+var _ codec.Authenticator = portered{}
+
+func (p portered) Authenticate(*codec.Message, codec.Origin) (codec.Admission, func() codec.Admission) {
+	decided := make(chan codec.Admission, 1)
+	p.asked <- func(a codec.Admission) { decided <- a }
+	return codec.Admission{}, func() codec.Admission { return <-decided }
 }
 
 func (portered) Revoked() bool { return false }

@@ -33,9 +33,9 @@ type Wire interface {
 // Authenticator is a codec that finds out by itself whether its device is admitted. The gateway's
 // guard is not asked then.
 type Authenticator interface {
-	// Authenticate decides about the device that sent m, a Hello. If that takes a while, ok is false,
-	// and done is called with the decision later, once, on any goroutine. Then m is not used any more.
-	Authenticate(m *Message, from Origin, done func(Admission)) (a Admission, ok bool)
+	// Authenticate decides about the device that sent m, a Hello. If that takes a while, later is not
+	// nil: it is called once, on a goroutine of its own, and returns the decision. It must not use m.
+	Authenticate(m *Message, from Origin) (a Admission, later func() Admission)
 	// Revoked reports whether the device that was admitted is not any longer, with what it has shown.
 	// Then its connection is closed. It is called when the protocol's Generation has changed, see
 	// [Reviewed].

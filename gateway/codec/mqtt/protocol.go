@@ -70,26 +70,29 @@ func sniffName(rest []byte) codec.Guess {
 func (p *Protocol) Codec() codec.Codec { return &conn{protocol: p} }
 
 // Authenticate implements [codec.Authenticator].
-func (c *conn) Authenticate(m *codec.Message, from codec.Origin, done func(codec.Admission)) (codec.Admission, bool) {
+func (c *conn) Authenticate(m *codec.Message, from codec.Origin) (a codec.Admission, later func() codec.Admission) {
 	var p packet.Connect
 	if err := p.Decode(m.Text); err != nil {
-		return codec.Admission{Err: c.broken(err)}, true
+		return codec.Admission{Err: c.broken(err)}, nil
 	}
 	login := access.Login{ClientID: string(m.ID), User: string(p.User), Password: p.Password, Certificate: from.Name, Remote: from.Address}
-	grant, ok, err := c.protocol.Access.Decide(login)
-	if ok {
-		return c.admit(&p, login.ClientID, grant, err), true
+	if grant, ok, err := c.protocol.Access.Decide(login); ok {
+		return c.admit(&p, login.ClientID, grant, err), nil
 	}
-	body := bytes.Clone(m.Text)
-	login.Password = bytes.Clone(p.Password)
-	go func() {
+	return codec.Admission{}, c.later(login, bytes.Clone(m.Text))
+}
+
+// later returns what decides about a login with the body of a CONNECT that was good before.
+func (c *conn) later(login access.Login, body []byte) func() codec.Admission {
+	login.Password = bytes.Clone(login.Password)
+	return func() codec.Admission {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		grant, err := c.protocol.Access.Login(ctx, login)
-		_ = p.Decode(body) // it was good before
-		done(c.admit(&p, login.ClientID, grant, err))
-	}()
-	return codec.Admission{}, false
+		var p packet.Connect
+		_ = p.Decode(body)
+		return c.admit(&p, login.ClientID, grant, err)
+	}
 }
 
 // Revoked implements [codec.Authenticator].
