@@ -159,9 +159,9 @@ func (t *conversation) hold(x *exchange, begin int) {
 func (t *conversation) busyReply(x *exchange) []byte {
 	outcome := x.outcome
 	x.outcome = codec.Outcome{Err: busy(), Now: x.wall}
-	out := t.codec.Reply(nil, &x.message, &x.outcome)
+	out := t.codec.Reply(x.out, &x.message, &x.outcome)[len(x.out):]
 	x.outcome = outcome
-	return out
+	return bytes.Clone(out)
 }
 
 // behind keeps x.out from begin on behind what is held.
