@@ -99,9 +99,8 @@ func (c *Conn) receivedLocked(dst []byte, p *packet.Ack, i int) []byte {
 // releaseEntryLocked lets go of a message that the client has: only its id is kept.
 func (s *session) releaseEntryLocked(e *entry) (commit uint64) {
 	m := e.message
-	size := m.size()
-	s.queue.bytes -= size
-	s.countAwayLocked(-size)
+	s.queue.bytes -= m.size()
+	s.broker.releaseMessage(e)
 	e.state, e.message = released, nil
 	return s.storeReleasedLocked(e, m)
 }
@@ -126,7 +125,10 @@ func (s *session) forget(c *Conn, id uint16) (commit uint64) {
 }
 
 func (s *session) forgetLocked(id uint16) (commit uint64) {
-	if delete(s.received, id); len(s.received) == 0 {
+	before := len(s.received)
+	delete(s.received, id)
+	s.countReceivedLocked(before)
+	if len(s.received) == 0 {
 		s.received = nil
 	}
 	return s.unstoreReceivedLocked(id)

@@ -23,7 +23,7 @@ type Broker struct {
 	found     sync.Pool // of *matches
 	numbers   atomic.Uint64
 	away      atomic.Int64 // sessions of clients that are away
-	awayBytes atomic.Int64 // that they hold
+	held      atomic.Int64 // bytes that clients have it hold
 }
 
 // New returns a broker. It starts nothing, see [Broker.Open] and [Broker.Run].

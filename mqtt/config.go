@@ -34,8 +34,13 @@ type Config struct {
 	// MaxSessions bounds the sessions of clients that are away; one more is not kept. Default:
 	// 1,000,000.
 	MaxSessions int
-	// MaxAwayBytes bounds the bytes that all those sessions hold together. Default: 256 MiB.
-	MaxAwayBytes int
+	// MaxHeldBytes bounds the bytes that the broker holds for all clients together: messages that
+	// wait, each counted once, sessions of clients that are away with all that they have, and of
+	// clients that are connected what is more than 4 KiB each of messages, subscriptions, ids of
+	// messages with QoS 2, and a will. No client may have more of one kind than a 32nd of what is free; a
+	// quarter is left to clients that are connected. Default: 1 GiB, which is enough for some
+	// 700,000 clients that are away, with a subscription each.
+	MaxHeldBytes int
 	// MaxRetained and MaxRetainedBytes bound the retained messages of clients; more are delivered,
 	// but not kept. Defaults: 100,000 and 256 MiB.
 	MaxRetained, MaxRetainedBytes int
@@ -80,7 +85,7 @@ func (c Config) withDefaults() (Config, error) {
 		within("MaxQueueBytes", &c.MaxQueueBytes, 1<<20, 1<<10, 1<<40),
 		within("MaxSubscriptions", &c.MaxSubscriptions, 1000, 1, 1<<20),
 		within("MaxSessions", &c.MaxSessions, 1_000_000, 1, 1<<30),
-		within("MaxAwayBytes", &c.MaxAwayBytes, 256<<20, 1<<10, 1<<40),
+		within("MaxHeldBytes", &c.MaxHeldBytes, 1<<30, 1<<20, 1<<40),
 		within("MaxRetained", &c.MaxRetained, 100_000, 1, 1<<30),
 		within("MaxRetainedBytes", &c.MaxRetainedBytes, 256<<20, 1<<10, 1<<40),
 		within("SessionExpiry", &c.SessionExpiry, 24*time.Hour, time.Second, 366*24*time.Hour),

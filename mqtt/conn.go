@@ -113,6 +113,8 @@ func (c *Conn) Close(e Ending, now time.Time) {
 	if e.Clean || e.Shutdown {
 		w = nil
 	}
+	s.broker.journal.hold()
+	defer s.broker.journal.unhold()
 	s.mu.Lock()
 	if s.conn != c {
 		s.mu.Unlock()
@@ -120,12 +122,13 @@ func (c *Conn) Close(e Ending, now time.Time) {
 	}
 	s.conn = nil
 	s.broker.counts.connected.Add(-1)
+	s.broker.holdWill(c.will, -1)
 	if e.SessionExpiry != nil && s.expiry > 0 { // MQTT 5, 3.14.2.2.2
 		s.expiry = min(*e.SessionExpiry, s.broker.config.expiry())
 	}
-	stays := s.staysLocked()
+	stays := s.staysLocked(w)
 	if stays {
-		w = s.leaveLocked(w, now)
+		w = s.leaveLocked(w, now, now)
 		s.storeLocked()
 	} else {
 		s.endLocked()
@@ -139,12 +142,12 @@ func (c *Conn) Close(e Ending, now time.Time) {
 
 // staysLocked reports whether the session is kept when its client leaves. It drops messages for
 // which there is no room then.
-func (s *session) staysLocked() bool {
+func (s *session) staysLocked(w *will) bool {
 	if s.expiry == 0 {
 		return false
 	}
 	b := s.broker
-	if b.away.Load() < int64(b.config.MaxSessions) && s.shrinkLocked(b.config.MaxAwayBytes-int(b.awayBytes.Load())) {
+	if b.mayLeave(s.sizeAwayLocked(w)) && s.shrinkLocked(b.share(true)) {
 		return true
 	}
 	b.counts.sessionsRefused.Add(1)

@@ -16,7 +16,7 @@ import (
 //
 // The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if another user's
 // client is connected with the identifier or the will may not be published, InvalidTopic if the
-// will's topic is too long, InvalidClientID if a client without an identifier wants a session to be
+// will's topic is too long, QuotaExceeded if there is no room for the will, InvalidClientID if a client without an identifier wants a session to be
 // kept that it cannot ask for (MQTT 3.1.1, 3.1.3.1). The session of another user's client that is
 // away ends.
 func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now time.Time) (*Conn, packet.Connack, error) {
@@ -39,7 +39,8 @@ func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now 
 		return nil, packet.Connack{Code: err.Code}, err
 	}
 	b.counts.connected.Add(1)
-	return conn, b.connack(c, id, present), nil
+	b.holdWill(conn.will, 1)
+	return conn, conn.connack(c, id, present), nil
 }
 
 // check refuses what cannot be.
@@ -57,6 +58,9 @@ func (b *Broker) check(c *packet.Connect, grant Grant) *packet.Error {
 	if b.config.reserved(topic) || !grant.MayPublish(topic) {
 		return &packet.Error{Code: packet.NotAuthorized, Text: "the client may not publish its will"}
 	}
+	if !b.mayHold(sizeOfWill(c.Will.Topic, c.Will.Payload, c.Will.Properties)) {
+		return &packet.Error{Code: packet.QuotaExceeded, Text: "there is no room for the will"}
+	}
 	return nil
 }
 
@@ -71,18 +75,21 @@ func (b *Broker) expiryOf(c *packet.Connect) uint32 {
 	return b.config.expiry()
 }
 
-func (b *Broker) connack(c *packet.Connect, id string, present bool) packet.Connack {
+func (c *Conn) connack(p *packet.Connect, id string, present bool) packet.Connack {
 	ack := packet.Connack{SessionPresent: present}
-	if c.Version < packet.V5 {
+	if p.Version < packet.V5 {
 		return ack
 	}
-	ack.ReceiveMaximum = uint16(b.config.ReceiveMaximum)
-	ack.MaximumPacketSize = uint32(b.config.MaxPacket)
-	ack.TopicAliasMaximum = uint16(b.config.TopicAliases)
-	if e := b.expiryOf(c); e != c.SessionExpiry {
-		ack.HasSessionExpiry, ack.SessionExpiry = true, e
+	ack.ReceiveMaximum = uint16(c.session.broker.config.ReceiveMaximum)
+	ack.MaximumPacketSize = uint32(c.session.broker.config.MaxPacket)
+	ack.TopicAliasMaximum = uint16(c.session.broker.config.TopicAliases)
+	c.session.mu.Lock()
+	expiry := c.session.expiry
+	c.session.mu.Unlock()
+	if expiry != p.SessionExpiry {
+		ack.HasSessionExpiry, ack.SessionExpiry = true, expiry
 	}
-	if len(c.ClientID) == 0 {
+	if len(p.ClientID) == 0 {
 		ack.AssignedClientID = id
 	}
 	return ack
@@ -91,6 +98,8 @@ func (b *Broker) connack(c *packet.Connect, id string, present bool) packet.Conn
 // open gives a connection its session. present says that it was resumed; ok is false if it belongs
 // to another user.
 func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Time) (present, ok bool) {
+	b.journal.hold()
+	defer b.journal.unhold()
 	sh := b.sessions.shard(id)
 	sh.mu.Lock()
 	old := sh.byID[id]
@@ -118,6 +127,7 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 	if before != nil {
 		b.counts.connected.Add(-1)
 		b.counts.takenOver.Add(1)
+		b.holdWill(before.will, -1)
 		if before.will != nil && (!present || before.will.delay == 0) {
 			due = before.will
 		}
@@ -136,8 +146,12 @@ func (s *session) resumableLocked(user string) bool {
 	return !s.gone && s.expiry > 0 && s.user == user
 }
 
-// beginLocked begins a session. The caller holds the lock of its shard.
+// beginLocked begins a session. The caller holds the lock of its shard. A client of MQTT 5 is told
+// if its session could not be kept now: it has to come back within a second.
 func (b *Broker) beginLocked(sh *sessionShard, c *Conn, id string, expiry uint32) {
+	if c.version >= packet.V5 && !b.mayLeave(sessionOverhead+len(id)+c.will.size()) {
+		expiry = min(expiry, 1)
+	}
 	s := &session{broker: b, id: strings.Clone(id), user: c.grant.User(), number: b.numbers.Add(1), conn: c, expiry: expiry, version: c.version}
 	c.session = s
 	sh.byID[s.id] = s

@@ -129,6 +129,9 @@ func (w *world) step() {
 	default:
 		w.read(d, 1+w.random.IntN(200))
 	}
+	if got, want := w.broker.Stats().HeldBytes, w.broker.Held(); got != want {
+		w.t.Fatalf("%d bytes are counted, want %d", got, want)
+	}
 }
 
 // failToCommit has the store fail once, after it has kept the changes or not.

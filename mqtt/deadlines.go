@@ -136,13 +136,14 @@ func (b *Broker) runDeadlines(ctx context.Context) {
 // due publishes the will of a client that is away, or ends its session.
 func (b *Broker) due(a *away, now time.Time) {
 	s := a.session
+	b.journal.hold()
+	defer b.journal.unhold()
 	s.mu.Lock()
 	if s.away != a { // it is back
 		s.mu.Unlock()
 		return
 	}
-	w := a.will
-	a.will = nil
+	w := s.takeWillLocked()
 	if ends := !now.Before(a.endsAt); !ends {
 		b.deadlines.add(a)
 		s.mu.Unlock()

@@ -55,7 +55,7 @@ func FuzzHandle(f *testing.F) {
 			c.drop()
 			c.drop()
 		}
-		if st := b.Stats(); st.Sessions != 0 || st.Connected != 0 || st.Subscriptions != 0 || st.AwayBytes != 0 || st.Retained > 3 {
+		if st := b.Stats(); st.Sessions != 0 || st.Connected != 0 || st.Subscriptions != 0 || st.HeldBytes != 0 || st.Retained > 3 {
 			t.Errorf("Stats = %+v, want nothing left", st)
 		}
 	})

@@ -37,6 +37,7 @@ type subscription struct {
 	identifier           uint32
 	qos                  uint8
 	noLocal, asPublished bool
+	held                 bool // against Config.MaxHeldBytes, also while the client is connected
 }
 
 // put adds a subscription, in place of old if the session had one to the same filter.

@@ -136,7 +136,7 @@ func (l *loading) finish() {
 			left = l.now
 		}
 		s.mu.Lock()
-		s.leaveLocked(nil, left)
+		s.leaveLocked(nil, left, l.now)
 		s.storeLocked()
 		s.mu.Unlock()
 	}
@@ -169,6 +169,7 @@ func (l *loading) receive(key []byte) {
 		s.received = make(map[uint16]struct{})
 	}
 	s.received[uint16(f.rest[0])<<8|uint16(f.rest[1])] = struct{}{}
+	s.countReceivedLocked(len(s.received) - 1)
 }
 
 // enqueue puts an entry into the queue of its session. What was sent comes before what was not.

@@ -1,20 +1,22 @@
 package mqtt
 
 import (
+	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// message is what all receivers of a PUBLISH share. But for number and records it is not changed
+// message is what all receivers of a PUBLISH share. But for number, records and holders it is not changed
 // once it is passed on.
 type message struct {
 	topic               string
-	payload, properties []byte // properties as they are passed on
-	expires             int64  // in Unix nanoseconds; 0: never
-	number              uint64 // of its record; guarded by journal.mu, as records is
-	records             int32  // that refer to it
+	payload, properties []byte       // properties as they are passed on
+	expires             int64        // in Unix nanoseconds; 0: never
+	number              uint64       // of its record; guarded by journal.mu, as records is
+	records             int32        // that refer to it
+	holders             atomic.Int32 // entries that refer to it and are held
 	qos                 uint8
 	retain              bool
 	own                 bool // the program's
@@ -52,6 +54,18 @@ func newMessage(n int) (*message, []byte) {
 
 func (m *message) size() int {
 	return len(m.topic) + len(m.payload) + len(m.properties) + messageOverhead
+}
+
+// memory returns what a message takes in memory.
+func (m *message) memory() int {
+	n := len(m.topic) + len(m.payload) + len(m.properties)
+	switch {
+	case n <= len(small{}.data):
+		return int(unsafe.Sizeof(small{}))
+	case n <= len(medium{}.data):
+		return int(unsafe.Sizeof(medium{}))
+	}
+	return n + int(unsafe.Sizeof(message{}))
 }
 
 func (m *message) expired(now time.Time) bool { return m.expires != 0 && m.expires <= now.UnixNano() }

@@ -83,7 +83,7 @@ func (c *Conn) publishOnce(dst []byte, in *packet.Publish, p *publication, code 
 	}
 	b.journal.hold()
 	defer b.journal.unhold()
-	known, commit, err := c.receive(in, code)
+	known, commit, err := c.receive(in, &code)
 	if err != nil {
 		return dst, err
 	}
@@ -117,8 +117,9 @@ func answerTo(qos uint8) packet.Type {
 }
 
 // receive remembers the id of a message with QoS 2 until it is released. known says that it was
-// remembered already. It returns what must be committed before the client may be told.
-func (c *Conn) receive(in *packet.Publish, code packet.Code) (known bool, commit uint64, err error) {
+// remembered already; code becomes QuotaExceeded if there is no room for one more. It returns what must
+// be committed before the client may be told.
+func (c *Conn) receive(in *packet.Publish, code *packet.Code) (known bool, commit uint64, err error) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,12 +132,17 @@ func (c *Conn) receive(in *packet.Publish, code packet.Code) (known bool, commit
 	if _, known = s.received[in.ID]; known {
 		return true, s.commitOfLocked(), nil
 	}
-	if code == packet.QuotaExceeded || code >= packet.UnspecifiedError && c.version >= packet.V5 {
+	if !s.broker.mayHold(receivedSize * (len(s.received) + 1)) {
+		s.broker.counts.dropped.Add(1)
+		*code = packet.QuotaExceeded
+	}
+	if *code == packet.QuotaExceeded || *code >= packet.UnspecifiedError && c.version >= packet.V5 {
 		return false, 0, nil
 	}
 	if s.received == nil {
 		s.received = make(map[uint16]struct{})
 	}
 	s.received[in.ID] = struct{}{}
+	s.countReceivedLocked(len(s.received) - 1)
 	return false, s.storeReceivedLocked(in.ID), nil
 }

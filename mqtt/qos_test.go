@@ -83,12 +83,12 @@ func TestResend(t *testing.T) {
 			c.drop()
 			other.publish("a", "not kept")
 			other.publishOut(packet.Out{Topic: "a", QoS: 1, ID: 9, Payload: []byte("4")})
-			if b.Stats().AwayBytes == 0 {
+			if b.Stats().HeldBytes == 0 {
 				t.Error("nothing waits for the client")
 			}
 			c = connect(t, b, "c", session)
-			if !c.ack.SessionPresent || b.Stats().AwayBytes != 0 {
-				t.Errorf("CONNACK = %+v, %d bytes wait", c.ack, b.Stats().AwayBytes)
+			if !c.ack.SessionPresent {
+				t.Errorf("CONNACK = %+v", c.ack)
 			}
 			c.room = 1
 			c.wants("a=0 q1 #1 dup", "PUBREL #2 0x00", "a=2 q2 #3 dup", "a=3 q1 #4 dup", "a=4 q1 #5")
@@ -111,8 +111,8 @@ func TestResend(t *testing.T) {
 				t.Error("a clean session was resumed")
 			}
 			c.wants()
-			if st := b.Stats(); st.Subscriptions != 0 || st.Sessions != 2 || st.Connected != 2 {
-				t.Errorf("Stats = %+v, want no subscription and 2 sessions", st)
+			if st := b.Stats(); st.Subscriptions != 0 || st.Sessions != 2 || st.Connected != 2 || st.HeldBytes != 0 {
+				t.Errorf("Stats = %+v, want no subscription, 2 sessions and nothing held", st)
 			}
 		})
 	}
@@ -176,51 +176,6 @@ func TestFullQueue(t *testing.T) {
 	}
 	if got := b.Stats().Dropped; got != 1 {
 		t.Errorf("%d were dropped, want 1", got)
-	}
-}
-
-func TestAwayBytes(t *testing.T) {
-	b := newBroker(t, mqtt.Config{MaxAwayBytes: 2000})
-	other := connect(t, b, "other")
-	for _, id := range []string{"1", "2"} {
-		c := connect(t, b, id, persistent)
-		c.subscribe("a")
-		c.drop()
-	}
-	publish := func(want string) {
-		t.Helper()
-		other.publishOut(packet.Out{Topic: "a", QoS: 1, ID: 1, Payload: make([]byte, 500)})
-		other.wants("PUBACK #1 " + want)
-	}
-	publish("0x00")
-	publish("0x00")
-	publish("0x97")
-	connect(t, b, "1").disconnect() // clean
-	publish("0x00")
-	// What waits for a client is shortened when it leaves.
-	c := connect(t, b, "3", persistent, func(p *packet.Connect) { p.ReceiveMaximum = 1 })
-	c.subscribe("b")
-	for i := range uint16(3) {
-		other.publishOut(packet.Out{Topic: "b", QoS: 1, ID: i + 1, Payload: make([]byte, 50)})
-	}
-	c.next()
-	c.drop()
-	if st := b.Stats(); st.AwayBytes > 2000 || st.AwayBytes < 1500 || st.Sessions != 3 {
-		t.Errorf("Stats = %+v, want almost 2,000 bytes and 3 sessions", st)
-	}
-	c = connect(t, b, "3", persistent)
-	if got := c.next(); !strings.HasSuffix(got, "q1 #1 dup") {
-		t.Errorf("the client got %q", got)
-	}
-	for range 10 {
-		other.publishOut(packet.Out{Topic: "b", QoS: 1, ID: 1, Payload: make([]byte, 200)})
-	}
-	for c.next() != "" {
-		continue
-	}
-	c.drop() // there is no room for what it has not acknowledged
-	if st := b.Stats(); st.Sessions != 2 || st.SessionsRefused != 1 {
-		t.Errorf("Stats = %+v, want 2 sessions", st)
 	}
 }
 

@@ -26,6 +26,7 @@ type entry struct {
 	state   state
 	retain  bool
 	counted bool // against the client's Receive Maximum
+	held    bool // against Config.MaxHeldBytes
 }
 
 // state is how far a copy has come.
@@ -97,14 +98,25 @@ func (q *queue) find(id uint16) int {
 	return slices.IndexFunc(q.inflight, func(e entry) bool { return e.id == id })
 }
 
-// fitsLocked reports whether a message has room in the session's queue.
-func (s *session) fitsLocked(m *message) bool {
-	b, size := s.broker, m.size()
-	if s.conn == nil && b.awayBytes.Load()+int64(size) > int64(b.config.MaxAwayBytes) {
-		return false
+// fitsLocked reports whether a copy has room in the session's queue. What has QoS 0 is the first that
+// has none.
+func (s *session) fitsLocked(d *delivery) bool {
+	b, away, bytes := s.broker, s.conn == nil, d.message.size()
+	if q := s.queue; q != nil {
+		if q.len() >= b.config.MaxQueue {
+			return false
+		}
+		bytes += q.bytes
 	}
-	q := s.queue
-	return q == nil || q.len() < b.config.MaxQueue && q.bytes+size <= b.config.MaxQueueBytes
+	switch {
+	case bytes > b.config.MaxQueueBytes:
+		return false
+	case !away && bytes <= guaranteed:
+		return true
+	case d.qos == 0:
+		return bytes <= b.share(away)/2
+	}
+	return bytes <= b.share(away)
 }
 
 func (s *session) queueLocked() *queue {
@@ -122,18 +134,20 @@ func (s *session) pushLocked(d delivery) (commit uint64) {
 		e.id = s.nextIDLocked()
 		commit = s.storeEntryLocked(&e)
 	}
-	s.queueLocked().push(e)
-	s.countAwayLocked(d.message.size())
+	q := s.queueLocked()
+	if s.conn == nil || q.bytes+d.message.size() > guaranteed {
+		s.broker.hold(&e)
+	}
+	q.push(e)
 	return commit
 }
 
 // dropLocked forgets an entry that was taken out of the queue.
 func (s *session) dropLocked(e *entry) {
 	if e.message != nil {
-		size := e.message.size()
-		s.queue.bytes -= size
-		s.countAwayLocked(-size)
+		s.queue.bytes -= e.message.size()
 	}
+	s.broker.release(e)
 	s.unstoreEntryLocked(e)
 }
 

@@ -13,7 +13,7 @@ import (
 
 // TestManyAtOnce has many goroutines publish, subscribe, come, go and take sessions over.
 func TestManyAtOnce(t *testing.T) {
-	b := newBroker(t, mqtt.Config{MaxQueue: 20, MaxInflight: 3, MaxSessions: 3})
+	b := newBroker(t, mqtt.Config{MaxQueue: 20, MaxInflight: 3, MaxSessions: 3, MaxHeldBytes: 1 << 20})
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() { _ = b.Run(ctx) })
@@ -27,7 +27,7 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range 4 {
 		connect(t, b, strconv.Itoa(i)).drop()
 	}
-	if st := b.Stats(); st.Connected != 0 || st.Sessions != 0 || st.Subscriptions != 0 || st.AwayBytes != 0 {
+	if st := b.Stats(); st.Connected != 0 || st.Sessions != 0 || st.Subscriptions != 0 || st.HeldBytes != 0 {
 		t.Errorf("Stats = %+v, want nothing left", st)
 	}
 }

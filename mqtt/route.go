@@ -139,7 +139,7 @@ func (s *session) takeLocked(d delivery, to audience, now time.Time) (got outcom
 	switch {
 	case s.gone, to == toConnected && away, to == toAway && !away, away && d.qos == 0:
 		return absent, 0, false
-	case !s.fitsLocked(d.message):
+	case !s.fitsLocked(&d):
 		return full, 0, to == toAll && s.warnLocked(now)
 	}
 	commit = s.pushLocked(d)

@@ -119,26 +119,17 @@ func (s *session) wakeLocked() {
 	}
 }
 
-// countAwayLocked adds to the bytes that wait for clients that are away, if this one is.
-func (s *session) countAwayLocked(n int) {
-	if s.away != nil {
-		s.broker.awayBytes.Add(int64(n))
-	}
-}
-
-// leaveLocked begins the absence of a client. It returns the will if that is to be published at
-// once.
-func (s *session) leaveLocked(w *will, now time.Time) (due *will) {
-	expiry := time.Duration(s.expiry) * time.Second
-	s.away = &away{session: s, endsAt: now.Add(expiry)}
+// leaveLocked begins the absence of a client that left at an instant. It returns the will if that is to
+// be published at once; a delay begins now.
+func (s *session) leaveLocked(w *will, left, now time.Time) (due *will) {
+	s.away = &away{session: s, endsAt: left.Add(time.Duration(s.expiry) * time.Second)}
 	if w != nil && w.delay > 0 {
-		s.away.will, s.away.willAt = w, now.Add(min(w.delay, expiry))
+		s.away.will, s.away.willAt = w, now.Add(w.delay)
 		w = nil
 	}
 	s.broker.away.Add(1)
-	if s.queue != nil {
-		s.countAwayLocked(s.queue.bytes)
-	}
+	s.broker.held.Add(int64(s.sizeAwayLocked(s.away.will)))
+	s.holdAllLocked()
 	s.broker.deadlines.add(s.away)
 	return w
 }
@@ -150,15 +141,25 @@ func (s *session) returnLocked() *will {
 		return nil
 	}
 	s.broker.deadlines.remove(a)
-	if s.queue != nil {
-		s.countAwayLocked(-s.queue.bytes)
-	}
+	w := s.takeWillLocked()
+	s.broker.held.Add(-int64(s.sizeAwayLocked(nil)))
 	s.broker.away.Add(-1)
 	s.away = nil
-	return a.will
+	return w
 }
 
-// endLocked marks the end of a session. The caller calls [Broker.clear] once it holds no lock.
+// takeWillLocked takes the delayed will of a client that is away, if there is one.
+func (s *session) takeWillLocked() *will {
+	w := s.away.will
+	if w != nil {
+		s.away.will = nil
+		s.broker.held.Add(-int64(w.size()))
+	}
+	return w
+}
+
+// endLocked marks the end of a session. The caller calls [Broker.clear] once it holds no lock but the
+// journal.
 func (s *session) endLocked() *will {
 	s.gone = true
 	s.conn = nil
@@ -172,18 +173,20 @@ func (e *entry) movesOn() bool {
 	return shared && (e.qos == 1 || e.qos == 2 && e.state == queued)
 }
 
-// clear removes what is left of a session that has ended, and passes on what was shared.
+// clear removes what is left of a session that has ended, and passes on what was shared. The caller
+// holds the journal.
 func (b *Broker) clear(s *session, now time.Time) {
-	b.journal.hold()
-	defer b.journal.unhold()
 	s.mu.Lock()
 	subs, q := s.filters.all(), s.queue
 	s.filters, s.queue, s.pending = nil, nil, nil
 	s.unstoreLocked(subs)
+	before := len(s.received)
+	s.received = nil
+	s.countReceivedLocked(before)
 	s.mu.Unlock()
 	b.sessions.remove(s)
 	for _, sub := range subs {
-		b.index.remove(sub)
+		b.removeSubscription(sub)
 	}
 	if q == nil {
 		return
@@ -194,6 +197,10 @@ func (b *Broker) clear(s *session, now time.Time) {
 				b.deliverShared(g, e.message, e.qos, e.retain, now)
 			}
 		}
+		b.release(&e)
 		s.unstoreEntryLocked(&e)
+	}
+	for i := range q.qos0.all() {
+		b.release(&q.qos0.all()[i])
 	}
 }

@@ -18,7 +18,7 @@ type Stats struct {
 	Subscriptions        int    // now
 	Retained             int    // messages kept for clients now, not those of the program
 	RetainedBytes        int    // that they take
-	AwayBytes            int    // that wait for clients that are away, now
+	HeldBytes            int    // of Config.MaxHeldBytes, now
 	Published            uint64 // messages by clients
 	Sent                 uint64 // messages to clients
 	Dropped              uint64 // copies of messages, because a queue was full
@@ -26,8 +26,8 @@ type Stats struct {
 	Expired              uint64 // copies of messages, before they were sent
 	Denied               uint64 // messages of clients that may not publish to their topic
 	RetainedRefused      uint64 // messages that were to be retained and were delivered only
-	SubscriptionsRefused uint64 // because the session has too many, or the filter is too long
-	SessionsRefused      uint64 // sessions that were not kept, because too many clients are away
+	SubscriptionsRefused uint64 // because there are too many, or the filter is too long
+	SessionsRefused      uint64 // sessions that were not kept, because too many clients are away or too much is held
 	TakenOver            uint64 // connections that lost their session to another one
 }
 
@@ -38,7 +38,7 @@ func (b *Broker) Stats() Stats {
 		Connected:            int(c.connected.Load()),
 		Sessions:             b.sessions.len(),
 		Subscriptions:        b.index.size(),
-		AwayBytes:            int(b.awayBytes.Load()),
+		HeldBytes:            int(b.held.Load()),
 		Published:            c.published.Load(),
 		Sent:                 c.sent.Load(),
 		Dropped:              c.dropped.Load(),

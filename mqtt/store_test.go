@@ -60,7 +60,7 @@ func TestReopen(t *testing.T) {
 	b.Commit(t.Context())
 
 	b = openBroker(t, mqtt.Config{Store: store})
-	if st := b.Stats(); st.Sessions != 1 || st.Subscriptions != 1 || st.Retained != 2 || st.AwayBytes == 0 {
+	if st := b.Stats(); st.Sessions != 1 || st.Subscriptions != 1 || st.Retained != 2 || st.HeldBytes == 0 {
 		t.Errorf("Stats = %+v", st)
 	}
 	if got := b.Retained("#"); len(got) != 2 || string(got["r"]) != "1" || string(got["a"]) != "2" {

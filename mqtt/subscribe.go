@@ -48,15 +48,14 @@ func (c *Conn) subscribeTo(f packet.Filter, identifier uint32) (code packet.Code
 		return 0, 0, lost()
 	}
 	old := s.filters.get(filter)
-	if old == nil && s.filters.len() >= b.config.MaxSubscriptions {
-		b.counts.subscriptionsRefused.Add(1)
-		return packet.QuotaExceeded, 0, nil
-	}
 	sub := &subscription{
 		session: s, qos: f.QoS, noLocal: f.NoLocal, asPublished: f.RetainAsPublished, identifier: identifier,
 	}
-	if sub.filter = strings.Clone(filter); old != nil {
+	if old != nil {
 		sub.filter = old.filter
+	} else if sub.filter = strings.Clone(filter); s.filters.len() >= b.config.MaxSubscriptions || !b.mayHold(s.sizeWithLocked(sub)) {
+		b.counts.subscriptionsRefused.Add(1)
+		return packet.QuotaExceeded, 0, nil
 	}
 	s.addLocked(sub, old)
 	if shared, _ := splitShare(filter); shared == "" && (f.RetainHandling == 0 || f.RetainHandling == 1 && old == nil) {
@@ -69,6 +68,11 @@ func (c *Conn) subscribeTo(f packet.Filter, identifier uint32) (code packet.Code
 func (s *session) addLocked(sub, old *subscription) {
 	if sub.identifier != 0 {
 		sub.detail = &detail{identifiers: []uint32{sub.identifier}}
+	}
+	if old != nil {
+		sub.held = old.held
+	} else if sub.held = s.sizeWithLocked(sub) > guaranteed; sub.held {
+		s.broker.held.Add(int64(sub.size()))
 	}
 	made(&s.filters).put(sub, old)
 	s.broker.index.put(sub, old)
@@ -119,7 +123,26 @@ func (s *session) unsubscribeLocked(sub *subscription) (commit uint64) {
 	if s.filters.remove(sub); s.filters.len() == 0 {
 		s.filters = nil
 	}
-	s.broker.index.remove(sub)
+	s.broker.removeSubscription(sub)
 	s.dropRetainedLocked(sub.filter)
 	return s.unstoreSubscriptionLocked(sub)
 }
+
+// removeSubscription takes a subscription out of the index.
+func (b *Broker) removeSubscription(sub *subscription) {
+	if b.index.remove(sub); sub.held {
+		b.held.Add(-int64(sub.size()))
+	}
+}
+
+// size returns what a subscription takes in memory, roughly.
+func (sub *subscription) size() int {
+	n := subscriptionOverhead + 2*len(sub.filter)
+	if strings.ContainsAny(sub.filter, "+#") {
+		n += filterLevelOverhead * (1 + strings.Count(sub.filter, "/"))
+	}
+	return n
+}
+
+// sizeWithLocked returns what the session's subscriptions take with one more, as if all had its size.
+func (s *session) sizeWithLocked(sub *subscription) int { return (s.filters.len() + 1) * sub.size() }

@@ -23,6 +23,18 @@ func newWill(w *packet.Will) *will {
 	}
 }
 
+// size returns what a will takes in memory, roughly; 0 for none.
+func (w *will) size() int {
+	if w == nil {
+		return 0
+	}
+	return sizeOfWill(w.topic, w.payload, w.properties)
+}
+
+func sizeOfWill(topic, payload, properties []byte) int {
+	return len(topic) + len(payload) + len(properties) + willOverhead
+}
+
 // publishWill publishes a will, if there is one.
 func (b *Broker) publishWill(s *session, w *will, now time.Time) {
 	if w == nil {

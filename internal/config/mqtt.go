@@ -17,6 +17,7 @@ type MQTT struct {
 	SessionExpiry    time.Duration // longest time for which the session of a client is kept that is away
 	MaxQueue         int           // messages that a session holds
 	MaxQueueBytes    int           // the same
+	MaxHeldBytes     int           // of what is held for all clients together
 	MaxRetained      int           // messages
 	MaxRetainedBytes int           // the same
 }

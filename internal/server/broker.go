@@ -40,7 +40,7 @@ func (f *front) buildBroker(g gateway.Guard) (err error) {
 	}
 	f.broker, err = mqtt.New(mqtt.Config{
 		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes,
-		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
+		MaxHeldBytes: c.MaxHeldBytes, MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
 	})
 	if err != nil {
 		return err
@@ -87,16 +87,16 @@ func (f *front) brokerMetrics(m metrics.Sample) {
 	m.Add("subscriptions", "Subscriptions of clients.", float64(st.Subscriptions))
 	m.Add("retained", "Messages of clients that are kept.", float64(st.Retained))
 	m.Add("retained_bytes", "What these take.", float64(st.RetainedBytes))
-	m.Add("away_bytes", "What the messages take that wait for clients that are away.", float64(st.AwayBytes))
+	m.Add("held_bytes", "What messages that wait, clients that are away, and large wills and subscriptions take.", float64(st.HeldBytes))
 	m.Count("published_total", "Messages that clients published.", st.Published)
 	m.Count("sent_total", "Messages that were sent to clients.", st.Sent)
-	m.Count("dropped_total", "Messages that a client did not get because too many waited for it.", st.Dropped)
+	m.Count("dropped_total", "Messages that a client did not get because too much waited for it, or for all.", st.Dropped)
 	m.Count("too_large_total", "Messages that a client did not get because it takes none of that size.", st.TooLarge)
 	m.Count("expired_total", "Messages that a client did not get before they expired.", st.Expired)
 	m.Count("denied_total", "Messages of clients that may not publish to their topic.", st.Denied)
 	m.Count("retained_refused_total", "Messages that were delivered, but not kept, because too many are.", st.RetainedRefused)
 	m.Count("subscriptions_refused_total", "Subscriptions refused because they were too many, or too long.", st.SubscriptionsRefused)
-	m.Count("sessions_refused_total", "Sessions that were not kept, because too many clients are away.", st.SessionsRefused)
+	m.Count("sessions_refused_total", "Sessions that were not kept, because too many clients are away or too much is held for all.", st.SessionsRefused)
 	m.Count("taken_over_total", "Connections that lost their session to another one.", st.TakenOver)
 }
 

@@ -28,7 +28,7 @@ const (
 
 // roomy is the configuration of a broker that drops nothing.
 func roomy() mqtt.Config {
-	return mqtt.Config{MaxQueue: 60_000, MaxQueueBytes: 1 << 30, MaxAwayBytes: 1 << 31, MaxInflight: 60_000, ReceiveMaximum: 65_535}
+	return mqtt.Config{MaxQueue: 60_000, MaxQueueBytes: 1 << 30, MaxHeldBytes: 1 << 36, MaxInflight: 60_000, ReceiveMaximum: 65_535}
 }
 
 // program ends the program when something fails.
