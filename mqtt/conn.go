@@ -130,6 +130,7 @@ func (c *Conn) Close(e Ending, now time.Time) {
 	if stays {
 		w = s.leaveLocked(w, now, now)
 		s.storeLocked()
+		s.storeWillLocked()
 	} else {
 		s.endLocked()
 	}

@@ -69,6 +69,7 @@ func FuzzRecord(f *testing.F) {
 	c.send(packet.AppendSubscribe(nil, c.version, 1, 1, packet.Filter{Topic: []byte("a"), QoS: 2}))
 	other.publishOut(packet.Out{Topic: "a", QoS: 1, ID: 1, Payload: []byte("x"), Retain: true})
 	c.publishOut(packet.Out{Topic: "x", QoS: 2, ID: 9})
+	connect(f, b, "w", persistent, withWill(10)).drop()
 	b.Commit(f.Context())
 	for _, r := range store.sorted() {
 		f.Add(uint8(r.Kind), r.Key, r.Value)
@@ -84,6 +85,9 @@ func FuzzRecord(f *testing.F) {
 		b := openBroker(t, mqtt.Config{Store: copied, Logger: slog.New(slog.DiscardHandler)})
 		if c, err := tryConnect(t, b, user{}, "c", persistent); err == nil {
 			c.pump()
+			c.disconnect()
+		}
+		if c, err := tryConnect(t, b, user{}, "w"); err == nil {
 			c.disconnect()
 		}
 		for topic := range b.Retained("#") {

@@ -19,7 +19,7 @@ func (b *Broker) Open(ctx context.Context) error {
 	}
 	l := loading{
 		broker: b, now: time.Now(),
-		sessions: make(map[uint64]*session), left: make(map[uint64]time.Time), messages: make(map[uint64]*message),
+		sessions: make(map[uint64]*session), left: make(map[uint64]time.Time), wills: make(map[uint64]*will), messages: make(map[uint64]*message),
 		groups: make(map[string]*group),
 	}
 	err := b.config.Store.Load(ctx, func(c Change) error {
@@ -42,6 +42,7 @@ type loading struct {
 	most     uint64 // the highest number
 	sessions map[uint64]*session
 	left     map[uint64]time.Time // when the client of a session left
+	wills    map[uint64]*will     // that are delayed, by session
 	messages map[uint64]*message
 	groups   map[string]*group // by filter
 
@@ -88,6 +89,12 @@ func (l *loading) read(c Change) error {
 			return errDamaged
 		}
 		l.received = append(l.received, Change{Key: slices.Clone(c.Key)})
+	case KindWill:
+		session, w, err := parseWill(c.Key, c.Value)
+		if err != nil {
+			return err
+		}
+		l.wills[session] = w
 	case KindRetained:
 		m, err := parseMessage(c.Value)
 		if err != nil {
@@ -130,13 +137,18 @@ func (l *loading) finish() {
 			b.journal.remove(KindMessage, numberKey(number))
 		}
 	}
+	for number := range l.wills {
+		if l.sessions[number] == nil {
+			b.journal.remove(KindWill, numberKey(number))
+		}
+	}
 	for number, s := range l.sessions {
 		left := l.left[number]
 		if left.IsZero() {
 			left = l.now
 		}
 		s.mu.Lock()
-		s.leaveLocked(nil, left, l.now)
+		s.leaveLocked(l.wills[number], left, l.now)
 		s.storeLocked()
 		s.mu.Unlock()
 	}

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"time"
@@ -32,6 +33,7 @@ const (
 	flagRetain = 1 << iota
 	flagNoLocal
 	flagAsPublished
+	flagExpires
 )
 
 func flags(retain, noLocal, asPublished bool) (b byte) {
@@ -73,6 +75,20 @@ func (m *message) record() []byte {
 	b = binary.AppendUvarint(b, uint64(m.expires))
 	b = appendText(appendText(b, m.topic), m.properties)
 	return append(b, m.payload...)
+}
+
+// record returns the will's record.
+func (w *will) record() []byte {
+	f := flags(w.retain, false, false)
+	if w.hasExpiry {
+		f |= flagExpires
+	}
+	b := make([]byte, 0, w.size())
+	b = append(b, w.qos, f)
+	b = binary.AppendUvarint(b, uint64(w.delay/time.Second))
+	b = binary.AppendUvarint(b, uint64(w.expiry))
+	b = appendText(appendText(b, w.topic), w.properties)
+	return append(b, w.payload...)
 }
 
 // record returns the entry's record. number is that of its message, 0 if it is released.
@@ -173,6 +189,22 @@ func parseSession(key, value []byte) (s *session, left time.Time, err error) {
 	}
 	s.id, s.user = string(f.text()), string(f.text())
 	return s, left, errors.Join(k.err(), f.err())
+}
+
+// parseWill returns the will of a record, and the number of its session.
+func parseWill(key, value []byte) (session uint64, w *will, err error) {
+	k, f := fields{rest: key}, fields{rest: bytes.Clone(value)}
+	session = k.fixed()
+	w = &will{qos: f.byte()}
+	b := f.byte()
+	w.retain, w.hasExpiry = b&flagRetain != 0, b&flagExpires != 0
+	w.delay, w.expiry = time.Duration(uint32(f.number()))*time.Second, uint32(f.number())
+	w.topic, w.properties = f.text(), f.text()
+	w.payload = f.rest
+	if k.bad || f.bad || w.qos > 2 || w.delay == 0 || !packet.ValidTopic(w.topic) || !bounded(view(w.topic)) {
+		return 0, nil, errDamaged
+	}
+	return session, w, nil
 }
 
 // parseSubscription returns the subscription of a record, and the number of its session.

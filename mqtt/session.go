@@ -154,6 +154,7 @@ func (s *session) takeWillLocked() *will {
 	if w != nil {
 		s.away.will = nil
 		s.broker.held.Add(-int64(w.size()))
+		s.unstoreWillLocked()
 	}
 	return w
 }

@@ -13,6 +13,7 @@ const (
 	KindEntry                        // its place in the queue of a session
 	KindReceived                     // the id of a message with QoS 2 that the client has not released
 	KindRetained                     // a retained message
+	KindWill                         // the delayed will of a client that is away
 )
 
 // Change is one record that is put or, with a nil Value, deleted. Keys are unique within a kind.

@@ -262,9 +262,10 @@ func TestDamagedRecords(t *testing.T) {
 	c.send(packet.AppendSubscribe(nil, c.version, 1, 0, packet.Filter{Topic: []byte("a"), QoS: 2}))
 	other.publishOut(packet.Out{Topic: "a", QoS: 1, ID: 1, Payload: []byte("x"), Retain: true})
 	c.publishOut(packet.Out{Topic: "x", QoS: 2, ID: 9})
+	connect(t, b, "w", persistent, withWill(10)).drop()
 	b.Commit(t.Context())
 	whole := store.kinds()
-	if len(whole) != 6 {
+	if len(whole) != 7 {
 		t.Fatalf("there are %v records, want one of each kind", whole)
 	}
 	for _, r := range store.sorted() {
@@ -292,6 +293,7 @@ func reopenWith(t *testing.T, store *memory, damaged, whole mqtt.Change) {
 	c.disconnect()
 	b.Commit(t.Context())
 	connect(t, b, "c")
+	connect(t, b, "w")
 	b.Commit(t.Context())
 	got := copied.kinds()
 	delete(got, damaged.Kind)

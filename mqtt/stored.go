@@ -11,6 +11,19 @@ func (s *session) storeLocked() {
 	}
 }
 
+// storeWillLocked writes the delayed will of a client that is away, if there is one.
+func (s *session) storeWillLocked() {
+	if s.stored && s.away.will != nil {
+		s.broker.journal.put(KindWill, numberKey(s.number), s.away.will.record(), true)
+	}
+}
+
+func (s *session) unstoreWillLocked() {
+	if s.stored {
+		s.broker.journal.remove(KindWill, numberKey(s.number))
+	}
+}
+
 // setExpiryLocked changes the session expiry. A session that is not to be kept any more is not stored.
 func (s *session) setExpiryLocked(seconds uint32) {
 	if s.expiry = seconds; seconds > 0 || !s.stored {

@@ -1,5 +1,5 @@
-// Package sqlstore keeps the sessions and retained messages of an MQTT broker in a database of
-// package sqldb.
+// Package sqlstore keeps the sessions, delayed wills and retained messages of an MQTT broker in a
+// database of package sqldb.
 //
 // # Use
 //
