@@ -48,8 +48,7 @@ type loading struct {
 
 	entries  []storedEntry
 	received []Change
-	subs     []*subscription
-	owners   []uint64 // the sessions of subs
+	subs     []storedSubscription
 }
 
 func (l *loading) read(c Change) error {
@@ -63,11 +62,11 @@ func (l *loading) read(c Change) error {
 		l.sessions[s.number], l.left[s.number] = s, left
 		l.most = max(l.most, s.number)
 	case KindSubscription:
-		sub, session, err := parseSubscription(c.Key, c.Value)
+		sub, err := parseSubscription(c.Key, c.Value)
 		if err != nil {
 			return err
 		}
-		l.subs, l.owners = append(l.subs, sub), append(l.owners, session)
+		l.subs = append(l.subs, sub)
 	case KindMessage:
 		m, err := parseMessage(c.Value)
 		k := fields{rest: c.Key}
@@ -116,14 +115,8 @@ func (l *loading) finish() {
 	for _, s := range l.sessions {
 		l.place(s)
 	}
-	for i, sub := range l.subs {
-		if sub.session = l.sessions[l.owners[i]]; sub.session == nil {
-			b.journal.remove(KindSubscription, subscriptionKey(l.owners[i], sub.filter))
-			continue
-		}
-		if sub.session.addLocked(sub, nil); sub.detail != nil && sub.detail.group != nil {
-			l.groups[sub.filter] = sub.detail.group
-		}
+	for _, sub := range l.subs {
+		l.subscribe(sub)
 	}
 	for _, c := range l.received {
 		l.receive(c.Key)
@@ -168,6 +161,21 @@ func (l *loading) place(s *session) {
 		delete(l.sessions, other.number)
 	}
 	sh.byID[s.id] = s
+}
+
+func (l *loading) subscribe(sub storedSubscription) {
+	s := l.sessions[sub.session]
+	if s == nil {
+		l.broker.journal.remove(KindSubscription, subscriptionKey(sub.session, sub.filter))
+		return
+	}
+	sub.subscription.session = s
+	if s.addLocked(sub.subscription, nil); sub.detail != nil && sub.detail.group != nil {
+		l.groups[sub.filter] = sub.detail.group
+	}
+	if sub.wanting {
+		s.wantRetainedLocked(sub.subscription)
+	}
 }
 
 func (l *loading) receive(key []byte) {

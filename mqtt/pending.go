@@ -35,6 +35,11 @@ func (s *session) wantRetainedLocked(sub *subscription) {
 	s.wakeLocked()
 }
 
+// wantsLocked reports whether retained messages are to be sent that match a subscription.
+func (s *session) wantsLocked(sub *subscription) bool {
+	return s.pending != nil && slices.Contains(s.pending.wanted, sub)
+}
+
 // dropRetainedLocked forgets the retained messages for a filter.
 func (s *session) dropRetainedLocked(filter string) {
 	p := s.pending
@@ -79,6 +84,7 @@ func (p *pump) retained() {
 		}
 		if w.done() {
 			s.dropRetainedLocked(sub.filter)
+			s.storeSubscriptionLocked(sub, sub)
 		}
 		p.queued(false)
 	}

@@ -34,6 +34,7 @@ const (
 	flagNoLocal
 	flagAsPublished
 	flagExpires
+	flagWanting
 )
 
 func flags(retain, noLocal, asPublished bool) (b byte) {
@@ -64,8 +65,13 @@ func (s *session) recordLocked() []byte {
 	return appendText(appendText(b, s.id), s.user)
 }
 
-func (sub *subscription) record() []byte {
-	b := []byte{sub.qos, flags(false, sub.noLocal, sub.asPublished)}
+// record returns the subscription's record. wanting says that retained messages are to be sent yet.
+func (sub *subscription) record(wanting bool) []byte {
+	f := flags(false, sub.noLocal, sub.asPublished)
+	if wanting {
+		f |= flagWanting
+	}
+	b := []byte{sub.qos, f}
 	return binary.AppendUvarint(b, uint64(sub.identifier))
 }
 
@@ -207,18 +213,25 @@ func parseWill(key, value []byte) (session uint64, w *will, err error) {
 	return session, w, nil
 }
 
-// parseSubscription returns the subscription of a record, and the number of its session.
-func parseSubscription(key, value []byte) (sub *subscription, session uint64, err error) {
+// storedSubscription is a subscription as a record has it.
+type storedSubscription struct {
+	*subscription
+
+	session uint64 // its number
+	wanting bool   // retained messages are to be sent yet
+}
+
+func parseSubscription(key, value []byte) (sub storedSubscription, err error) {
 	k, f := fields{rest: key}, fields{rest: value}
-	session = k.fixed()
-	sub = &subscription{filter: string(k.rest), qos: f.byte()}
+	sub.session = k.fixed()
+	sub.subscription = &subscription{filter: string(k.rest), qos: f.byte()}
 	b := f.byte()
-	sub.noLocal, sub.asPublished = b&flagNoLocal != 0, b&flagAsPublished != 0
+	sub.noLocal, sub.asPublished, sub.wanting = b&flagNoLocal != 0, b&flagAsPublished != 0, b&flagWanting != 0
 	sub.identifier = uint32(f.number())
 	if f.bad || k.bad || sub.qos > 2 || !packet.ValidFilter([]byte(sub.filter)) {
-		return nil, 0, errDamaged
+		return sub, errDamaged
 	}
-	return sub, session, nil
+	return sub, nil
 }
 
 // storedEntry is an entry as a record has it.

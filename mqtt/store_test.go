@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,14 +68,14 @@ func TestReopen(t *testing.T) {
 		t.Errorf("Retained = %q", got)
 	}
 	c = connectAs(t, b, user{name: "anna"}, "c", persistent)
-	c.wants("a=0 q1 #1 dup expiry1000 s7", "a=1 q1 #2 dup expiry1000 s7", "a=2 q1 #3 retain expiry1000 s7")
-	c.publishOut(packet.Out{Topic: "a", QoS: 2, ID: 9}) // it was known
+	c.wants("a=0 q1 #1 dup expiry1000 s7", "a=1 q1 #2 dup expiry1000 s7", "a=2 q1 #3 retain expiry1000 s7", "a=2 q1 #4 retain expiry1000 s7") // once as retained
+	c.publishOut(packet.Out{Topic: "a", QoS: 2, ID: 9})                                                                                       // it was known
 	c.publish("a", "own")
 	b.Commit(t.Context())
 	c.wants("PUBREC #9 0x00")
 	other = connect(t, b, "other", v3)
 	other.publishOut(packet.Out{Topic: "a", QoS: 1, ID: 1})
-	c.wants("a= q1 #4 s7")
+	c.wants("a= q1 #5 s7")
 	c.disconnect()
 	connectAs(t, b, user{name: "anna"}, "c")
 	b.Commit(t.Context())
@@ -301,5 +302,38 @@ func reopenWith(t *testing.T, store *memory, damaged, whole mqtt.Change) {
 	delete(got, 77)
 	if len(got) != 0 {
 		t.Errorf("with the record %v in place of %v there are %v records left", damaged, whole, got)
+	}
+}
+
+// TestStoredRetained checks that a subscriber gets the retained messages although the process was
+// killed before it had all, and no more once it has.
+func TestStoredRetained(t *testing.T) {
+	store := newMemory()
+	b := openBroker(t, mqtt.Config{Store: store})
+	other := connect(t, b, "other")
+	for i := range 40 {
+		other.publishOut(packet.Out{Topic: fmt.Sprintf("r/%02d", i), QoS: 1, ID: uint16(i + 1), Payload: []byte("x"), Retain: true})
+	}
+	c := connect(t, b, "c", persistent)
+	for i, f := range []packet.Filter{{Topic: []byte("r/+")}, {Topic: []byte("r/#"), QoS: 1}, {Topic: []byte("r/0"), QoS: 1, RetainHandling: 2}} {
+		c.send(packet.AppendSubscribe(nil, c.version, uint16(i+1), 0, f))
+	}
+	b.Commit(t.Context()) // but nothing was sent yet
+	for _, want := range []int{80, 0} {
+		b = openBroker(t, mqtt.Config{Store: store})
+		c = connect(t, b, "c", persistent)
+		got := 0
+		for p := c.next(); p != ""; p = c.next() {
+			if got++; !strings.Contains(p, "retain") {
+				t.Errorf("the client got %q", p)
+			}
+			if _, id, ok := strings.Cut(p, "#"); ok {
+				n, _ := strconv.Atoi(strings.TrimSuffix(id, " retain"))
+				c.ackFor(packet.TypePuback, uint16(n))
+			}
+		}
+		if b.Commit(t.Context()); got != want {
+			t.Errorf("the client got %d messages, want %d", got, want)
+		}
 	}
 }

@@ -76,7 +76,7 @@ func (s *session) storeSubscriptionLocked(sub, old *subscription) uint64 {
 	if !s.stored {
 		return 0
 	}
-	return s.broker.journal.put(KindSubscription, subscriptionKey(s.number, sub.filter), sub.record(), old == nil)
+	return s.broker.journal.put(KindSubscription, subscriptionKey(s.number, sub.filter), sub.record(s.wantsLocked(sub)), old == nil)
 }
 
 func (s *session) unstoreSubscriptionLocked(sub *subscription) uint64 {
