@@ -37,9 +37,9 @@ type Config struct {
 	// MaxHeldBytes bounds the bytes that the broker holds for all clients together: messages that
 	// wait, each counted once, sessions of clients that are away with all that they have, and of
 	// clients that are connected what is more than 4 KiB each of messages, subscriptions, ids of
-	// messages with QoS 2, and a will. No client may have more of one kind than a 32nd of what is free; a
-	// quarter is left to clients that are connected. Default: 1 GiB, which is enough for some
-	// 700,000 clients that are away, with a subscription each.
+	// messages with QoS 2, and a will. No client may have more of one kind than a 32nd of what is
+	// free; a quarter is left to clients that are connected. Default: 1 GiB, which is enough for
+	// 800,000 clients that are away, with a subscription each.
 	MaxHeldBytes int
 	// MaxRetained and MaxRetainedBytes bound the retained messages of clients; more are delivered,
 	// but not kept. Defaults: 100,000 and 256 MiB.

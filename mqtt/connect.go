@@ -16,9 +16,9 @@ import (
 //
 // The error is a *packet.Error, and the CONNACK tells the client: NotAuthorized if another user's
 // client is connected with the identifier or the will may not be published, InvalidTopic if the
-// will's topic is too long, QuotaExceeded if there is no room for the will, InvalidClientID if a client without an identifier wants a session to be
-// kept that it cannot ask for (MQTT 3.1.1, 3.1.3.1). The session of another user's client that is
-// away ends.
+// will's topic is too long, QuotaExceeded if there is no room for the will, InvalidClientID if a
+// client without an identifier wants a session to be kept that it cannot ask for (MQTT 3.1.1,
+// 3.1.3.1). The session of another user's client that is away ends.
 func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now time.Time) (*Conn, packet.Connack, error) {
 	if err := b.check(c, grant); err != nil {
 		return nil, packet.Connack{Code: err.Code}, err
@@ -146,8 +146,9 @@ func (s *session) resumableLocked(user string) bool {
 	return !s.gone && s.expiry > 0 && s.user == user
 }
 
-// beginLocked begins a session. The caller holds the lock of its shard. A client of MQTT 5 is told
-// if its session could not be kept now: it has to come back within a second.
+// beginLocked begins a session. The caller holds the lock of its shard. If the session could not be
+// kept now, a client of MQTT 5 is told that it is kept for a second: with 0, DISCONNECT could not
+// announce another expiry.
 func (b *Broker) beginLocked(sh *sessionShard, c *Conn, id string, expiry uint32) {
 	if c.version >= packet.V5 && !b.mayLeave(sessionOverhead+len(id)+c.will.size()) {
 		expiry = min(expiry, 1)

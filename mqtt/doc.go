@@ -15,9 +15,10 @@
 // Everything that a client can fill is bounded, see [Config]. A message for a full queue is dropped
 // and counted, whatever its QoS: a client that does not read cannot be served otherwise in finite
 // memory, which section 4.1 of MQTT 3.1.1 and 5 concedes. Receivers share a message; a queue entry
-// takes 32 bytes. What all clients hold together has a bound, too, of which nobody may take more than
-// a share of what is free; what each client that is connected may hold in any case is not counted,
-// which spares a message to a client that keeps up all shared counters. An idle client without subscriptions and will costs less than 300 bytes.
+// takes 32 bytes. What all clients hold together has a bound, too, of which nobody may take more
+// than a share of what is free. The little that each connected client may hold in any case is not
+// counted, which spares a message to a client that keeps up all shared counters. An idle client
+// without subscriptions and will costs less than 300 bytes.
 //
 // # Concurrency
 //

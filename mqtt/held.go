@@ -1,7 +1,7 @@
 package mqtt
 
-// What clients have the broker hold is counted in Broker.held: messages that wait, each once,
-// their places in queues, sessions of clients that are away, and of clients that are connected what
+// What clients have the broker hold is counted in Broker.held: messages that wait, each once, their
+// places in queues, and sessions of clients that are away. Of a client that is connected counts what
 // is more than guaranteed. Nobody may hold more than a share of what is free, so there is always
 // something left for others (Choudhury and Hahne, Dynamic Queue Length Thresholds, 1998).
 
@@ -9,9 +9,9 @@ const (
 	// guaranteed is how many bytes each connected client may have of each of these, whatever others
 	// hold: messages that wait for it, subscriptions, ids of messages with QoS 2, and a will.
 	guaranteed = 4 << 10
-	// shares is what part of the bytes that are free one client may hold.
+	// shares: a client may hold one in so many of the bytes that are free.
 	shares = 32
-	// forConnected is what part of all bytes is left to clients that are connected.
+	// forConnected: one in so many of all bytes is left to clients that are connected.
 	forConnected = 4
 )
 

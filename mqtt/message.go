@@ -8,8 +8,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// message is what all receivers of a PUBLISH share. But for number, records and holders it is not changed
-// once it is passed on.
+// message is what all receivers of a PUBLISH share. But for number, records and holders it is not
+// changed once it is passed on.
 type message struct {
 	topic               string
 	payload, properties []byte       // properties as they are passed on

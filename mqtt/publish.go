@@ -117,8 +117,8 @@ func answerTo(qos uint8) packet.Type {
 }
 
 // receive remembers the id of a message with QoS 2 until it is released. known says that it was
-// remembered already; code becomes QuotaExceeded if there is no room for one more. It returns what must
-// be committed before the client may be told.
+// remembered already; code becomes QuotaExceeded if there is no room for one more. It returns what
+// must be committed before the client may be told.
 func (c *Conn) receive(in *packet.Publish, code *packet.Code) (known bool, commit uint64, err error) {
 	s := c.session
 	s.mu.Lock()

@@ -98,8 +98,8 @@ func (q *queue) find(id uint16) int {
 	return slices.IndexFunc(q.inflight, func(e entry) bool { return e.id == id })
 }
 
-// fitsLocked reports whether a copy has room in the session's queue. What has QoS 0 is the first that
-// has none.
+// fitsLocked reports whether a copy has room in the session's queue. Copies with QoS 0 are the first
+// that have none.
 func (s *session) fitsLocked(d *delivery) bool {
 	b, away, bytes := s.broker, s.conn == nil, d.message.size()
 	if q := s.queue; q != nil {

@@ -119,8 +119,8 @@ func (s *session) wakeLocked() {
 	}
 }
 
-// leaveLocked begins the absence of a client that left at an instant. It returns the will if that is to
-// be published at once; a delay begins now.
+// leaveLocked begins the absence of a client that left at an instant. It returns the will if that is
+// to be published at once; a delay begins now.
 func (s *session) leaveLocked(w *will, left, now time.Time) (due *will) {
 	s.away = &away{session: s, endsAt: left.Add(time.Duration(s.expiry) * time.Second)}
 	if w != nil && w.delay > 0 {
@@ -159,8 +159,8 @@ func (s *session) takeWillLocked() *will {
 	return w
 }
 
-// endLocked marks the end of a session. The caller calls [Broker.clear] once it holds no lock but the
-// journal.
+// endLocked marks the end of a session. The caller calls [Broker.clear] once it holds no lock but
+// the journal.
 func (s *session) endLocked() *will {
 	s.gone = true
 	s.conn = nil

@@ -144,5 +144,6 @@ func (sub *subscription) size() int {
 	return n
 }
 
-// sizeWithLocked returns what the session's subscriptions take with one more, as if all had its size.
+// sizeWithLocked returns what the session's subscriptions take with one more, as if all had its
+// size.
 func (s *session) sizeWithLocked(sub *subscription) int { return (s.filters.len() + 1) * sub.size() }

@@ -93,8 +93,8 @@ func runUntil(t *testing.T, b *mqtt.Broker) (stop func()) {
 	}
 }
 
-// TestWillCrash has clients with delayed wills come and go while the broker is killed at random. Each
-// will comes to a session that is kept: once, if its client did not come back within the delay.
+// TestWillCrash has clients with delayed wills come and go while the broker is killed at random.
+// Each will comes to a session that is kept: once, if its client did not come back within the delay.
 func TestWillCrash(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) { newAbsences(t, seed).run() })

@@ -13,8 +13,8 @@ import (
 	"github.com/holter-iot/holter/mqtt/sqlstore"
 )
 
-// TestWillOfTheKilled checks that wills that were delayed when a broker was killed are published by the
-// next one, once, and neither those of clients that come back nor of those that were connected.
+// TestWillOfTheKilled checks that wills that were delayed when a broker was killed are published by
+// the next one, once, and neither those of clients that come back nor of those that were connected.
 func TestWillOfTheKilled(t *testing.T) {
 	for _, kind := range testdb.Databases() {
 		t.Run("db="+kind.Name, func(t *testing.T) {
