@@ -47,7 +47,7 @@ lint: $(LINT) ## Check format and lint
 
 .PHONY: proto
 proto: $(BUF) $(PB) $(PBGRPC) ## Generate the code of the .proto files anew
-	PATH="$(dir $(PB)):$(dir $(PBGRPC)):$$PATH" $(BUF) generate --path link/linkpb
+	PATH="$(dir $(PB)):$(dir $(PBGRPC)):$$PATH" $(BUF) generate --path link/linkpb --path mqtt/route/routepb
 
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of each module

@@ -32,7 +32,7 @@ func (c *Conn) free(frees bool) {
 
 // waits reports whether an answer has to wait.
 func (c *Conn) waits(commit uint64) bool {
-	return c.extra != nil && len(c.extra.acks) > 0 || c.session.broker.journal.awaits(c, commit)
+	return c.extra != nil && len(c.extra.acks) > 0 || c.session.broker.awaits(c, commit)
 }
 
 // acknowledged handles the packets by which messages with QoS 1 and 2 are acknowledged, in both

@@ -24,6 +24,10 @@ type Broker struct {
 	numbers   atomic.Uint64
 	away      atomic.Int64 // sessions of clients that are away
 	held      atomic.Int64 // bytes that clients have it hold
+
+	upstream      *Remote                // nil without
+	reservedAbove atomic.Pointer[string] // of the upstream broker: as Config.Reserved; nil if it is not known
+	remoteFilters atomic.Int64           // subscriptions of other brokers
 }
 
 // New returns a broker. It starts nothing, see [Broker.Open] and [Broker.Run].
@@ -50,6 +54,12 @@ func (b *Broker) Run(ctx context.Context) error {
 	b.runDeadlines(ctx)
 	group.Wait()
 	return nil
+}
+
+// reserved reports whether only the program publishes to a topic, here or at the upstream broker.
+func (b *Broker) reserved(topic string) bool {
+	above := b.reservedAbove.Load()
+	return b.config.reserved(topic) || above != nil && *above != "" && below(topic, *above)
 }
 
 // ErrTopic is returned by [Broker.Publish] for what is no topic, or one that is too long or too

@@ -43,7 +43,7 @@ type Conn struct {
 	aliases        uint16 // that it takes
 	version        packet.Version
 	woken          bool // Pump will be called; guarded by session.mu, as unacknowledged and resent are
-	awaiting       bool // it is woken after the next commit; guarded by journal.mu
+	awaiting       bool // it is woken after the next commit; guarded by waitlist.mu
 }
 
 // extra is what few connections need.
@@ -51,6 +51,7 @@ type extra struct {
 	incoming []string          // topics by alias, less 1
 	outgoing map[string]uint16 // aliases by topic
 	acks     []ack             // that wait for a commit, or for one before them
+	remote   *Remote           // nil for a client
 }
 
 func (c *Conn) more() *extra { return made(&c.extra) }

@@ -55,7 +55,7 @@ func (b *Broker) check(c *packet.Connect, grant Grant) *packet.Error {
 	if topic == "" || !bounded(topic) {
 		return &packet.Error{Code: packet.InvalidTopic, Text: "the will's topic is empty, too long or too deep"}
 	}
-	if b.config.reserved(topic) || !grant.MayPublish(topic) {
+	if b.reserved(topic) || !grant.MayPublish(topic) {
 		return &packet.Error{Code: packet.NotAuthorized, Text: "the client may not publish its will"}
 	}
 	if !b.mayHold(sizeOfWill(c.Will.Topic, c.Will.Payload, c.Will.Properties)) {

@@ -12,6 +12,8 @@ type index struct {
 	exact map[string]*leaf
 	root  node
 	count int
+
+	changed func(filter string, wanted bool) // is told the first subscription to a filter, and the end of the last; nil: nobody is
 }
 
 // node is what the filters with wildcards that begin with the same levels have in common.
@@ -48,6 +50,7 @@ func (x *index) put(sub, old *subscription) {
 	l := x.leafLocked(filter)
 	if old == nil {
 		x.count++
+		x.tellLocked(sub.filter, l.has(name), true)
 	}
 	if name != "" {
 		l.joinLocked(name, sub, old)
@@ -115,12 +118,101 @@ func (x *index) remove(sub *subscription) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.count--
-	if strings.ContainsAny(filter, "+#") {
+	switch {
+	case strings.ContainsAny(filter, "+#"):
 		x.root.remove(filter, name, sub)
+	case x.exact[filter].remove(name, sub):
+		delete(x.exact, filter)
+	}
+	if x.changed != nil {
+		x.tellLocked(sub.filter, x.findLocked(filter).has(name), false)
+	}
+}
+
+// tellLocked tells that a filter is wanted, or no longer, unless others want it, too.
+func (x *index) tellLocked(filter string, others, wanted bool) {
+	if x.changed != nil && !others {
+		x.changed(filter, wanted)
+	}
+}
+
+// has reports whether there are subscriptions to the leaf's filter, those that a group shares if
+// that has a name.
+func (l *leaf) has(share string) bool {
+	switch {
+	case l == nil:
+		return false
+	case share != "":
+		return l.shares[share] != nil
+	}
+	return len(l.plain) > 0
+}
+
+// findLocked returns the leaf of a filter; nil if there is none.
+func (x *index) findLocked(filter string) *leaf {
+	if !strings.ContainsAny(filter, "+#") {
+		return x.exact[filter]
+	}
+	for at := &x.root; at != nil; {
+		part, rest, more := strings.Cut(filter, "/")
+		if part == "#" {
+			return at.all
+		}
+		if part == "+" {
+			at = at.any
+		} else {
+			at = child(&at.below, part)
+		}
+		if at != nil && !more {
+			return at.here
+		}
+		filter = rest
+	}
+	return nil
+}
+
+// groupOf returns the group that shares a filter, with its members; without any if there is none.
+func (x *index) groupOf(filter string) share {
+	name, rest := splitShare(filter)
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if l := x.findLocked(rest); l != nil && l.shares[name] != nil {
+		return share{l.shares[name], l.shares[name].members}
+	}
+	return share{}
+}
+
+// filters calls f for every filter that somebody subscribes to, once. It holds the lock meanwhile.
+func (x *index) filters(f func(string)) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, l := range x.exact {
+		l.filters(f)
+	}
+	x.root.filters(f)
+}
+
+func (n *node) filters(f func(string)) {
+	if n == nil {
 		return
 	}
-	if x.exact[filter].remove(name, sub) {
-		delete(x.exact, filter)
+	n.here.filters(f)
+	n.all.filters(f)
+	n.any.filters(f)
+	for _, next := range n.below.all() {
+		next.filters(f)
+	}
+}
+
+func (l *leaf) filters(f func(string)) {
+	if l == nil {
+		return
+	}
+	if len(l.plain) > 0 {
+		f(l.plain[0].filter)
+	}
+	for _, g := range l.shares {
+		f(g.filter)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,16 +13,15 @@ type journal struct {
 	store  Store
 	logger *slog.Logger
 
-	together  sync.RWMutex  // held for reading while changes are made that belong into one group
-	committed atomic.Uint64 // the number of the last group that is committed
-	changed   chan struct{} // has room for one: there is something to commit
+	together sync.RWMutex  // held for reading while changes are made that belong into one group
+	commits  waitlist      // of the numbers of groups
+	changed  chan struct{} // has room for one: there is something to commit
 
-	mu      sync.Mutex // guards the fields below
-	group   map[record]change
-	number  uint64 // of the group
-	bytes   int    // of the group,
-	before  int    // and of those before it that are not committed
-	waiting []*Conn
+	mu     sync.Mutex // guards the fields below
+	group  map[record]change
+	number uint64 // of the group
+	bytes  int    // of the group,
+	before int    // and of those before it that are not committed
 
 	taken []Change // of the group that is being committed; only the committer uses it
 }
@@ -79,24 +77,6 @@ func (j *journal) full() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.bytes+j.before > maxJournal
-}
-
-// awaits reports whether a group is not committed yet. If so, the connection is woken when the next
-// one is.
-func (j *journal) awaits(c *Conn, number uint64) bool {
-	if number == 0 || j.committed.Load() >= number {
-		return false
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.committed.Load() >= number {
-		return false
-	}
-	if !c.awaiting {
-		c.awaiting = true
-		j.waiting = append(j.waiting, c)
-	}
-	return true
 }
 
 // put puts a record. It returns the number of the group.
@@ -205,14 +185,8 @@ func (j *journal) take() {
 func (j *journal) finish() {
 	j.taken = nil
 	j.mu.Lock()
-	waiting := j.waiting
-	j.waiting, j.before = nil, 0
-	j.committed.Store(j.number - 1)
-	for _, c := range waiting {
-		c.awaiting = false
-	}
+	j.before = 0
+	committed := j.number - 1
 	j.mu.Unlock()
-	for _, c := range waiting {
-		c.wire.Wake()
-	}
+	j.commits.reach(committed)
 }

@@ -78,6 +78,9 @@ type publication struct {
 	qos                        uint8
 	retain                     bool
 
+	number uint64 // that another broker has given it
+	unkept bool   // it is not retained, says the upstream broker
+
 	made *message // a copy to pass on; nil until it is needed
 }
 

@@ -39,7 +39,7 @@ func (b *Broker) mayPublish(c *Conn, topic []byte) packet.Code {
 	case !bounded(t):
 		b.counts.denied.Add(1)
 		return packet.InvalidTopic
-	case b.config.reserved(t) || !c.grant.MayPublish(t):
+	case b.reserved(t) || !c.grant.MayPublish(t):
 		b.counts.denied.Add(1)
 		return packet.NotAuthorized
 	}
@@ -77,7 +77,7 @@ func (c *Conn) publishOnce(dst []byte, in *packet.Publish, p *publication, code 
 	if c.receiving++; c.version >= packet.V5 && int(c.receiving) > b.config.ReceiveMaximum {
 		return dst, &packet.Error{Code: packet.ReceiveMaximumExceeded, Text: "more messages than the Receive Maximum are not acknowledged (MQTT 5, 3.3.4)"}
 	}
-	if code == packet.Success && b.journal.full() {
+	if code == packet.Success && (b.journal.full() || b.fullAbove()) {
 		b.counts.dropped.Add(1)
 		code = packet.QuotaExceeded
 	}

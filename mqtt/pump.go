@@ -56,7 +56,7 @@ func (p *pump) acks() {
 		return
 	}
 	waiting := c.extra.acks
-	for len(waiting) > 0 && !c.session.broker.journal.awaits(c, waiting[0].commit) && !p.full() {
+	for len(waiting) > 0 && !c.session.broker.awaits(c, waiting[0].commit) && !p.full() {
 		p.out = append(p.out, waiting[0].packet...)
 		c.free(waiting[0].frees)
 		waiting = waiting[1:]
@@ -123,7 +123,7 @@ func (p *pump) queued(held bool) {
 // awaits reports whether an entry has to wait for a commit: with QoS 2, so that it does not become
 // another message when the process is killed.
 func (p *pump) awaits(e *entry) bool {
-	return e.qos == 2 && e.detail != nil && p.conn.session.broker.journal.awaits(p.conn, e.detail.commit)
+	return e.qos == 2 && e.detail != nil && p.conn.session.broker.awaits(p.conn, e.detail.commit)
 }
 
 // expired reports whether a message has expired, and counts it.

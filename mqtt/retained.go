@@ -15,6 +15,10 @@ type retained struct {
 	free         []uint32
 	root         level
 	count, bytes int // of clients' messages
+
+	remotes     []*Remote           // downstream
+	unconfirmed map[string]uint64   // by topic: the number of the latest message for the upstream broker that is to be retained, until that confirms it
+	stale       map[uint32]struct{} // slots of what the upstream broker may not retain any more
 }
 
 // level is what the topics that begin with the same levels have in common.
@@ -23,30 +27,46 @@ type level struct {
 	slot  uint32 // of the message that is kept; 0: none
 }
 
-// keep keeps a message that is to be retained, or removes what is kept if it has no payload. It
-// returns what must be committed before the client may be told.
-func (b *Broker) keep(p *publication) (commit uint64) {
+// keep keeps a message that is to be retained, or removes what is kept if it has no payload, and tells
+// the other brokers. It returns what must be committed before the client may be told. ok is false if the
+// upstream broker does not take it.
+func (b *Broker) keep(p *publication, up *Remote) (commit uint64, ok bool) {
 	r := &b.retained
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if up != nil {
+		if commit, ok = b.keepAboveLocked(p, up); !ok {
+			return 0, false
+		}
+	} else if p.unkept || r.hasUnconfirmedLocked(p.topic) {
+		return 0, true
+	}
+	number, kept := b.keepLocked(p)
+	b.keepBelowLocked(p, kept)
+	return max(commit, number), true
+}
+
+// keepLocked keeps a message in this broker, unless there are too many.
+func (b *Broker) keepLocked(p *publication) (commit uint64, kept bool) {
+	r := &b.retained
 	slot := r.root.find(p.topic)
 	if len(p.payload) == 0 {
 		if slot != 0 {
 			commit = b.unkeepLocked(slot)
 		}
-		return commit
+		return commit, true
 	}
 	m := p.message()
 	if !m.own && !r.fitsLocked(m, slot, b.config.MaxRetained, b.config.MaxRetainedBytes) {
 		b.counts.retainedRefused.Add(1)
-		return 0
+		return 0, false
 	}
 	var old *message
 	if slot != 0 {
 		old = r.slots[slot]
 	}
 	r.setLocked(m, slot)
-	return b.storeRetained(m, old)
+	return b.storeRetained(m, old), true
 }
 
 // unkeepLocked removes a retained message.
@@ -57,6 +77,7 @@ func (b *Broker) unkeepLocked(slot uint32) (commit uint64) {
 	r.root.remove(m.topic)
 	r.slots[slot] = nil
 	r.free = append(r.free, slot)
+	delete(r.stale, slot)
 	return b.unstoreRetained(m)
 }
 
@@ -91,6 +112,7 @@ func (r *retained) setLocked(m *message, slot uint32) {
 	if slot != 0 {
 		r.countLocked(r.slots[slot], -1)
 		r.slots[slot] = m
+		delete(r.stale, slot)
 		return
 	}
 	switch n := len(r.free); {

@@ -12,12 +12,29 @@ type routed struct {
 	commit    uint64 // what must be committed before it is acknowledged; 0: nothing
 }
 
-// route passes a message on to all who want it.
+// route passes a message on to all who want it, here and at other brokers. If it goes to an upstream
+// broker, it is not known whether anybody does.
 func (b *Broker) route(p *publication, now time.Time) routed {
-	var r routed
-	if p.retain {
-		r.commit = b.keep(p)
+	up, ok := b.above(p), true
+	var number uint64
+	switch {
+	case p.retain:
+		number, ok = b.keep(p, up)
+	case up != nil:
+		number, ok = up.link.Forward(p.message().outgoing())
 	}
+	r := b.pass(p, up, now)
+	if up != nil {
+		r.found, r.delivered = true, r.delivered || ok
+	}
+	r.commit = max(r.commit, number)
+	return r
+}
+
+// pass passes a message on to all subscribers. The upstream broker, if it has the message, chooses the
+// members of groups.
+func (b *Broker) pass(p *publication, up *Remote, now time.Time) routed {
+	var r routed
 	found := b.found.Get().(*matches)
 	b.index.match(p.topic, found)
 	found.group()
@@ -29,6 +46,9 @@ func (b *Broker) route(p *publication, now time.Time) routed {
 		subs = subs[n:]
 	}
 	for _, s := range found.shares {
+		if up != nil || b.upstream != nil && p.from == b.upstream.session {
+			break
+		}
 		r.add(b.deliverShared(s, p.message(), p.qos, p.retain, now))
 	}
 	found.clear()
@@ -135,6 +155,9 @@ func (s *session) warnLocked(now time.Time) bool {
 }
 
 func (s *session) takeLocked(d delivery, to audience, now time.Time) (got outcome, commit uint64, warn bool) {
+	if r := s.remoteLocked(); r != nil {
+		return r.take(d, to), 0, false
+	}
 	away := s.conn == nil
 	switch {
 	case s.gone, to == toConnected && away, to == toAway && !away, away && d.qos == 0:

@@ -111,6 +111,14 @@ func (f *filters) all() []*subscription {
 	return all
 }
 
+// remoteLocked returns the broker whose session it is; nil if it is a client's.
+func (s *session) remoteLocked() *Remote {
+	if s.conn == nil || s.conn.extra == nil {
+		return nil
+	}
+	return s.conn.extra.remote
+}
+
 // wakeLocked has what waits sent soon.
 func (s *session) wakeLocked() {
 	if c := s.conn; c != nil && !c.woken {

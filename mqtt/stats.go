@@ -37,8 +37,8 @@ func (b *Broker) Stats() Stats {
 	st := Stats{
 		Connected:            int(c.connected.Load()),
 		Sessions:             b.sessions.len(),
-		Subscriptions:        b.index.size(),
 		HeldBytes:            int(b.held.Load()),
+		Subscriptions:        b.index.size() - int(b.remoteFilters.Load()),
 		Published:            c.published.Load(),
 		Sent:                 c.sent.Load(),
 		Dropped:              c.dropped.Load(),

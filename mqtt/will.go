@@ -40,6 +40,10 @@ func (b *Broker) publishWill(s *session, w *will, now time.Time) {
 	if w == nil {
 		return
 	}
+	if w.qos > 0 && b.fullAbove() {
+		b.counts.dropped.Add(1)
+		return
+	}
 	b.route(&publication{
 		from: s, topic: w.topic, payload: w.payload, properties: w.properties,
 		expires: expiresAfter(now, w.hasExpiry, w.expiry), qos: w.qos, retain: w.retain,

@@ -19,7 +19,7 @@ func directions() table {
 	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
-	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/sqlstore", "gateway", "httpapi", "link", "mqttbridge"})
+	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/route", "mqtt/sqlstore", "gateway", "httpapi", "link", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
 
@@ -58,6 +58,7 @@ func directions() table {
 		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},
 		"mqtt/access":             {"internal"},
+		"mqtt/route":              {"internal", "mqtt", "mqtt/packet"},
 		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb"},
 		"mqttbridge":              belowEdges,
 
