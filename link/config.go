@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -55,6 +56,10 @@ type EarConfig struct {
 	// ctx is done, with the errors of [Judge.Send]. It is called on a goroutine for each message, and
 	// may keep the payload. Default: no device can be written to.
 	Send func(ctx context.Context, to liveness.Peer, payload []byte, raw bool) (Sent, error)
+	// Beside is called while there is a link, by a goroutine of its own, with another connection to the
+	// judge: what goes by that does not stand in the way of heartbeats. It must return when ctx is done.
+	// Default: nothing.
+	Beside func(ctx context.Context, judge *grpc.ClientConn)
 	// Drain is called when the judge asks the ear to end in order: close the connections of devices
 	// with [Session.Release], and then [Ear.Leave]. It may be called again, by the goroutine that makes
 	// all calls, and must not block. Default: nothing.

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/holter-iot/holter/link/linkpb"
@@ -27,6 +28,9 @@ const (
 	mostBackoff = time.Second
 	// joinPatience is how long a node has to take the ear in.
 	joinPatience = time.Second
+	// keepaliveEvery is how long nothing is heard on a connection until the other end is asked whether it is there, and
+	// keepalivePatience how long it has to answer. The link itself notices sooner.
+	keepaliveEvery, keepalivePatience = 10 * time.Second, 10 * time.Second
 )
 
 // stream is a link to a judge that has taken the ear in.
@@ -194,10 +198,24 @@ func (e *Ear) visit(ctx context.Context, address string) (joined, vacant bool, e
 	defer e.lost(l)
 	var writing sync.WaitGroup
 	writing.Go(func() { e.write(ctx, l) })
+	if e.config.Beside != nil {
+		writing.Go(func() { e.beside(ctx, address) })
+	}
 	err = e.read(ctx, l)
 	cancel()
 	writing.Wait()
 	return true, false, err
+}
+
+// beside makes another connection to the judge, and has it used until ctx is done.
+func (e *Ear) beside(ctx context.Context, address string) {
+	conn, err := e.dial(address, new(atomic.Bool))
+	if err != nil { // it was dialed the same way before
+		e.config.Logger.Error("no second connection to the judge", "address", address, "error", err)
+		return
+	}
+	defer conn.Close() //nolint:errcheck // that ends it, whatever it says
+	e.config.Beside(ctx, conn)
 }
 
 // dial makes a connection that is opened when it is used. It sets refused if nobody listens there.
@@ -208,7 +226,8 @@ func (e *Ear) dial(address string, refused *atomic.Bool) (*grpc.ClientConn, erro
 		return c, err
 	}
 	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(e.config.Credentials()),
-		grpc.WithDisableServiceConfig(), grpc.WithContextDialer(open))
+		grpc.WithDisableServiceConfig(), grpc.WithContextDialer(open),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveEvery, Timeout: keepalivePatience}))
 }
 
 // join asks a judge to take the ear in.
