@@ -67,7 +67,7 @@ func TestResolveFull(t *testing.T) {
 		HTTPRate: 500, Streams: 2000, Origins: []string{"https://board.example", "http://localhost:3000"},
 		MQTT: config.MQTT{
 			Users: "/etc/holter/users", Rules: "/etc/holter/rules.yaml", Anonymous: config.AnonymousAnyone, MaxPacket: 65536,
-			SessionExpiry: 168 * time.Hour, MaxQueue: 5000, MaxQueueBytes: 4 << 20, MaxHeldBytes: 512 << 20, MaxRetained: 20_000, MaxRetainedBytes: 16 << 20,
+			SessionExpiry: 168 * time.Hour, MaxQueue: 5000, MaxQueueBytes: 4 << 20, MaxHeldBytes: 512 << 20, MaxRetained: 20_000, MaxRetainedBytes: 16 << 20, Routed: true,
 		},
 		Link: config.Link{
 			Listen: "0.0.0.0:7710",

@@ -20,6 +20,7 @@ type MQTT struct {
 	MaxHeldBytes     int           // of what is held for all clients together
 	MaxRetained      int           // messages
 	MaxRetainedBytes int           // the same
+	Routed           bool          // messages reach the clients of the judge and of all its ears; else those of this process
 }
 
 // Anonymous says which MQTT clients need not prove who they are.

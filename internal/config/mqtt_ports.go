@@ -30,6 +30,7 @@ func (r *resolver) fillAnonymous() {
 // settings of logins without a port to log in at.
 func (r *resolver) checkMQTT() {
 	m, c := &r.cfg.MQTT, &r.cfg
+	r.checkRoute()
 	if !slices.ContainsFunc(c.Listen, Listener.speaksMQTT) {
 		if (m.Users != "" || m.Rules != "") && len(r.errs) == 0 {
 			r.fail("no port speaks mqtt: add --mqtt HOST:PORT, or remove this", "mqtt.users", "mqtt.rules")
@@ -42,6 +43,18 @@ func (r *resolver) checkMQTT() {
 		r.fail("anyone needs --open (or open: true), which admits every client", "mqtt.anonymous")
 	case m.Anonymous == AnonymousNever && m.Users == "" && !r.hasSecrets() && !certified && !r.unsure:
 		r.fail("no client could log in: add users: FILE; holter password makes its lines", "mqtt.anonymous")
+	}
+}
+
+// checkRoute rejects messages for the clients of other processes where there are none, or no clients.
+func (r *resolver) checkRoute() {
+	speaks := slices.ContainsFunc(r.cfg.Listen, Listener.speaksMQTT)
+	switch {
+	case !r.cfg.MQTT.Routed || len(r.errs) > 0:
+	case r.ear && !speaks:
+		r.fail("no port speaks mqtt: add --mqtt HOST:PORT, or remove this", "mqtt.route")
+	case !r.ear && r.cfg.Link.Listen == "":
+		r.fail("there are no ears whose clients messages could go to: add --link HOST:PORT or unix:PATH, where ears connect, or remove this", "mqtt.route")
 	}
 }
 

@@ -3,6 +3,7 @@ package config_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,14 +77,14 @@ func TestLongPortThatSpeaksMQTT(t *testing.T) {
 func TestMQTTOfAnEar(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "ear.yaml", "judges: ['unix:j']\nlisten: [off]\nmqtt: {listen: ':1883', users: u, rules: r, anonymous: never, max_packet: 2048, session_expiry: 1s, "+
-		"max_queue: 1, max_queue_bytes: 1024, max_held_bytes: 1048576, max_retained: 2, max_retained_bytes: 4096}\n")
+		"max_queue: 1, max_queue_bytes: 1024, max_held_bytes: 1048576, max_retained: 2, max_retained_bytes: 4096, route: cluster}\n")
 	cfg, err := config.ResolveEar("ear.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := config.MQTT{
 		Users: "u", Rules: "r", Anonymous: config.AnonymousNever, MaxPacket: 2048, SessionExpiry: time.Second,
-		MaxQueue: 1, MaxQueueBytes: 1024, MaxHeldBytes: 1 << 20, MaxRetained: 2, MaxRetainedBytes: 4096,
+		MaxQueue: 1, MaxQueueBytes: 1024, MaxHeldBytes: 1 << 20, MaxRetained: 2, MaxRetainedBytes: 4096, Routed: true,
 	}
 	if listens := config.Plain(cfg).Listen; cfg.MQTT != want || !reflect.DeepEqual(listens, []config.Listener{mqttAt(":1883")}) {
 		t.Errorf("MQTT = %+v at %+v, want %+v", cfg.MQTT, listens, want)
@@ -103,6 +104,42 @@ func TestAnonymousByDefault(t *testing.T) {
 		if cfg, err := config.ParseText("fleet.yaml", text); err != nil || cfg.MQTT.Anonymous != want {
 			t.Errorf("%q: %q, %v, want %q", text, cfg.MQTT.Anonymous, err, want)
 		}
+	}
+}
+
+// Messages for the clients of other processes need some.
+func TestRouteMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tests := []struct {
+		name, file string
+		resolve    func(string, []config.Setting) (config.Config, error)
+		want       string
+	}{
+		{"a server", "mqtt: {route: cluster}\nlink: {listen: 'unix:j'}\n", config.Resolve, ""},
+		{"a server without MQTT", "mqtt: {listen: off, route: cluster}\nlink: {listen: 'unix:j'}\n", config.Resolve, ""},
+		{"an ear", "mqtt: {listen: '127.0.0.1:1', route: cluster}\njudges: ['unix:j']\n", config.ResolveEar, ""},
+		{"local", "mqtt: {listen: off, route: local}\n", config.Resolve, ""},
+		{
+			"a server without ears", "mqtt: {route: cluster}\n", config.Resolve,
+			"fleet.yaml:1:15: mqtt.route: there are no ears whose clients messages could go to: add --link HOST:PORT or unix:PATH, where ears connect, or remove this",
+		},
+		{
+			"an ear without MQTT", "mqtt: {listen: off, route: cluster}\njudges: ['unix:j']\n", config.ResolveEar,
+			"fleet.yaml:1:28: mqtt.route: no port speaks mqtt: add --mqtt HOST:PORT, or remove this",
+		},
+		{
+			"elsewhere", "mqtt: {route: everywhere}\n", config.Resolve,
+			`fleet.yaml:1:15: mqtt.route: "everywhere" is not one of: local (the clients of this process), cluster (those of the judge and of all ears)`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			write(t, "fleet.yaml", tt.file)
+			_, err := tt.resolve("fleet.yaml", nil)
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
 	}
 }
 

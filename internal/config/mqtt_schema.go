@@ -23,6 +23,7 @@ func mqttFields(d *strictyaml.Reader, listen *string, m *MQTT) []strictyaml.Fiel
 		{Key: "max_held_bytes", Set: strictyaml.Plain(d, &m.MaxHeldBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
 		{Key: "max_retained", Set: strictyaml.Plain(d, &m.MaxRetained, count{min: 1, max: 1 << 30}.parse)},
 		{Key: "max_retained_bytes", Set: strictyaml.Plain(d, &m.MaxRetainedBytes, count{min: 1 << 10, max: 1 << 40}.parse)},
+		{Key: "route", Set: strictyaml.Value(d, &m.Routed, parseRoute)},
 	}
 }
 

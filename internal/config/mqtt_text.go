@@ -53,6 +53,12 @@ func parseAnonymous(text string) (Anonymous, error) {
 	return oneOf(text, "one of: loopback (clients on this machine), never, anyone", AnonymousLoopback, AnonymousNever, AnonymousAnyone)
 }
 
+// parseRoute reads how far messages go; cluster is true.
+func parseRoute(text string) (bool, error) {
+	to, err := oneOf(text, "one of: local (the clients of this process), cluster (those of the judge and of all ears)", "local", "cluster")
+	return to == "cluster", err
+}
+
 // ParsePreset checks the name of a preset.
 func ParsePreset(text string) (string, error) {
 	if known := presets.Names(); !slices.Contains(known, text) {

@@ -21,10 +21,22 @@ func speaksMQTT(l config.Listener) bool { return slices.Contains(l.Protocols, co
 // onlyMQTT reports whether a device port speaks nothing else.
 func onlyMQTT(l config.Listener) bool { return len(l.Protocols) == 1 && speaksMQTT(l) }
 
-// buildBroker creates the MQTT broker, if a device port speaks that. Its clients are served by the
-// gateway.
-func (f *front) buildBroker(g gateway.Guard) (err error) {
-	if !slices.ContainsFunc(f.config.Listen, speaksMQTT) {
+// buildBroker creates the MQTT broker, if a device port speaks that, or clients of ears use it.
+func (f *front) buildBroker() (err error) {
+	c := &f.config.MQTT
+	if !c.Routed && !slices.ContainsFunc(f.config.Listen, speaksMQTT) {
+		return nil
+	}
+	f.broker, err = mqtt.New(mqtt.Config{
+		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes, MaxHeldBytes: c.MaxHeldBytes,
+		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
+	})
+	return err
+}
+
+// admitClients has the gateway serve the broker's clients, if there is one.
+func (f *front) admitClients(g gateway.Guard) error {
+	if f.broker == nil {
 		return nil
 	}
 	c := &f.config.MQTT
@@ -37,13 +49,6 @@ func (f *front) buildBroker(g gateway.Guard) (err error) {
 	})
 	if err != nil {
 		return BadConfig(fmt.Errorf("mqtt: %w; \"holter password NAME\" makes the lines of a users file", err))
-	}
-	f.broker, err = mqtt.New(mqtt.Config{
-		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes,
-		MaxHeldBytes: c.MaxHeldBytes, MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
-	})
-	if err != nil {
-		return err
 	}
 	f.mqtt = &mqttcodec.Protocol{Broker: f.broker, Access: who}
 	f.edges = append(f.edges, who.Run)
@@ -98,6 +103,7 @@ func (f *front) brokerMetrics(m metrics.Sample) {
 	m.Count("subscriptions_refused_total", "Subscriptions refused because they were too many, or too long.", st.SubscriptionsRefused)
 	m.Count("sessions_refused_total", "Sessions that were not kept, because too many clients are away or too much is held for all.", st.SessionsRefused)
 	m.Count("taken_over_total", "Connections that lost their session to another one.", st.TakenOver)
+	f.routeMetrics(m)
 }
 
 // reserved returns the prefix of the topics that only the program may publish to; "-" if there is none.

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/holter-iot/holter/gateway"
@@ -29,6 +30,7 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqtt/route"
 )
 
 // ear holds connections of devices that a judge elsewhere judges.
@@ -36,6 +38,7 @@ type ear struct {
 	front
 
 	link     *link.Ear
+	spoke    *route.Spoke // nil without mqtt.route: cluster
 	http     net.Listener
 	asked    chan struct{} // room for one; never closed; receives when the judge asks the ear to end
 	draining atomic.Bool
@@ -75,7 +78,7 @@ func (e *ear) build(ctx context.Context) (err error) {
 		return explainBind(err, "--http")
 	}
 	e.config.Gateway.Judge = farJudge{e.link}
-	if err := e.buildGateway(ctx); err != nil {
+	if err := errors.Join(e.buildGateway(ctx), e.buildSpoke()); err != nil {
 		ended, end := context.WithCancel(ctx)
 		end()
 		e.release(ended)
@@ -114,6 +117,9 @@ func (e *ear) newLink() (*link.Ear, error) {
 			default:
 			}
 		},
+	}
+	if e.config.MQTT.Routed {
+		cfg.Beside = func(ctx context.Context, judge *grpc.ClientConn) { e.spoke.Serve(ctx, judge) }
 	}
 	if slices.ContainsFunc(e.config.Listen, func(l config.Listener) bool { return l.Packets }) {
 		cfg.PassDatagrams = func(done func(uint64)) { e.gateway.PassDatagrams(done) }

@@ -52,7 +52,7 @@ func hear(t *testing.T, name string, lines ...string) *heard {
 	if strings.Contains(all, alsoUDP) {
 		listen += ", 'udp+line://" + h.devices + "'"
 	}
-	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: [%s]\nmqtt: {listen: off}\n%s\n", name, strings.TrimPrefix(h.api, "http://"), listen, all)
+	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: [%s]\n%s\n", name, strings.TrimPrefix(h.api, "http://"), listen, withoutMQTT(all))
 	cfg, err := config.ResolveEar(tempFile(t, text), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,8 @@ type front struct {
 	registry  *liveness.Registry
 	gateway   *gateway.Gateway    // nil for holter monitor
 	broker    *mqtt.Broker        // nil if no device port speaks MQTT
-	mqtt      *mqttcodec.Protocol // the same
+	mqtt      *mqttcodec.Protocol // the same, at the device ports
+	routes    routes              // what passes its messages on to other servers; nil if nothing does
 	records   mqtt.Store          // of the broker; nil if it keeps nothing
 	edges     []func(ctx context.Context) error
 	reloaders map[cert.Files]*cert.Reloader

@@ -81,8 +81,8 @@ func (f *front) guard() (gateway.Guard, error) {
 
 // buildGateway creates the gateway, if there are device ports.
 func (f *front) buildGateway(ctx context.Context) (err error) {
-	if len(f.config.Listen) == 0 {
-		return nil
+	if err := f.buildBroker(); err != nil || len(f.config.Listen) == 0 {
+		return err
 	}
 	cfg := f.config.Gateway
 	cfg.MaxGap, cfg.ReconnectGrace, cfg.ReconnectGraceMax = f.config.Source.MaxGap, f.config.Source.ReconnectGrace, f.config.Source.ReconnectGraceMax
@@ -90,7 +90,7 @@ func (f *front) buildGateway(ctx context.Context) (err error) {
 	if cfg.Guard, err = f.guard(); err != nil {
 		return err
 	}
-	if err := f.buildBroker(cfg.Guard); err != nil {
+	if err := f.admitClients(cfg.Guard); err != nil {
 		return err
 	}
 	if cfg.Listen, err = f.listeners(); err != nil {

@@ -109,7 +109,15 @@ func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 func configured(t *testing.T, node, lines string) (file, address string) {
 	t.Helper()
 	address = freeAddress(t)
-	return tempFile(t, fmt.Sprintf("http: %s\nnode: %s\nmqtt: {listen: off}\ndata: %s\n%s", address, node, t.TempDir(), lines)), address
+	return tempFile(t, fmt.Sprintf("http: %s\nnode: %s\ndata: %s\n%s", address, node, t.TempDir(), withoutMQTT(lines))), address
+}
+
+// withoutMQTT returns lines of a file, which has no port for MQTT unless they name one.
+func withoutMQTT(lines string) string {
+	if strings.Contains(lines, "mqtt:") {
+		return lines
+	}
+	return lines + "\nmqtt: {listen: off}\n"
 }
 
 // ask returns the status and the answer; 0 if there is none.

@@ -115,6 +115,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(bridges)); err != nil { //nolint:contextcheck // a source ends with the registry's Run
 		return err
 	}
+	s.buildHub()
 	s.auth = newTokenAuth(s.database, s.config)
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
 		Version:      Version(),

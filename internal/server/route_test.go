@@ -1,0 +1,299 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testwait"
+)
+
+// listener is an MQTT client that remembers what it gets.
+type listener struct {
+	paho.Client
+
+	t   *testing.T
+	mu  sync.Mutex // guards got
+	got []string
+}
+
+// clientAt connects an MQTT client, which subscribes with QoS 2.
+func clientAt(t *testing.T, address, id string, filters ...string) *listener {
+	t.Helper()
+	l := &listener{t: t}
+	l.Client = paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + address).SetClientID(id).SetAutoReconnect(false).SetOrderMatters(true))
+	l.done(l.Connect())
+	t.Cleanup(func() { l.Disconnect(0) })
+	for _, f := range filters {
+		l.done(l.Subscribe(f, 2, func(_ paho.Client, m paho.Message) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.got = append(l.got, fmt.Sprintf("%s=%s q%d", m.Topic(), m.Payload(), m.Qos()))
+		}))
+	}
+	return l
+}
+
+func (l *listener) done(token paho.Token) {
+	l.t.Helper()
+	if token.Wait(); token.Error() != nil {
+		l.t.Fatal(token.Error())
+	}
+}
+
+func (l *listener) publish(topic, payload string, qos byte, retain bool) {
+	l.t.Helper()
+	l.done(l.Publish(topic, qos, retain, payload))
+}
+
+func (l *listener) has(what string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.got, what)
+}
+
+func (l *listener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.got)
+}
+
+// waits waits until the client has got something.
+func (l *listener) waits(what string) {
+	l.t.Helper()
+	testwait.Until(l.t, what, func() bool { return l.has(what) }, func() string {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return strings.Join(l.got, ", ")
+	})
+}
+
+// reaches waits until what one client publishes reaches another one.
+func reaches(from, to *listener, topic string) {
+	from.t.Helper()
+	testwait.Until(from.t, "the subscription is known everywhere", func() bool {
+		from.publish(topic, "there?", 0, false)
+		return to.has(topic + "=there? q0")
+	})
+}
+
+// Messages, retained ones and verdicts reach the clients of the judge and of all ears.
+func TestRoutedMessages(t *testing.T) {
+	socket := "unix:" + filepath.Join(t.TempDir(), "j")
+	at := map[string]string{"judge": freeAddress(t), "one": freeAddress(t), "two": freeAddress(t)}
+	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"),
+		fmt.Sprintf("link: {listen: '%s'}\nmqtt: {listen: '%s', route: cluster}\nreport: {to: broker}", socket, at["judge"]))
+	ears := make(map[string]*heard)
+	for _, name := range []string{"one", "two"} {
+		ears[name] = hear(t, name, "judges: ['"+socket+"']", "mqtt: {listen: '"+at[name]+"', route: cluster}")
+		defer ears[name].leaves()
+	}
+	testwait.Until(t, "the ears are ready", func() bool { return ears["one"].ready() && ears["two"].ready() })
+	subscribers := make(map[string]*listener)
+	for name, address := range at {
+		subscribers[name] = clientAt(t, address, "sub-"+name, "t/#", "holter/+/state")
+	}
+	for name, address := range at {
+		from := clientAt(t, address, "pub-"+name)
+		for to := range at {
+			reaches(from, subscribers[to], fmt.Sprintf("t/%s/%s", name, to))
+		}
+		for qos := range byte(3) {
+			from.publish("t/"+name, "message", qos, qos > 0)
+			for _, to := range subscribers {
+				to.waits(fmt.Sprintf("t/%s=message q%d", name, qos))
+			}
+		}
+		for to, address := range at {
+			id := fmt.Sprintf("late-%s-%s", name, to)
+			testwait.Until(t, "what is retained is there, too", func() bool {
+				late := clientAt(t, address, id, "t/"+name)
+				defer late.Disconnect(0)
+				testwait.Until(t, "it is sent what is retained", func() bool { return late.count() > 0 })
+				return late.has("t/" + name + "=message q2")
+			})
+		}
+	}
+	for _, s := range subscribers {
+		testwait.Until(t, "a verdict reaches all", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return slices.ContainsFunc(s.got, func(m string) bool { return strings.HasPrefix(m, "holter/pub-one/state=") })
+		})
+	}
+	for of, want := range map[*served]string{judge: "holter_broker_route_servers 2\n", &ears["one"].served: "holter_broker_route_servers 1\n"} {
+		if _, _, body := of.ask("GET", "/metrics"); !strings.Contains(body, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
+
+// Without route: cluster at both sides, messages stay where they are.
+func TestUnroutedMessages(t *testing.T) {
+	for name, routed := range map[string][2]string{"judge is local": {"local", "cluster"}, "ear is local": {"cluster", "local"}} {
+		t.Run(name, func(t *testing.T) {
+			socket := "unix:" + filepath.Join(t.TempDir(), "j")
+			at := [2]string{freeAddress(t), freeAddress(t)}
+			serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}\nmqtt: {listen: '%s', route: %s}", socket, at[0], routed[0]))
+			one := hear(t, "one", "judges: ['"+socket+"']", fmt.Sprintf("mqtt: {listen: '%s', route: %s}", at[1], routed[1]))
+			defer one.leaves()
+			testwait.Until(t, "the ear is ready", one.ready)
+			there, here := clientAt(t, at[0], "there", "a"), clientAt(t, at[1], "here", "a")
+			clientAt(t, at[1], "from").publish("a", "x", 1, false)
+			here.waits("a=x q1")
+			clientAt(t, at[0], "other").publish("a", "y", 1, false)
+			there.waits("a=y q1")
+			if here.count() != 1 || there.count() != 1 {
+				t.Errorf("the clients got %q and %q", here.got, there.got)
+			}
+		})
+	}
+}
+
+// When another server judges, the ears' clients go on with that. It needs no port for MQTT.
+func TestRoutedMessagesAfterTakeover(t *testing.T) {
+	url := testdb.Postgres(t)
+	sockets := [2]string{"unix:" + filepath.Join(t.TempDir(), "a"), "unix:" + filepath.Join(t.TempDir(), "b")}
+	serve := func(node, socket string) *served {
+		return serveFile(t, node, fmt.Sprintf("listen: [off]\ndatabase: %q\nlink: {listen: '%s'}\nmqtt: {listen: off, route: cluster}\n", url, socket), &lockedBuffer{})
+	}
+	a := serve("a", sockets[0])
+	testwait.Until(t, "a judges", a.judges)
+	b := serve("b", sockets[1])
+	testwait.Until(t, "b stands by", b.standsBy)
+	at := [2]string{freeAddress(t), freeAddress(t)}
+	for i, name := range []string{"one", "two"} {
+		e := hear(t, name, fmt.Sprintf("judges: ['%s', '%s']", sockets[1], sockets[0]), "mqtt: {listen: '"+at[i]+"', route: cluster}")
+		defer e.leaves()
+		testwait.Until(t, "the ear has found the judge", e.ready)
+	}
+	from, to := clientAt(t, at[0], "from"), clientAt(t, at[1], "to", "t/#", "kept")
+	reaches(from, to, "t/1")
+	from.publish("kept", "1", 1, true)
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	from.publish("t/2", "meanwhile", 1, false)
+	testwait.Until(t, "b judges", b.judges)
+	reaches(from, to, "t/3")
+	from.publish("t/4", "after", 2, false)
+	to.waits("t/4=after q2")
+	clientAt(t, at[1], "late", "kept").waits("kept=1 q1")
+}
+
+// No heartbeat waits for messages: whoever beats stays online while as many messages go from ear to ear as
+// they can carry.
+func TestHeartbeatsBesideMessages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 5 s")
+	}
+	socket := "unix:" + filepath.Join(t.TempDir(), "j")
+	at := [2]string{freeAddress(t), freeAddress(t)}
+	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}\nmqtt: {listen: off, route: cluster}", socket))
+	var ears [2]*heard
+	for i, name := range []string{"one", "two"} {
+		ears[i] = hear(t, name, "judges: ['"+socket+"']", "mqtt: {listen: '"+at[i]+"', route: cluster}")
+		defer ears[i].leaves()
+		testwait.Until(t, "the ear is ready", ears[i].ready)
+	}
+	from, to := clientAt(t, at[0], "from"), clientAt(t, at[1], "to", "flood")
+	reaches(from, to, "flood")
+	stop := make(chan struct{})
+	var living sync.WaitGroup
+	for i := range 4 {
+		c := clientAt(t, at[0], fmt.Sprint("flood-", i))
+		living.Go(func() {
+			payload := strings.Repeat("x", 2000)
+			for running := true; running; {
+				select {
+				case <-stop:
+					running = false
+				default:
+					c.Publish("flood", 0, false, payload).Wait()
+				}
+			}
+		})
+	}
+	type sending struct{ begun, done time.Time }
+	var sent [8][]sending
+	for i := range sent {
+		d := connect(t, ears[i%2].devices)
+		d.says(fmt.Sprintf("HELLO pump-%d ttl=1s", i), "OK")
+		living.Go(func() {
+			tick := time.NewTicker(300 * time.Millisecond)
+			defer tick.Stop()
+			for {
+				select {
+				case <-stop:
+					return
+				case begun := <-tick.C:
+					if _, err := io.WriteString(d.conn, "PING 1\n"); err != nil {
+						return
+					}
+					sent[i] = append(sent[i], sending{begun, time.Now()})
+					_, _ = d.in.ReadString('\n')
+				}
+			}
+		})
+	}
+	<-time.After(4 * time.Second)
+	close(stop)
+	living.Wait()
+	for i := range sent {
+		for _, off := range judge.offline(fmt.Sprint("pump-", i)) {
+			for _, s := range sent[i] { // the machine may have kept the device from sending
+				if s.begun.After(off.LastSeen) && s.done.Before(off.Deadline) {
+					t.Errorf("pump-%d was judged for its silence from %v to %v, and has sent at %v", i, off.LastSeen, off.Deadline, s.begun)
+				}
+			}
+		}
+	}
+	if to.count() == 0 {
+		t.Error("no message has come")
+	}
+	t.Logf("%d messages", to.count())
+}
+
+// silence is what an event says of one.
+type silence struct {
+	LastSeen time.Time `json:"last_seen"`
+	Deadline time.Time `json:"deadline"`
+}
+
+// offline returns the silences for which a device was judged to be offline.
+func (s *served) offline(id string) (all []silence) {
+	s.t.Helper()
+	_, _, body := s.ask("GET", "/v1/events?device="+id)
+	var page struct {
+		Events []struct {
+			Type string  `json:"type"`
+			Data silence `json:"data"`
+		} `json:"events"`
+	}
+	if err := json.Unmarshal([]byte(body), &page); err != nil || len(page.Events) == 0 {
+		s.t.Fatalf("the events are %s, %v", body, err)
+	}
+	for _, e := range page.Events {
+		if strings.HasSuffix(e.Type, ".offline") {
+			all = append(all, e.Data)
+		}
+	}
+	return all
+}
+
+// leaves ends an ear while its judge runs.
+func (h *heard) leaves() {
+	h.t.Helper()
+	if err := h.stop(); err != nil {
+		h.t.Error(err)
+	}
+}
