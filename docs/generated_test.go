@@ -90,7 +90,7 @@ func startServer(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "fleet.yaml")
-	if err := os.WriteFile(config, []byte("bridges:\n  - {url: \"mqtt://127.0.0.1:9\", presets: [raw]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("bridges:\n  - {url: \"mqtt://127.0.0.1:9\", presets: [raw]}\nmqtt: {route: cluster}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := "127.0.0.1:" + freePort(t)
