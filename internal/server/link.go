@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,14 +22,11 @@ import (
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/mqtt/route"
 )
 
 // gatewayPool is the pool of all sources that hold device connections, of this process and of ears.
 const gatewayPool = "gateway"
-
-// maxFrame bounds what an ear sends at once, in bytes, beside a message of MQTT.
-const maxFrame = 4 << 20
 
 // roleEar is that of an ear in the list of servers.
 const roleEar = "ear"
@@ -101,7 +97,7 @@ func (f *front) newLinkServer() (*grpc.Server, error) {
 	options := []grpc.ServerOption{
 		grpc.ConnectionTimeout(5 * time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
-		grpc.MaxRecvMsgSize(maxFrame + cmp.Or(f.config.MQTT.MaxPacket, mqtt.DefaultMaxPacket)),
+		grpc.MaxRecvMsgSize(route.MaxFrame),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
 	r, err := f.linkCertificates()

@@ -14,7 +14,7 @@ type routes interface{ Stats() route.Stats }
 // routeConfig returns what a hub and a spoke have in common.
 func (f *front) routeConfig() route.Config {
 	most := cmp.Or(f.config.MQTT.MaxPacket, mqtt.DefaultMaxPacket)
-	return route.Config{MaxBytes: max(route.DefaultMaxBytes, 2*most), MaxMessage: most, Logger: f.log}
+	return route.Config{MaxBytes: max(route.DefaultMaxBytes, 2*most), Logger: f.log}
 }
 
 // buildHub has the judge's broker exchange messages with those of ears, if it is to.

@@ -10,6 +10,11 @@ import (
 // DefaultMaxBytes is the default of Config.MaxBytes.
 const DefaultMaxBytes = 32 << 20
 
+// MaxFrame is the size of the largest batch, in bytes, which the gRPC server of a hub has to take: a message
+// has at most 256 MiB. A broker whose clients may send larger messages than those of others would else not
+// get beyond the first of these.
+const MaxFrame = 320 << 20
+
 const (
 	// maxBatch and maxMessages bound a batch, but for its last message.
 	maxBatch, maxMessages = 256 << 10, 512
@@ -29,15 +34,12 @@ type Config struct {
 	// MaxBytes bounds the messages that wait for a broker, those that it has not acknowledged among
 	// them. Default: 32 MiB.
 	MaxBytes int
-	// MaxMessage is the size of the largest message that the other side sends. Default: 4 MiB.
-	MaxMessage int
 	// Logger is told when brokers come and go. Default: none.
 	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
 	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxBytes)
-	c.MaxMessage = cmp.Or(c.MaxMessage, 4<<20)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }

@@ -66,7 +66,7 @@ func serve(tb testing.TB, address string, register func(grpc.ServiceRegistrar)) 
 		l, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 		return err == nil
 	})
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(route.MaxFrame))
 	register(server)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(l) })

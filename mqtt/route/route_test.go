@@ -3,6 +3,7 @@ package route_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,4 +189,14 @@ func TestReserved(t *testing.T) {
 		t.Errorf("%d messages were denied, want 1", st.Denied)
 	}
 	connect(t, s.broker, "late").subscribe("verdicts/d").wants("verdicts/d=online q0 retain")
+}
+
+// A message may be larger than what gRPC takes by default.
+func TestLargeMessage(t *testing.T) {
+	p := startPair(t)
+	from, to := connect(t, p.one.broker, "from"), connect(t, p.two.broker, "to").subscribe("a")
+	reach(from, to, "a")
+	large := strings.Repeat("x", 9<<20)
+	from.publish("a", large, 1)
+	to.wants("a=" + large + " q1")
 }

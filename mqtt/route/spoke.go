@@ -110,7 +110,7 @@ func (s *Spoke) alone() {
 func (s *Spoke) exchange(ctx context.Context, to grpc.ClientConnInterface) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := routepb.NewRouteClient(to).Exchange(ctx, grpc.MaxCallRecvMsgSize(s.config.MaxMessage+2*maxBatch))
+	c, err := routepb.NewRouteClient(to).Exchange(ctx, grpc.MaxCallRecvMsgSize(MaxFrame))
 	if err != nil {
 		return err
 	}
