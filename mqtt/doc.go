@@ -25,5 +25,5 @@
 // All methods of [Broker] are safe for concurrent use and, but for Open and Run, block on short locks
 // only. Locks are taken in this order: the shard of a session, the session, one of the indexes (of
 // subscriptions, retained messages, deadlines), the journal. None of them is held while a message is
-// passed from one session to another.
+// passed from one session to another. A [Link] to another broker is called with any of them held.
 package mqtt
