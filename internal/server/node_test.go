@@ -280,16 +280,20 @@ func TestJudgeIsCutOff(t *testing.T) {
 	}
 }
 
-// change changes a database behind the backs of the servers.
-func change(t *testing.T, url, query string) {
+// change changes a database behind the backs of the servers, in one transaction.
+func change(t *testing.T, url string, queries ...string) {
 	t.Helper()
 	db, err := sqldb.OpenShared(t.Context(), sqldb.Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = db.WriteShared(t.Context(), "change it by hand", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewRaw(query).Exec(ctx)
-		return err
+		for _, query := range queries {
+			if _, err := tx.NewRaw(query).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -350,8 +354,7 @@ func TestDatabaseHasLostCommits(t *testing.T) {
 			}
 			for times := range 2 { // the second time, the fence is lost, too
 				for _, table := range tables {
-					change(t, url, "DELETE FROM "+table)
-					change(t, url, "INSERT INTO "+table+" SELECT * FROM old_"+table)
+					change(t, url, "DELETE FROM "+table, "INSERT INTO "+table+" SELECT * FROM old_"+table)
 				}
 				testwait.Until(t, "a notices and judges again", func() bool {
 					_, _, now := a.ask("GET", "/metrics")
