@@ -95,7 +95,8 @@ func New(passed func(mark int64)) (l *Loop, err error) {
 		if *own.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 			return nil, os.NewSyscallError("eventfd", err)
 		}
-		if err = l.control(unix.EPOLL_CTL_ADD, *own.fd, own.slot, unix.EPOLLIN); err != nil {
+		// Each ring is an event (EPOLLET), behind those of the sockets that were readable before it.
+		if err = l.control(unix.EPOLL_CTL_ADD, *own.fd, own.slot, unix.EPOLLIN|unix.EPOLLET); err != nil {
 			return nil, err
 		}
 	}
@@ -146,11 +147,8 @@ func (l *Loop) Mark(mark int64) {
 	}
 }
 
-// ring makes an eventfd readable.
+// ring has an eventfd come out of the kernel. It is never read.
 func ring(fd int) { _, _ = unix.Write(fd, binary.NativeEndian.AppendUint64(nil, 1)) }
-
-// unring makes it unreadable again.
-func unring(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }
 
 // Run serves until ctx is done. Then it closes all connections, and returns nil. Its own error means
 // that the kernel no longer tells of events.
@@ -213,10 +211,8 @@ func (l *Loop) handle(n int) {
 	for i := range events {
 		switch uint32(events[i].Fd) {
 		case wakeSlot:
-			unring(l.wake)
 			l.work()
 		case markSlot:
-			unring(l.mark)
 			l.reach()
 		case arrivalSlot:
 			l.receive()

@@ -28,6 +28,7 @@ type rig struct {
 	loop *eventloop.Loop
 	stop func() // ends the loop, and waits for it
 	ends []*end // changed while the loop is blocked, or has nothing to do
+	then func() // is called when a marker was passed, if it is not nil; set before the marker
 
 	mu    sync.Mutex // guards the fields below
 	marks []int64
@@ -102,14 +103,16 @@ func start(t *testing.T) *rig {
 	r := &rig{t: t}
 	var err error
 	if r.loop, err = newLoop(func(mark int64) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.marks = append(r.marks, mark)
 		read := 0
 		for _, e := range r.ends {
 			read += len(e.heard())
 		}
-		r.read = append(r.read, read)
+		r.mu.Lock()
+		r.marks, r.read = append(r.marks, mark), append(r.read, read)
+		r.mu.Unlock()
+		if r.then != nil {
+			r.then()
+		}
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +232,36 @@ func TestMarker(t *testing.T) {
 		if want := 3 * (round*6 + 4) * eventloop.Slice; mark != int64(round) || read < want {
 			t.Errorf("marker %d was passed when %d bytes were read, want marker %d and at least %d", mark, read, round, want)
 		}
+	}
+}
+
+// A marker that follows another at once is passed after what came in between, although that is more
+// than a loop takes from the kernel at a time.
+func TestMarkerAfterMarker(t *testing.T) {
+	r := start(t)
+	const n = 600
+	peers := make([]net.Conn, n)
+	for i := range peers {
+		peers[i] = r.add(&end{})
+	}
+	r.then = func() {
+		r.then = nil
+		said := make(chan struct{})
+		go func() { // the loop's goroutine may have another table of descriptors
+			defer close(said)
+			for _, c := range peers {
+				if _, err := io.WriteString(c, "x"); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		<-said
+		r.loop.Mark(2)
+	}
+	r.loop.Mark(1)
+	testwait.Until(t, "the markers", func() bool { return len(r.passed()) == 2 })
+	if read := r.read[1]; read != n {
+		t.Errorf("marker 2 was passed when %d of %d connections were read", read, n)
 	}
 }
 

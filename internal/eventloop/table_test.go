@@ -34,8 +34,8 @@ func useTables(t *testing.T, room int) {
 func TestWithTable(t *testing.T) {
 	useTables(t, 1000)
 	for name, test := range map[string]func(*testing.T){
-		"rest": TestRest, "marker": TestMarker, "marker of the gone": TestMarkerOfTheGone, "turns": TestTurns, "tasks": TestTasks, "pause": TestPause,
-		"output": TestOutput, "close": TestClose, "reset": TestReset, "end": TestEnd,
+		"rest": TestRest, "marker": TestMarker, "marker after marker": TestMarkerAfterMarker, "marker of the gone": TestMarkerOfTheGone,
+		"turns": TestTurns, "tasks": TestTasks, "pause": TestPause, "output": TestOutput, "close": TestClose, "reset": TestReset, "end": TestEnd,
 	} {
 		t.Run(name, test)
 	}
