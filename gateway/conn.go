@@ -71,27 +71,43 @@ func (c *conn) Traffic(input []byte) (used int) {
 	if !c.deliver(x.out) {
 		return used + n
 	}
-	if end && !c.endsLater() {
+	c.begun = c.begun || x.begun
+	switch {
+	case end && !c.endsLater():
 		c.Close()
-	} else if more || c.introduces() {
+	case more || c.introduces():
 		c.Pause(x.wall.Add(intakeStep))
-	} else if x.yields && used+n < len(input) {
-		c.rest(x.wall)
+	case c.begun || x.yields && used+n < len(input):
+		c.rests = true
+		c.Rest()
+	}
+	if c.begun || c.rests {
+		c.endTurn()
+	} else {
+		c.turns = 0
 	}
 	return used + n
 }
 
-// rest has the input wait until all have sent that are woken by now. So whoever publishes to many goes
-// no faster than they are written to, and holds up no one else.
-func (c *conn) rest(now time.Time) {
-	c.rests = true
-	c.Pause(now.Add(intakeStep))
+// endTurn has the connection go on after others. After some turns in a row, it goes on when all have
+// sent that are woken by now. So whoever publishes to many goes no faster than they are written to, and
+// holds up no one else.
+func (c *conn) endTurn() {
+	if c.turns++; c.turns < inRow {
+		c.goFirst()
+		return
+	}
+	c.turns = 0
 	c.Wake()
 }
 
 // goOn ends a rest.
 func (c *conn) goOn() {
-	if c.rests && c.IsOpen() {
+	switch {
+	case !c.IsOpen():
+	case c.begun:
+		c.endTurn()
+	case c.rests:
 		c.rests = false
 		c.Again()
 	}

@@ -22,7 +22,11 @@ type connection struct {
 	intake   intake
 	deadline timer.ID // of the hello, then of the next input if IdleTimeout is set, or of a guest's
 	woken    atomic.Bool
-	rests    bool // its input waits until others have had their turn; only on an event loop
+
+	// The fields below are of those on an event loop.
+	rests bool  // its input waits until others have had their turn,
+	begun bool  // and so does the rest of a message
+	turns uint8 // that it has had in a row
 }
 
 // link is what differs between connections with and without TLS. Its methods but where, lock and
@@ -108,7 +112,7 @@ func (c *connection) prepare(x *exchange) {
 	x.listener, x.peer, x.sender = c.listener, c, c
 	x.wall = time.Now()
 	x.now = c.listener.source.Time(x.wall)
-	x.out, x.yields, x.fair = x.out[:0], false, c.attached && c.where() != nil
+	x.out, x.yields, x.begun, x.fair = x.out[:0], false, false, c.attached && c.where() != nil
 }
 
 // finish implements transport.

@@ -108,9 +108,16 @@ func (c *connection) Wake() {
 		return
 	}
 	if l := c.link.where(); l != nil {
-		l.wakes.add(c, func(pump func()) { l.soon(pump) })
+		l.wakes.add(c, false, func(pump func()) { l.soon(pump) })
 	} else {
-		c.gateway.wakes.add(c, func(pump func()) { go pump() })
+		c.gateway.wakes.add(c, false, func(pump func()) { go pump() })
+	}
+}
+
+// goFirst wakes the connection ahead of all that are woken, unless it is one of them.
+func (c *conn) goFirst() {
+	if !c.woken.Swap(true) {
+		c.loop.wakes.add(&c.connection, true, func(pump func()) { c.loop.soon(pump) })
 	}
 }
 
@@ -125,16 +132,21 @@ const maxWoken = 256
 
 // wakes are the connections that have something to send.
 type wakes struct {
-	mu    sync.Mutex // guards the fields below
+	mu    sync.Mutex    // guards the fields below
+	first []*connection // before those that are woken
 	woken []*connection
 	due   bool // pump is to be called
 }
 
-// add adds a connection. call has its argument called soon.
-func (w *wakes) add(c *connection, call func(pump func())) {
+// add adds a connection, first or last. call has its argument called soon.
+func (w *wakes) add(c *connection, first bool, call func(pump func())) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.woken = append(w.woken, c)
+	if first {
+		w.first = append(w.first, c)
+	} else {
+		w.woken = append(w.woken, c)
+	}
 	if !w.due {
 		w.due = true
 		call(func() { w.pump(call) })
@@ -156,16 +168,20 @@ func (w *wakes) pump(call func(pump func())) {
 	call(func() { w.pump(call) })
 }
 
-// next takes the connection that was woken first; nil if there is none.
+// next takes the connection that goes first; nil if there is none.
 func (w *wakes) next() *connection {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.woken) == 0 {
-		w.woken, w.due = nil, false
+	from := &w.first
+	if len(*from) == 0 {
+		from = &w.woken
+	}
+	if len(*from) == 0 {
+		w.first, w.woken, w.due = nil, nil, false
 		return nil
 	}
-	c := w.woken[0]
-	w.woken[0], w.woken = nil, w.woken[1:]
+	c := (*from)[0]
+	(*from)[0], *from = nil, (*from)[1:]
 	return c
 }
 
@@ -181,10 +197,21 @@ func (c *connection) pumped() {
 		}
 	}()
 	if !c.link.isOver() {
+		c.goesOn()
 		c.deliver(c.link.room())
 	}
 	if c, ok := c.link.(*conn); ok {
 		c.goOn()
+	}
+}
+
+// goesOn goes on for a turn with a message that is not done yet.
+func (c *connection) goesOn() {
+	if !c.begun {
+		return
+	}
+	for begin := time.Now(); c.begun && time.Since(begin) < mostTurn; {
+		c.begun = c.codec.(codec.Live).Continue()
 	}
 }
 

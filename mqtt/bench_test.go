@@ -33,6 +33,8 @@ func BenchmarkPublish(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					_, _ = publisher.conn.Handle(out, h, body, now)
+					for publisher.conn.Continue() {
+					}
 					for _, r := range receivers {
 						if got, _ := r.conn.Pump(out, 1000, now); len(got) == 0 {
 							b.Fatal("nothing came")

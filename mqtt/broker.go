@@ -24,6 +24,7 @@ type Broker struct {
 	numbers   atomic.Uint64
 	away      atomic.Int64 // sessions of clients that are away
 	held      atomic.Int64 // bytes that clients have it hold
+	underWay  atomic.Int64 // subscriptions that unfinished messages have found
 
 	upstream      *Remote                // nil without
 	reservedAbove atomic.Pointer[string] // of the upstream broker: as Config.Reserved; nil if it is not known

@@ -52,6 +52,7 @@ type extra struct {
 	outgoing map[string]uint16 // aliases by topic
 	acks     []ack             // that wait for a commit, or for one before them
 	remote   *Remote           // nil for a client
+	routing  *routing          // of the client's message that is unfinished; nil: none is
 }
 
 func (c *Conn) more() *extra { return made(&c.extra) }
@@ -65,8 +66,10 @@ func (c *Conn) HasWill() bool { return c.will != nil }
 
 // Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the
 // answer, if there is one already. body is not kept. An error, always a *packet.Error, ends the
-// connection; what was appended before is to be sent.
+// connection; what was appended before is to be sent. A message that is for many may be unfinished
+// then: [Conn.Continue] is to be called soon. Handle and Close finish it first.
 func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
+	c.finish()
 	switch {
 	case !c.grant.Valid():
 		return dst, &packet.Error{Code: packet.NotAuthorized, Text: "the client has to log in again"}
@@ -110,6 +113,7 @@ type Ending struct {
 // Close ends the use of the connection. It publishes the client's will if it is due, and ends the
 // session unless that is to be kept. Only its first call does anything.
 func (c *Conn) Close(e Ending, now time.Time) {
+	c.finish()
 	s, w := c.session, c.will
 	if e.Clean || e.Shutdown {
 		w = nil

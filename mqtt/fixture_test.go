@@ -102,6 +102,8 @@ func (c *client) handle(input []byte) error {
 		if c.in, err = c.conn.Handle(c.in, h, body, c.now); err != nil {
 			return err
 		}
+		for c.conn.Continue() {
+		}
 		input = input[n:]
 	}
 	return nil

@@ -27,7 +27,7 @@ func (c *Conn) publish(dst []byte, h packet.Header, body []byte, now time.Time) 
 	case in.QoS > 0:
 		return c.publishOnce(dst, &in, &p, code, now)
 	case code == packet.Success:
-		b.route(&p, now)
+		c.pass(&p, now)
 	}
 	return dst, nil
 }

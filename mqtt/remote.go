@@ -200,7 +200,7 @@ func (r *Remote) publish(m *Message, now time.Time) (commit uint64) {
 		return 0
 	case m.Kind == Copied:
 		if b.copied(&p) {
-			b.pass(&p, nil, now)
+			b.pass(&p, now)
 		}
 		return 0
 	}

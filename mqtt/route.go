@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"math"
 	"time"
 )
 
@@ -12,9 +13,35 @@ type routed struct {
 	commit    uint64 // what must be committed before it is acknowledged; 0: nothing
 }
 
+// routing is a message that is being passed on.
+type routing struct {
+	publication
+	routed
+
+	above *Remote // that it goes to, too; nil if it goes to none
+	found *matches
+	next  int // of the subscriptions in found.plain
+	now   time.Time
+}
+
+const (
+	// maxCopies is how many sessions are gone through in one step: that takes about 0.1 ms.
+	maxCopies = 256
+	// maxUnderWay is how many subscriptions the messages may have found that are passed on in steps, 8
+	// bytes each. While there are more, a message is passed on in one step.
+	maxUnderWay = 4 << 20
+)
+
 // route passes a message on to all who want it, here and at other brokers. If it goes to an upstream
 // broker, it is not known whether anybody does.
 func (b *Broker) route(p *publication, now time.Time) routed {
+	r := b.begin(p, now)
+	b.step(&r, math.MaxInt)
+	return r.routed
+}
+
+// begin passes a message on to the upstream broker, if it goes there, and finds out who wants it here.
+func (b *Broker) begin(p *publication, now time.Time) routing {
 	up, ok := b.above(p), true
 	var number uint64
 	switch {
@@ -23,37 +50,96 @@ func (b *Broker) route(p *publication, now time.Time) routed {
 	case up != nil:
 		number, ok = up.link.Forward(p.message().outgoing())
 	}
-	r := b.pass(p, up, now)
-	if up != nil {
-		r.found, r.delivered = true, r.delivered || ok
-	}
-	r.commit = max(r.commit, number)
+	r := b.find(p, up, now)
+	r.routed = routed{found: up != nil, delivered: up != nil && ok, commit: number}
 	return r
 }
 
-// pass passes a message on to all subscribers. The upstream broker, if it has the message, chooses the
-// members of groups.
-func (b *Broker) pass(p *publication, up *Remote, now time.Time) routed {
-	var r routed
-	found := b.found.Get().(*matches)
-	b.index.match(p.topic, found)
-	found.group()
-	for subs := found.plain; len(subs) > 0; {
-		n := first(subs)
-		if d, ok := p.delivery(subs[:n]); ok {
-			r.add(b.deliver(subs[0].session, d, toAll, now))
+// find finds out who wants a message here.
+func (b *Broker) find(p *publication, up *Remote, now time.Time) routing {
+	r := routing{publication: *p, above: up, found: b.found.Get().(*matches), now: now}
+	b.index.match(r.topic, r.found)
+	r.found.group()
+	return r
+}
+
+// pass passes a message on to all subscribers here.
+func (b *Broker) pass(p *publication, now time.Time) {
+	r := b.find(p, nil, now)
+	b.step(&r, math.MaxInt)
+}
+
+// step passes a message on to up to so many sessions more, and reports whether those were all. The
+// upstream broker, if it has the message, chooses the members of groups.
+func (b *Broker) step(r *routing, most int) (done bool) {
+	for ; r.next < len(r.found.plain); most-- {
+		if most == 0 {
+			return false
 		}
-		subs = subs[n:]
+		subs := r.found.plain[r.next:]
+		n := first(subs)
+		if d, ok := r.delivery(subs[:n]); ok {
+			r.add(b.deliver(subs[0].session, d, toAll, r.now))
+		}
+		r.next += n
 	}
-	for _, s := range found.shares {
-		if up != nil || b.upstream != nil && p.from == b.upstream.session {
+	for _, s := range r.found.shares {
+		if r.above != nil || b.upstream != nil && r.from == b.upstream.session {
 			break
 		}
-		r.add(b.deliverShared(s, p.message(), p.qos, p.retain, now))
+		r.add(b.deliverShared(s, r.message(), r.qos, r.retain, r.now))
 	}
-	found.clear()
-	b.found.Put(found)
-	return r
+	r.found.clear()
+	b.found.Put(r.found)
+	return true
+}
+
+// pass passes a message with QoS 0 on. If it is for many, [Conn.Continue] goes on with that.
+func (c *Conn) pass(p *publication, now time.Time) {
+	b := c.session.broker
+	r := b.begin(p, now)
+	most := maxCopies
+	if b.underWay.Load() > maxUnderWay {
+		most = math.MaxInt
+	}
+	if !b.step(&r, most) {
+		b.underWay.Add(int64(len(r.found.plain)))
+		c.more().routing = r.kept()
+	}
+}
+
+// kept returns a routing that is independent of what came in.
+func (r *routing) kept() *routing {
+	k := *r
+	k.message()
+	k.topic, k.payload, k.properties = nil, nil, nil
+	return &k
+}
+
+// Unfinished reports whether a message of the client's, with QoS 0, is not passed on to all yet who
+// want it.
+func (c *Conn) Unfinished() bool { return c.extra != nil && c.extra.routing != nil }
+
+// Continue passes the message on to some more, if there is one that is unfinished. It reports whether
+// it still is.
+func (c *Conn) Continue() (more bool) {
+	if !c.Unfinished() {
+		return false
+	}
+	b, r := c.session.broker, c.extra.routing
+	found := len(r.found.plain)
+	if !b.step(r, maxCopies) {
+		return true
+	}
+	b.underWay.Add(-int64(found))
+	c.extra.routing = nil
+	return false
+}
+
+// finish passes on to all what is unfinished.
+func (c *Conn) finish() {
+	for c.Continue() {
+	}
 }
 
 // add adds what became of one copy.

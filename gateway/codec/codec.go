@@ -140,6 +140,8 @@ type Outcome struct {
 	// Broken is set by Reply if the message breaks the protocol in a way that only that found out: the
 	// connection ends as after an error of Next.
 	Broken *Error
+	// Unfinished is set by Reply of a [Live] codec if [Live.Continue] has to go on with the message.
+	Unfinished bool
 }
 
 // Prober is a codec that can ask its device for a sign of life.

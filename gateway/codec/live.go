@@ -15,6 +15,10 @@ type Live interface {
 	// says that something is left then: Pump is called again when the device has read. It is called
 	// after Wake, and after each time that input was handled, but not while an answer is held.
 	Pump(dst []byte, room int) (out []byte, more bool)
+	// Continue goes on with a message that is more work than fits into a turn, see Outcome.Unfinished, and
+	// reports whether some is left. It is called until none is, before the next message is handled, unless
+	// the connection ends first.
+	Continue() (more bool)
 	// Ended is called once, when the connection has ended. released says that the gateway closed it for
 	// its own sake: it ends, or drains.
 	Ended(released bool)

@@ -355,7 +355,14 @@ func (c *Conn) Pause(until time.Time) {
 	c.watch(c.state | isPaused)
 }
 
-// Again shows what was not used again, at once, and ends a pause.
+// Rest reads no more from the connection until Again is called. No marker waits for it.
+func (c *Conn) Rest() {
+	if c.fd >= 0 {
+		c.watch(c.state | isPaused)
+	}
+}
+
+// Again shows what was not used again, at once, and ends a pause, or a rest.
 func (c *Conn) Again() {
 	c.watch(c.state &^ isPaused)
 	l := c.loop

@@ -198,8 +198,9 @@ func (l *Loop) await(wait int) (int, error) {
 	return unix.EpollWait(l.epoll, l.events[:], wait)
 }
 
-// handle handles events in their order.
+// handle handles events in their order, but for tasks, which come last.
 func (l *Loop) handle(n int) {
+	tasks := false
 	events := l.events[:n]
 	l.mu.Lock()
 	for i := range events {
@@ -211,7 +212,7 @@ func (l *Loop) handle(n int) {
 	for i := range events {
 		switch uint32(events[i].Fd) {
 		case wakeSlot:
-			l.work()
+			tasks = true
 		case markSlot:
 			l.reach()
 		case arrivalSlot:
@@ -229,6 +230,9 @@ func (l *Loop) handle(n int) {
 		mark := l.marked.Load()
 		l.marking.Store(false)
 		l.passed(mark)
+	}
+	if tasks {
+		l.work()
 	}
 }
 

@@ -329,6 +329,50 @@ func TestTasks(t *testing.T) {
 	})
 }
 
+// Input that is there is handled before a task that came before it.
+func TestInputFirst(t *testing.T) {
+	r := start(t)
+	e := &end{}
+	peer := r.add(e)
+	release := r.block()
+	heard := make(chan string, 1)
+	if err := r.loop.Execute(func() { heard <- e.heard() }); err != nil {
+		t.Fatal(err)
+	}
+	say(t, peer, "x")
+	release()
+	if got := <-heard; got != "x" {
+		t.Errorf("the task was called when %q was heard, want it after the input", got)
+	}
+}
+
+// A connection that rests is not read until it goes on, and no marker waits for it.
+func TestResting(t *testing.T) {
+	r := start(t)
+	e := &end{}
+	e.traffic = func(used []byte) {
+		if string(used) == "a" {
+			e.Rest()
+			e.Rest() // does nothing
+		}
+	}
+	c := r.add(e)
+	say(t, c, "a")
+	testwait.Until(t, "the first", func() bool { return e.heard() == "a" })
+	say(t, c, "b")
+	r.loop.Mark(1)
+	testwait.Until(t, "the marker", func() bool { return len(r.passed()) == 1 })
+	if got := e.heard(); got != "a" {
+		t.Errorf("%q was heard of one that rests", got)
+	}
+	r.do(e.Again)
+	testwait.Until(t, "the second", func() bool { return e.heard() == "ab" })
+	r.do(func() {
+		e.Close()
+		e.Rest()
+	})
+}
+
 // A connection that is paused is not read until its time has come, and then all of it is.
 func TestPause(t *testing.T) {
 	r := start(t)

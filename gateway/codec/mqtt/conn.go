@@ -135,6 +135,7 @@ func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	if err != nil {
 		c.fail(o, err)
 	}
+	o.Unfinished = c.client.Unfinished()
 	return dst
 }
 
@@ -213,6 +214,9 @@ func (c *conn) Pump(dst []byte, room int) (out []byte, more bool) {
 	}
 	return c.client.Pump(dst, room, time.Now())
 }
+
+// Continue implements [codec.Live].
+func (c *conn) Continue() (more bool) { return c.client.Continue() }
 
 // Ended implements [codec.Live].
 func (c *conn) Ended(released bool) {

@@ -46,6 +46,7 @@ func (*echoes) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 }
 func (e *echoes) Attach(codec.Wire)                     {}
 func (e *echoes) Pump(dst []byte, _ int) ([]byte, bool) { return append(dst, e.pumped...), false }
+func (e *echoes) Continue() bool                        { return false }
 func (e *echoes) Ended(bool)                            {}
 func (e *echoes) HasWill() bool                         { return true }
 func (e *echoes) MaxMessage() int                       { return 300 }
