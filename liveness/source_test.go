@@ -144,7 +144,6 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// No sequence of gaps keeps a dead device from being judged.
 // The first pulse after a stall comes late, behind the instant that it is of. What was heard in between is
 // no reason to judge a device too early.
 func TestLatePulse(t *testing.T) {
@@ -172,6 +171,7 @@ func TestLatePulse(t *testing.T) {
 	}
 }
 
+// No sequence of gaps keeps a dead device from being judged.
 func TestGapsAreBounded(t *testing.T) {
 	const timeout, most = 30 * unit, 30*unit + 3*20*unit
 	for name, gap := range map[string]func(*rig){
