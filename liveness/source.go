@@ -65,7 +65,6 @@ type Source struct {
 	group    *timer.Group
 
 	latest   atomic.Pointer[pulse]
-	pulsing  atomic.Bool          // Pulse is about to replace it, under mu
 	pool     atomic.Pointer[pool] // nil if it has none; changed under the registry's mu
 	gaps     gaps
 	alive    atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
@@ -205,8 +204,7 @@ func (s *Source) Name() string { return s.name }
 
 // Pulse declares that the source is listening, and returns the listening time of the instant now.
 // What lies between this pulse and the one before beyond MaxGap was deaf time: it does not count,
-// and is reported with a pair of events. A pulse that is not later than the one before is ignored, and
-// so is one that is handed in only when MaxGap has passed since.
+// and is reported with a pair of events. A pulse that is not later than the one before is ignored.
 //
 // While the sink is stalled, see [Config.Outbox], pulses are ignored: the clock stands still, and
 // that is deaf time, too.
@@ -221,8 +219,6 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pulsing.Store(true)
-	defer s.pulsing.Store(false)
 	last := s.latest.Load()
 	if last == nil {
 		return s.beginLocked(now)
@@ -236,12 +232,6 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 		return last.listened
 	}
 	maxGap := s.config.Load().MaxGap
-	if latest := s.registry.clock.time(); latest.Sub(last.at) > maxGap && latest.After(now) {
-		if gap <= maxGap {
-			return last.listened // Time has gone by MaxGap since that instant
-		}
-		gap, now = latest.Sub(last.at), latest // until then, too
-	}
 	counts := min(gap, maxGap)
 	next := &pulse{at: now, wall: last.wallAt(now), listened: last.listened + counts}
 	if gap = max(gap, next.wall.Sub(last.wall)); gap > maxGap {
@@ -276,22 +266,9 @@ func (s *Source) Watermark(part int, listened time.Duration) {
 }
 
 // Time returns the listening time of an instant close to the last pulse, with which to stamp
-// heartbeats. It takes no lock, unless a pulse comes more than MaxGap after the one before right now; one
-// call serves a batch of heartbeats.
+// heartbeats. It takes no lock; one call serves a batch of heartbeats.
 func (s *Source) Time(now time.Time) time.Duration {
 	p := s.latest.Load()
-	if p != nil && now.Sub(p.at) > s.config.Load().MaxGap {
-		if s.pulsing.Load() { // it may have read the clock before now
-			s.mu.Lock()
-			s.mu.Unlock() //nolint:staticcheck // the pulse is over
-		}
-		p = s.latest.Load()
-	}
-	return s.timeBy(p, now)
-}
-
-// timeBy is Time with the latest pulse.
-func (s *Source) timeBy(p *pulse, now time.Time) time.Duration {
 	if p == nil {
 		return s.restarted()
 	}

@@ -144,33 +144,6 @@ func TestStall(t *testing.T) {
 	})
 }
 
-// The first pulse after a stall comes late, behind the instant that it is of. What was heard in between is
-// no reason to judge a device too early.
-func TestLatePulse(t *testing.T) {
-	for name, gap := range map[string]time.Duration{"stall": 3 * unit, "almost": unit} {
-		t.Run(name, func(t *testing.T) {
-			inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-				r.listen(unit)
-				s := r.open("a")
-				r.listen(unit)
-				time.Sleep(gap)
-				of := time.Now()
-				time.Sleep(step)
-				s.Beat(r.now())
-				heard := time.Now()
-				r.source.Watermark(0, r.source.Pulse(of))
-				r.listen(30*unit - step)
-				r.events()
-				if r.listen(step - 1); r.device("a").State != liveness.Online {
-					t.Errorf("judged within %v of its heartbeat", time.Since(heard))
-				}
-				r.listen(1 + 2*unit)
-				r.wantState("a", liveness.Offline)
-			})
-		})
-	}
-}
-
 // No sequence of gaps keeps a dead device from being judged.
 func TestGapsAreBounded(t *testing.T) {
 	const timeout, most = 30 * unit, 30*unit + 3*20*unit

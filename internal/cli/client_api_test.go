@@ -31,7 +31,7 @@ func realAPI(t *testing.T, ids ...string) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := registry.AddSource(liveness.SourceConfig{Name: "line", MaxGap: time.Minute}) // pulses are handed in late
+	source, err := registry.AddSource(liveness.SourceConfig{Name: "line"})
 	if err != nil {
 		t.Fatal(err)
 	}
