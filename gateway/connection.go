@@ -125,8 +125,10 @@ func (c *connection) finish(e ending) {
 	if !c.gateway.closing.Load() {
 		c.gateway.counts.closedByGateway.Add(1)
 	}
-	if _, left := c.link.left(); e.replaced != "" && !left {
-		c.gateway.duplicateIDs.replaced(e.replaced)
+	if e.replaced != "" {
+		if _, left := c.link.left(); !left {
+			c.gateway.duplicateIDs.replaced(e.replaced)
+		}
 	}
 	if e.releases {
 		c.released = true
