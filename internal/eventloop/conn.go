@@ -158,7 +158,7 @@ func (c *Conn) read(h Handler) {
 	}
 	buffer := l.input[:kept+Slice]
 	copy(buffer, input)
-	n, err := unix.Read(int(c.fd), buffer[kept:])
+	n, err := l.read(int(c.fd), buffer[kept:])
 	switch {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		l.drained(c, n)
@@ -220,7 +220,7 @@ func (c *Conn) Write(b []byte) bool {
 		return false
 	}
 	if c.Buffered() == 0 {
-		n, err := unix.Write(int(c.fd), b)
+		n, err := c.loop.write(int(c.fd), b)
 		if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			c.Close()
 			return false
@@ -246,7 +246,7 @@ func (c *Conn) Unread() int {
 // flush hands what is kept to the kernel. It returns false if the connection has failed.
 func (c *Conn) flush() bool {
 	for c.Buffered() > 0 {
-		n, err := unix.Write(int(c.fd), c.output())
+		n, err := c.loop.write(int(c.fd), c.output())
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -349,7 +349,7 @@ func (c *Conn) Pause(until time.Time) {
 	}
 	l := c.loop
 	if len(l.paused) == 0 {
-		l.look = time.Now().Add(pauseStep)
+		l.lookAt(time.Now().Add(pauseStep))
 	}
 	l.paused = append(l.paused, pause{c, until})
 	c.watch(c.state | isPaused)
@@ -372,12 +372,17 @@ func (c *Conn) Again() {
 	c.traffic(h, c.input())
 }
 
-// resume lets connections go on whose pause is over. It returns how long until the next look.
-func (l *Loop) resume(now time.Time) time.Duration {
-	if left := l.look.Sub(now); left > 0 {
-		return left
+// lookAt sets when connections that are paused are looked at next; never if it is zero.
+func (l *Loop) lookAt(next time.Time) {
+	l.look = next
+	_ = l.poll.SetReadDeadline(next) // which fails when the loop has ended
+}
+
+// resume lets connections go on whose pause is over.
+func (l *Loop) resume(now time.Time) {
+	if l.look.After(now) {
+		return
 	}
-	l.look = now.Add(pauseStep)
 	var again []*Conn
 	l.paused = slices.DeleteFunc(l.paused, func(p pause) bool {
 		if over := p.conn.fd < 0 || !p.until.After(now); !over {
@@ -394,5 +399,9 @@ func (l *Loop) resume(now time.Time) time.Duration {
 		}
 		c.Again()
 	}
-	return pauseStep
+	next := time.Time{}
+	if len(l.paused) > 0 {
+		next = now.Add(pauseStep)
+	}
+	l.lookAt(next)
 }

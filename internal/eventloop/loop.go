@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -43,16 +42,16 @@ var ErrClosed = errors.New("eventloop: the loop has ended")
 type Loop struct {
 	passed func(mark int64)
 
-	epoll int
-	wake  int // an eventfd: there are tasks
-	mark  int // an eventfd: a marker was set
+	epoll  int
+	poll   *os.File        // the epoll
+	polled syscall.RawConn // to wait at it
+	wake   int             // an eventfd: there are tasks
+	mark   int             // an eventfd: a marker was set
 
 	table      bool // it has a table of descriptors of its own, with
 	room       int  // for connections; they come
 	give, take int  // from one of these sockets to the other, which is in that table
 	sending    sync.WaitGroup
-	poll       *os.File        // the epoll
-	polled     syscall.RawConn // to wait at it
 
 	mu    sync.Mutex // guards the fields below
 	slots []Handler  // nil for those that are free
@@ -64,16 +63,20 @@ type Loop struct {
 	marking atomic.Bool  // one is set and not passed
 
 	// The fields below belong to the loop's goroutine.
-	events  [maxEvents]unix.EpollEvent
-	ready   [maxEvents]Handler // those of events
-	input   []byte
-	partial map[*Conn]int // connections with more input than was read, and how much of that a marker waits for
-	waits   int           // of those, the ones that the marker waits for
-	reached bool          // the marker came out of the kernel, and waits for those
-	paused  []pause       // in no order
-	look    time.Time     // when they are looked at next
-	slot    [4]byte       // of a connection that arrives
-	rights  [64]byte      // and its descriptor
+	hasEvents func(uintptr) bool // takeEvents
+	events    [maxEvents]unix.EpollEvent
+	count     int                // of those
+	streak    int                // events since there were none
+	failed    error              // of the last call
+	ready     [maxEvents]Handler // those of events
+	input     []byte
+	partial   map[*Conn]int // connections with more input than was read, and how much of that a marker waits for
+	waits     int           // of those, the ones that the marker waits for
+	reached   bool          // the marker came out of the kernel, and waits for those
+	paused    []pause       // in no order
+	look      time.Time     // when they are looked at next
+	slot      [4]byte       // of a connection that arrives
+	rights    [64]byte      // and its descriptor
 }
 
 // New returns a loop. passed is called on the loop's goroutine with each marker that is passed.
@@ -85,8 +88,8 @@ func New(passed func(mark int64)) (l *Loop, err error) {
 			err = fmt.Errorf("eventloop: %w", err)
 		}
 	}()
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, os.NewSyscallError("epoll_create1", err)
+	if err = l.openEpoll(); err != nil {
+		return nil, err
 	}
 	for _, own := range []struct {
 		fd   *int
@@ -101,6 +104,19 @@ func New(passed func(mark int64)) (l *Loop, err error) {
 		}
 	}
 	return l, nil
+}
+
+// openEpoll opens the epoll, and hands it to Go's poller.
+func (l *Loop) openEpoll() (err error) {
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	if err = unix.SetNonblock(l.epoll, true); err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	l.poll, l.hasEvents = os.NewFile(uintptr(l.epoll), "epoll"), l.takeEvents
+	l.polled, err = l.poll.SyscallConn()
+	return err
 }
 
 func (l *Loop) closeOwn() {
@@ -166,42 +182,46 @@ func (l *Loop) serve(ctx context.Context) error {
 	} else {
 		defer l.Close()
 	}
-	for wait := 0; ctx.Err() == nil; {
-		n, err := l.await(wait)
-		switch {
-		case n > 0:
-			l.handle(n)
-			wait = 0
-		case err != nil && !errors.Is(err, unix.EINTR):
+	for ctx.Err() == nil {
+		if err := l.await(); err != nil {
 			return fmt.Errorf("eventloop: %w", os.NewSyscallError("epoll_wait", err))
-		case wait == 0:
-			if !l.table {
-				runtime.Gosched() // others may run before the thread sleeps
-			}
-			wait = -1
 		}
+		l.handle(l.events[:l.count])
 		if len(l.paused) > 0 {
-			if left := l.resume(time.Now()); wait != 0 {
-				wait = int(left.Milliseconds()) + 1
-			}
+			l.resume(time.Now())
 		}
 	}
 	return nil
 }
 
-// await takes events from the kernel. If there are none it waits for so many milliseconds; -1 stands
-// for any time.
-func (l *Loop) await(wait int) (int, error) {
-	if l.table && wait != 0 {
-		return l.awaitParked(wait)
+// await takes events from the kernel. It waits for them at Go's poller, like any goroutine: a thread
+// that waited in the kernel would keep its place among those that run (GOMAXPROCS) until Go's monitor
+// (sysmon) takes it away. There are none when it is time to look at connections that are paused.
+func (l *Loop) await() error {
+	l.count = 0
+	err := l.polled.Read(l.hasEvents)
+	if err == nil {
+		err = l.failed
 	}
-	return unix.EpollWait(l.epoll, l.events[:], wait)
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.EINTR) {
+		return nil
+	}
+	return err
+}
+
+// takeEvents takes the events that are there. It returns false if there are none.
+func (l *Loop) takeEvents(uintptr) bool {
+	n, err := l.takeReady()
+	l.count, l.failed = max(n, 0), err
+	if l.streak += l.count; n == 0 {
+		l.streak = 0
+	}
+	return n != 0
 }
 
 // handle handles events in their order, but for tasks, which come last.
-func (l *Loop) handle(n int) {
+func (l *Loop) handle(events []unix.EpollEvent) {
 	tasks := false
-	events := l.events[:n]
 	l.mu.Lock()
 	for i := range events {
 		if slot := uint32(events[i].Fd); slot < firstOfOwn {

@@ -51,11 +51,7 @@ func NewWithTable(passed func(mark int64), room int) (*Loop, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		l.give, l.take = pair[0], pair[1]
-		err = errors.Join(l.control(unix.EPOLL_CTL_ADD, l.take, arrivalSlot, unix.EPOLLIN), unix.SetNonblock(l.epoll, true))
-	}
-	if err == nil {
-		l.poll = os.NewFile(uintptr(l.epoll), "epoll")
-		l.polled, err = l.poll.SyscallConn()
+		err = l.control(unix.EPOLL_CTL_ADD, l.take, arrivalSlot, unix.EPOLLIN)
 	}
 	if err != nil {
 		l.closeOwn()
@@ -185,24 +181,6 @@ func (l *Loop) runWithTable(ctx context.Context) (err error) {
 	l.sending.Wait()
 	l.closeOwn() // in the table of the process; the thread's has ended with it
 	return err
-}
-
-// awaitParked is await for a goroutine that has a thread of its own. There are many of them: one that
-// waited in the kernel would keep its place among those that run (GOMAXPROCS) for up to 10 ms.
-func (l *Loop) awaitParked(wait int) (n int, err error) {
-	until := time.Time{}
-	if wait > 0 {
-		until = time.Now().Add(time.Duration(wait) * time.Millisecond)
-	}
-	_ = l.poll.SetReadDeadline(until)
-	e := l.polled.Read(func(uintptr) bool {
-		n, err = unix.EpollWait(l.epoll, l.events[:], 0)
-		return n != 0 || err != nil
-	})
-	if e != nil && !errors.Is(e, os.ErrDeadlineExceeded) {
-		return n, e
-	}
-	return n, err
 }
 
 // leaveTable gives the thread a table of its own, with the standard descriptors, those given, and
