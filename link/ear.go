@@ -48,6 +48,7 @@ type Ear struct {
 	free        []uint32
 	asked       map[uint64]*call // by number: those without an answer
 	waiting     []*call          // the same, and some that are over; the oldest first
+	crowd       crowd            // of sessions that are being opened
 	lastCall    uint64
 	out         []item     // to be sent, in their order
 	trimmed     int        // how many these were when they were trimmed last
@@ -179,7 +180,7 @@ func (e *Ear) open(s *Session, left time.Duration, done func(liveness.Welcome, e
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.over || e.leaving || len(e.asked) >= maxCalls || len(e.table)-len(e.free) >= maxSlots {
+	if e.over || e.leaving || len(e.asked) >= maxCalls || len(e.table)-len(e.free) >= maxSlots || e.crowdedLocked(now) {
 		e.noteLocked(s)
 		s.end()
 		s.phase = isGone
@@ -196,6 +197,7 @@ func (e *Ear) open(s *Session, left time.Duration, done func(liveness.Welcome, e
 	s.gen = e.gens[s.slot]
 	e.table[s.slot] = s
 	s.opening = &call{session: s, left: left, done: done}
+	e.crowd.waiting++
 	e.askLocked(s.opening, now)
 }
 
@@ -310,6 +312,9 @@ func (e *Ear) failLocked(c *call, err error) {
 func (e *Ear) endLocked(c *call) {
 	c.over = true
 	delete(e.asked, c.number)
+	if c.ask == nil {
+		e.crowd.waiting--
+	}
 	if c.session.opening == c {
 		c.session.opening = nil
 	}
@@ -317,17 +322,12 @@ func (e *Ear) endLocked(c *call) {
 
 // expireLocked ends the questions that have waited for too long.
 func (e *Ear) expireLocked(now time.Duration) {
-	for len(e.waiting) > 0 && (e.waiting[0].over || e.waiting[0].until <= now) {
+	for e.oldestLocked(now)+callPatience <= now {
 		c := e.waiting[0]
-		e.waiting[0] = nil
-		e.waiting = e.waiting[1:]
-		if c.over {
-			continue
-		}
 		e.failLocked(c, liveness.ErrBusy)
 		if c.ask == nil && c.session.end() {
 			e.noteLocked(c.session)
-			e.closeLocked(c.session, now, c.session.unopened())
+			e.closeLocked(c.session, now, whyReleased)
 		}
 	}
 	e.trimLocked()

@@ -262,6 +262,7 @@ func (e *Ear) answeredLocked(a *linkpb.Answer) {
 	s := c.session
 	switch {
 	case c.ask == nil:
+		e.crowd.answered(e.config.Now(), err)
 		e.openedLocked(s, a.GetEpoch(), err)
 	case errors.Is(err, liveness.ErrReplaced): // it may not have been told
 		e.tellLocked(s, liveness.Peer.Replaced)
@@ -296,7 +297,7 @@ func (e *Ear) openedLocked(s *Session, epoch uint64, err error) {
 		}
 	case errors.Is(err, liveness.ErrBusy): // it may be open there
 		s.end()
-		e.closeLocked(s, time.Duration(s.heard.Load()), s.unopened())
+		e.closeLocked(s, time.Duration(s.heard.Load()), whyReleased)
 	default:
 		e.dropLocked(s)
 	}

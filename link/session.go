@@ -16,7 +16,7 @@ import (
 // What the device said is asked of the judge in the order of the calls; done is told the outcome
 // once it is committed, by the goroutine that calls everything else, too, so it must not block. It
 // may be nil. Errors are those of package liveness; [liveness.ErrBusy] also if the judge has not
-// answered within 5 s, or is gone.
+// answered within 5 s, is gone, or has so many sessions to open that it would not answer in time.
 type Session struct {
 	heard atomic.Int64  // the latest sign of life, in ns of EarConfig.Now
 	flags atomic.Uint32 // see below; beside heard: a heartbeat reads these two
@@ -192,15 +192,6 @@ func (s *Session) Judged() bool { return s.flags.Load()&isJudged != 0 }
 
 // Ended reports whether the session was replaced or has ended.
 func (s *Session) Ended() bool { return s.flags.Load()&hasEnded != 0 }
-
-// unopened returns why a session is closed that the judge may have opened, but the device was told that it
-// has not.
-func (s *Session) unopened() liveness.Reason {
-	if s.datagrams { // the device is there, and may send again
-		return whyReleased
-	}
-	return liveness.Closed
-}
 
 // end makes Beat return false. It reports whether it did not before.
 func (s *Session) end() bool { return s.flags.Or(hasEnded)&hasEnded == 0 }
