@@ -68,5 +68,5 @@ func (e *Ear) oldestLocked(now time.Duration) time.Duration {
 	if len(e.waiting) == 0 {
 		return now
 	}
-	return e.waiting[0].until - callPatience
+	return e.waiting[0].asked()
 }

@@ -96,3 +96,19 @@ func TestUnopenedIsReleased(t *testing.T) {
 		}
 	}
 }
+
+// A device that was kept waiting for a second, and gives up, has not gone.
+func TestGivenUp(t *testing.T) {
+	for wait, want := range map[time.Duration]liveness.Reason{0: liveness.Closed, crowdedAfter - 1: liveness.Closed, crowdedAfter: whyReleased} {
+		now := time.Hour
+		e, l := newJoined(t, &now)
+		s := e.Open("d", liveness.Hello{}, nil, now, nil)
+		sent(t, e, l)
+		now += wait
+		s.Close(now, liveness.Closed)
+		frames, _ := sent(t, e, l)
+		if why := liveness.Reason(frames[len(frames)-1].GetClose().GetWhy()); why != want {
+			t.Errorf("closed after %v: because of %v, want %v", wait, why, want)
+		}
+	}
+}

@@ -91,6 +91,9 @@ type call struct {
 	over    bool // done was called
 }
 
+// asked returns when the question was asked.
+func (c *call) asked() time.Duration { return c.until - callPatience }
+
 // clock is what an ear knows of one of its listening clocks.
 type clock struct {
 	listened, at time.Duration // what it showed as of the latest round of this link, and when that came; zero if there was none
@@ -255,6 +258,9 @@ func (e *Ear) closeSession(s *Session, heard time.Duration, why liveness.Reason)
 	default:
 		e.noteLocked(s)
 		e.failLocked(c, liveness.ErrReplaced)
+		if heard-c.asked() >= crowdedAfter { // the device was kept waiting, and has given up
+			why = whyReleased
+		}
 	}
 	e.closeLocked(s, heard, why)
 }

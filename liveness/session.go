@@ -57,8 +57,9 @@ type Hello struct {
 	// needed none. See [Registry.ForgetSilent].
 	Unverified bool
 	// Left is when the device last sent something, in the source's listening time, if it has closed the
-	// connection since; else 0. Such a hello waited to be read, and replaces no session that was opened
-	// at the source after that.
+	// connection since; else 0. Such a hello waited to be read. It replaces no session that was opened
+	// at the source after that, and none at all if it waited for a second or more: the device has given
+	// up, and may go on in the session that it has.
 	Left time.Duration
 	// Quota counts the device if it is new, and bounds how many there may be; nil does not.
 	Quota *Quota
@@ -100,8 +101,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	if h.Epoch <= d.epoch && s.overtakenLocked(d, session, now) {
 		return Welcome{}, ErrReplaced
 	}
-	if other := d.session; h.Left > 0 && other != nil && other != session && other.source == s && other.opened >= h.Left {
-		_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // it was heard, no more
+	if s.leftLocked(sh, d, session, h.Left, now) {
 		return Welcome{}, ErrReplaced
 	}
 	sig := signal{Signal: Signal{At: now, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer}
@@ -110,6 +110,24 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	}
 	session.opened = now
 	return d.welcomeLocked(), nil
+}
+
+// longWait is how long a hello waited to be read that replaces no session if the device has left.
+const longWait = time.Second
+
+// leftLocked reports whether the device has left the connection of a hello, see [Hello.Left], and the
+// session that it has stays. If that is at the same source, it was heard by that.
+func (s *Source) leftLocked(sh *deviceShard, d *device, session *Session, left, now time.Duration) bool {
+	other := d.session
+	if left == 0 || other == nil || other == session {
+		return false
+	}
+	here, waited := other.source == s, now-left >= longWait
+	if here && (waited || other.opened >= left) {
+		_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // no more than that
+		return true
+	}
+	return waited
 }
 
 // overtakenLocked reports whether a hello that the source read at a listening time comes late: the

@@ -285,10 +285,29 @@ func TestOpenLeft(t *testing.T) {
 		if v := r.device("a"); !v.Connected || v.Epoch != 1 || p.replaced != 0 || v.HeardSilence != 0 {
 			t.Errorf("the device is %+v, its peer %+v", v, p)
 		}
-		if _, err := r.source.Open(late, "a", liveness.Hello{Left: 4 * unit}, nil, r.now()); err != nil || p.replaced != 1 {
+		if _, err := r.source.Open(late, "a", liveness.Hello{Left: r.now() - time.Millisecond}, nil, r.now()); err != nil || p.replaced != 1 {
 			t.Errorf("err = %v, and the peer %+v; want it replaced", err, p)
 		}
 	})
+}
+
+// A device that has left a connection after a hello there that waited for long may go on in the session
+// that it had before.
+func TestOpenLeftLong(t *testing.T) {
+	for _, tt := range []struct {
+		waited time.Duration
+		want   error
+	}{{time.Second, liveness.ErrReplaced}, {time.Second - 1, nil}} {
+		inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+			r.listen(2 * unit)
+			r.openAs("a", liveness.Hello{}, nil)
+			r.listen(3 * unit)
+			_, err := r.source.Open(new(liveness.Session), "a", liveness.Hello{Left: r.now() - tt.waited}, nil, r.now())
+			if !errors.Is(err, tt.want) {
+				t.Errorf("a hello that waited for %v: %v, want %v", tt.waited, err, tt.want)
+			}
+		})
+	}
 }
 
 func TestEpoch(t *testing.T) {
