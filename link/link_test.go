@@ -234,6 +234,6 @@ func TestAnswersWaitForCommits(t *testing.T) {
 		if e.Sessions() != 0 || a.judge.Views()[0].Sessions != 0 {
 			t.Errorf("%d sessions, %d at the judge", e.Sessions(), a.judge.Views()[0].Sessions)
 		}
-		a.want("d:1 device.online", "d:2 device.failed", "n:1 device.online", "d:3 device.offline bye", "n:2 device.offline closed")
+		a.want("d:1 device.online", "d:2 device.failed", "n:1 device.online", "d:3 device.offline bye", "n:2 device.offline silence")
 	})
 }

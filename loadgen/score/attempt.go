@@ -40,8 +40,8 @@ func (b *attempt) due(r reason, t *terms) int64 {
 			return never
 		}
 		return min(b.ended+t.grace, b.greeted+t.timeout)
-	case unsaid:
-		return min(b.ended+t.grace, b.greeted+t.timeout)
+	case unsaid: // a gateway that turned the device away knows that it is there
+		return max(b.ended+t.grace, b.greeted+t.timeout)
 	case bye, ended, strange, returned:
 	}
 	return never
