@@ -3,10 +3,18 @@ package mqtt
 import (
 	"context"
 	"net/netip"
+	"runtime"
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holter-iot/holter/mqtt/packet"
+)
+
+const (
+	promptProcs = 3   // the pingers', the publisher's, and one for what the runtime does
+	promptNice  = -15 // see setpriority(2)
 )
 
 // pingers are clients that ping evenly spread over time, whether they are answered or not.
@@ -37,6 +45,20 @@ func newPingers(ctx context.Context, at netip.AddrPort, n, perSecond int, v pack
 	p := &pingers{crowd: c, every: time.Second / time.Duration(perSecond), asked: make([][]time.Time, n)}
 	c.handle = p.answered
 	return p, nil
+}
+
+// promptly has ping called where the rest of the generator delays it as little as can be: on a thread
+// of its own with a higher priority (which takes the right to it), and beside other goroutines though
+// there is one core.
+func promptly(ping func() error) error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(promptProcs))
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), promptNice)
+		done <- ping()
+	}()
+	return <-done
 }
 
 // ping pings for a while, and waits for the answers. A ping that has none when patience ends has taken until then.

@@ -51,7 +51,11 @@ func (b *bench) storm(ctx context.Context, broker string) error {
 	var r stormed
 	subscribers.handle = func(*client, packet.Header, []byte) { r.copies++ }
 	subscribers.watch(subscribers.clients[0], 0)
-	if r.before, err = pingers.ping(ctx, b.Length); err != nil {
+	err = promptly(func() (err error) {
+		r.before, err = pingers.ping(ctx, b.Length)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := b.blow(ctx, p, subscribers, pingers, &r); err != nil {
@@ -78,8 +82,10 @@ func (b *bench) blow(ctx context.Context, p *measured.Process, subscribers *crow
 	calm, calmed := context.WithCancel(ctx)
 	group.Go(func() (err error) {
 		defer calmed()
-		r.storm, err = pingers.ping(ctx, b.Length)
-		return err
+		return promptly(func() (err error) {
+			r.storm, err = pingers.ping(ctx, b.Length)
+			return err
+		})
 	})
 	group.Go(func() error { return watchMemory(calm, p.PID, r) })
 	group.Go(func() (err error) {
@@ -147,7 +153,7 @@ func (b *bench) reportStorm() string {
 		peak = max(peak, r.peak)
 	}
 	return fmt.Sprintf("\n### A storm: one publisher as fast as the broker reads, %s subscribers of #, %s others ping\n\nOne of the subscribers does not read. "+
-		"A ping takes from when it was due until its answer came; \"sent late\" is the generator's own share of that. %d pings per second in all.\n\n%s\n"+
+		"A ping takes from when it was due until its answer came; \"sent late\" is the generator's own share of that, which pings with a higher priority than it publishes and reads. %d pings per second in all.\n\n%s\n"+
 		"Target for holter: at most %d MiB resident: %s.\n", figures.Grouped(b.stormy), figures.Grouped(b.pinging), pingsPerSecond, table,
 		wantResident>>20, figures.Met(peak <= wantResident))
 }
