@@ -156,6 +156,73 @@ client.on('error', (err) => { console.error(err); process.exit(1) })`
 	}
 }
 
+// Clients of Eclipse Paho for Python are at home here: the script tries what clients do.
+func TestPahoPython(t *testing.T) {
+	python := testmqtt.Python(t, "paho.mqtt.client")
+	for _, version := range []string{"3.1.1", "5"} {
+		t.Run(version, func(t *testing.T) {
+			r, _ := startMQTT(t, quick, gateway.Config{}, access.Config{})
+			if out, err := pythonClient(t, python, r.addr, version, "play").CombinedOutput(); err != nil {
+				t.Errorf("%v:\n%s", err, out)
+			}
+			for id, want := range map[string]liveness.Reason{"py": liveness.Bye, "py-bye": liveness.Bye, "py-killed": liveness.Will, "py-kept": liveness.Bye} {
+				if e := r.event(id, liveness.DeviceOffline); e.Reason != want {
+					t.Errorf("%s is offline for %v, want %v", id, e.Reason, want)
+				}
+			}
+		})
+	}
+}
+
+// A process with a client of Eclipse Paho for Python is online until it is killed.
+func TestPahoPythonKilled(t *testing.T) {
+	python := testmqtt.Python(t, "paho.mqtt.client")
+	for _, version := range []string{"3.1.1", "5"} {
+		for mode, want := range map[string]liveness.Reason{"hold": liveness.Closed, "hold-will": liveness.Will} {
+			t.Run(version+" "+mode, func(t *testing.T) {
+				r, _ := startMQTT(t, quick, gateway.Config{}, access.Config{})
+				watcher := r.mqtt().welcome(mqttDevice("watcher", 60)).subscribe("will/#", 0)
+				cmd := pythonClient(t, python, r.addr, version, mode)
+				cmd.Stderr = os.Stderr
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if said := bufio.NewScanner(out); !said.Scan() || said.Text() != "connected" {
+					t.Errorf("the script says %q (%v), want connected", said.Text(), said.Err())
+				}
+				if d, err := r.registry.Device("py"); err != nil || d.State != liveness.Online || d.Policy.Timeout != 90*time.Second {
+					t.Errorf("the device is %v with a timeout of %v, %v; want it online with 90 s", d.State, d.Policy.Timeout, err)
+				}
+				if err := cmd.Process.Kill(); err != nil {
+					t.Error(err)
+				}
+				_ = cmd.Wait() // it was killed
+				if e := r.event("py", liveness.DeviceOffline); e.Reason != want {
+					t.Errorf("reason is %v, want %v", e.Reason, want)
+				}
+				if want == liveness.Will {
+					watcher.message("will/of/py", "gone")
+				}
+				watcher.ping() // nothing else came
+			})
+		}
+	}
+}
+
+// pythonClient returns a client of the script in testdata.
+func pythonClient(t *testing.T, python, addr, version, mode string) *exec.Cmd {
+	t.Helper()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), python, "testdata/python_client.py", host, port, version, mode)
+}
+
 // MQTT below TLS: what ends a connection is told apart, and large messages pass.
 func TestMQTTOverTLS(t *testing.T) {
 	k := newKeys(t)

@@ -23,6 +23,13 @@ have_mariadb() { have mariadbd /usr/sbin /usr/libexec /usr/local/sbin && have ma
 have_promtool() { have promtool /usr/bin; }
 have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
 have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
+have_paho() { # Debian's package is for Debian's Python, which need not be the first in PATH
+	local python
+	for python in python3 /usr/bin/python3; do
+		"$python" -c 'import paho.mqtt.client' >/dev/null 2>&1 && return 0
+	done
+	return 1
+}
 have_haproxy() { have haproxy /usr/sbin /usr/local/sbin; }
 have_pgbouncer() { have pgbouncer /usr/sbin /usr/local/sbin; }
 
@@ -60,6 +67,7 @@ have_postgres || packages+=(postgresql)
 have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
 have_mosquitto || packages+=(mosquitto)
 have_mosquitto_clients || packages+=(mosquitto-clients)
+have_paho || packages+=(python3-paho-mqtt)
 have_haproxy || packages+=(haproxy)
 have_pgbouncer || packages+=(pgbouncer)
 have curl || packages+=(curl)
@@ -91,6 +99,7 @@ have_postgres || { echo "test/setup.sh: PostgreSQL could not be installed" >&2; 
 have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; failed=1; }
 have_mosquitto || { echo "test/setup.sh: mosquitto could not be installed" >&2; failed=1; }
 have_mosquitto_clients || { echo "test/setup.sh: mosquitto-clients could not be installed" >&2; failed=1; }
+have_paho || { echo "test/setup.sh: python3-paho-mqtt could not be installed" >&2; failed=1; }
 have_haproxy || { echo "test/setup.sh: haproxy could not be installed" >&2; failed=1; }
 have_pgbouncer || { echo "test/setup.sh: PgBouncer could not be installed" >&2; failed=1; }
 [ $failed -eq 0 ] || { tail -n 20 "$log" >&2; status=1; }

@@ -23,6 +23,19 @@ func Program(tb testing.TB, name string) string {
 	return ""
 }
 
+// Python returns the path of a Python that has a module. If there is none, the test is skipped, or
+// fails with HOLTER_TEST_TOOLS=all.
+func Python(tb testing.TB, module string) string {
+	tb.Helper()
+	for _, python := range []string{"python3", "/usr/bin/python3"} { // a distribution's modules are for its own Python
+		if path, err := exec.LookPath(python); err == nil && exec.CommandContext(tb.Context(), path, "-c", "import "+module).Run() == nil {
+			return path
+		}
+	}
+	missing(tb, "no python3, in PATH or in /usr/bin, has the module "+module)
+	return ""
+}
+
 func missing(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
