@@ -17,7 +17,7 @@ var (
 )
 
 // TestMosquitto tests the tests: what a broker does that many use is right, or a fault that is known. It also writes the
-// table that compares it with holter:
+// table that compares it with holter, whose settings have to be those of testdata/holter.yaml:
 //
 //	go test ./mqtt/conformance -run TestMosquitto -holter 127.0.0.1:1883 -table /tmp/table.md
 func TestMosquitto(t *testing.T) {
@@ -32,7 +32,7 @@ func TestMosquitto(t *testing.T) {
 	if *holter != "" {
 		brokers = append(brokers, "holter")
 		t.Run("holter", func(t *testing.T) {
-			results = append(results, conformance.Run(t, *holter, conformance.Options{}))
+			results = append(results, conformance.Run(t, *holter, conformance.Options{Prefix: "conform", Refused: "refused", KeepAlive: 2 * time.Second}))
 		})
 	}
 	if *table == "" {

@@ -155,14 +155,14 @@ func subscribeFailure(t *test, version byte) {
 // dollarTopics wants a filter that begins with a wildcard not to match a topic that begins with "$".
 func dollarTopics(t *test, version byte) {
 	b := t.client(version, "b")
-	topic := "$" + t.topic("B")
-	b.subscribe("+/B", 2)
+	topic := t.dollar("B")
+	b.subscribe("+/+/B", 2)
 	b.subscribe(t.topic("end"), 1)
 	b.publish(message{topic: topic, payload: "hidden", qos: 1})
 	b.publish(message{topic: t.topic("end"), payload: "end", qos: 1})
 	for m := b.message(); m.payload != "end"; m = b.message() {
 		if m.topic == topic {
-			t.fatalf("%v for a subscription to +/B", m)
+			t.fatalf("%v for a subscription to +/+/B", m)
 		}
 	}
 }

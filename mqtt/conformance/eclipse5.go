@@ -189,7 +189,7 @@ func serverKeepAlive(t *test) {
 	if limit == 0 {
 		t.skipf("the longest keep alive that the broker allows is not known")
 	}
-	a := t.connect(hello{id: t.id("a"), keepAlive: 120})
+	a := t.connect(hello{id: t.id("limited"), keepAlive: 120})
 	if got, ok := a.ack.props.number(propServerKeepAlive); !ok || got != limit {
 		t.fatalf("%v, want a Server Keep Alive of %d", a.ack, limit)
 	}

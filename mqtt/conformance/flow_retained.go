@@ -120,15 +120,15 @@ func retainedProperties(t *test) {
 
 func retainedDollar(t *test) {
 	c := t.client(5, "c")
-	topic := "$" + t.topic("A")
+	topic := t.dollar("A")
 	if code := c.publish(message{topic: topic, payload: "x", qos: 1, retain: true}); code >= 0x80 {
 		t.skipf("the broker takes no messages on %s", topic)
 	}
 	a := t.client(5, "a")
-	a.subscribe("+/A", 1|retainIfNew)
+	a.subscribe("+/+/A", 1|retainIfNew)
 	for _, m := range t.gather(c, a)[0] {
 		if m.topic == topic {
-			t.fatalf("%v for a subscription to +/A", m)
+			t.fatalf("%v for a subscription to +/+/A", m)
 		}
 	}
 	c.publish(message{topic: topic, retain: true})

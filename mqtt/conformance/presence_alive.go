@@ -31,7 +31,7 @@ func keepAlivePasses(t *test) {
 func serverKeepAliveObeyed(t *test) {
 	serverKeepAlive(t)
 	w, will := t.witness()
-	a := t.connect(hello{id: t.id("a"), keepAlive: 65535, will: will})
+	a := t.connect(hello{id: t.id("limited"), keepAlive: 65535, will: will})
 	for range int(t.options.KeepAlive.Seconds())*3/2 + 10 {
 		if w.idle(time.Second) {
 			break

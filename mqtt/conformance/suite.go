@@ -18,8 +18,8 @@ type Options struct {
 	Prefix string
 	// Refused is a topic filter of which the broker refuses all subscriptions. Default: the tests of this are skipped.
 	Refused string
-	// KeepAlive is the longest keep alive that the broker allows, in whole seconds, 30 s at the most. Default: the tests
-	// of this are skipped.
+	// KeepAlive is the longest keep alive that the broker allows, in whole seconds, 30 s at the most. It is enough if it
+	// allows clients whose identifiers end with "limited" no longer one. Default: the tests of this are skipped.
 	KeepAlive time.Duration
 	// Failing are reasons, by the name of a test, why the broker does not pass it. Such a test is run; it is skipped if
 	// it fails, and fails if it passes.

@@ -75,6 +75,9 @@ func (t *test) id(name string) string { return t.prefix + name }
 // topic returns a topic or filter of the test.
 func (t *test) topic(name string) string { return t.prefix + "/" + name }
 
+// dollar returns a topic of the test that begins with "$".
+func (t *test) dollar(name string) string { return "$" + t.options.Prefix + "/" + t.topic(name) }
+
 // client returns a client with a new session that ends with its connection.
 func (t *test) client(version byte, name string) *client {
 	return t.connect(hello{version: version, id: t.id(name)})
