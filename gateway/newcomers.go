@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/clientprefix"
 )
 
 // newcomers are the connections that have not said hello. There is room for a part of
@@ -19,7 +20,7 @@ type newcomers struct {
 
 	mu        sync.Mutex // guards the fields below
 	all       list.List  // of *newcomer, the oldest first
-	addresses map[netip.Addr]*list.List
+	addresses map[netip.Prefix]*list.List
 	known     map[*connection]*newcomer
 }
 
@@ -35,14 +36,14 @@ const mostLeaving = 64
 type newcomer struct {
 	*connection
 
-	address  netip.Addr
+	from     netip.Prefix
 	since    time.Time
 	all, own *list.Element
 }
 
 func (n *newcomers) init(limit, perAddress int) {
 	n.limit, n.perAddress = limit, perAddress
-	n.addresses, n.known = make(map[netip.Addr]*list.List), make(map[*connection]*newcomer)
+	n.addresses, n.known = make(map[netip.Prefix]*list.List), make(map[*connection]*newcomer)
 }
 
 // enter adds a connection from an address, which is not valid if a PROXY header is to name it. It
@@ -71,7 +72,7 @@ func (n *newcomers) back(c *connection, address netip.Addr, now time.Time) {
 // queueLocked returns the queue whose first is to go when one comes from an address: that of the
 // address, if it has more than its share.
 func (n *newcomers) queueLocked(address netip.Addr) *list.List {
-	if own := n.addresses[clientPrefix(address)]; address.IsValid() && own != nil && own.Len() > n.perAddress {
+	if own := n.addresses[clientprefix.Of(address)]; address.IsValid() && own != nil && own.Len() > n.perAddress {
 		return own
 	}
 	return &n.all
@@ -80,13 +81,13 @@ func (n *newcomers) queueLocked(address netip.Addr) *list.List {
 // addLocked adds a connection as the youngest.
 func (n *newcomers) addLocked(c *connection, address netip.Addr, now time.Time) {
 	n.dropLocked(c)
-	address = clientPrefix(address)
-	own := n.addresses[address]
+	from := clientprefix.Of(address)
+	own := n.addresses[from]
 	if own == nil {
 		own = list.New()
-		n.addresses[address] = own
+		n.addresses[from] = own
 	}
-	it := &newcomer{connection: c, address: address, since: now}
+	it := &newcomer{connection: c, from: from, since: now}
 	it.all, it.own = n.all.PushBack(it), own.PushBack(it)
 	n.known[c] = it
 }
@@ -130,9 +131,9 @@ func (n *newcomers) dropLocked(c *connection) {
 	}
 	delete(n.known, c)
 	n.all.Remove(it.all)
-	own := n.addresses[it.address]
+	own := n.addresses[it.from]
 	if own.Remove(it.own); own.Len() == 0 {
-		delete(n.addresses, it.address)
+		delete(n.addresses, it.from)
 	}
 }
 

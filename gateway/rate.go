@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/internal/clientprefix"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -116,54 +117,43 @@ func (t *rateWindow[K, N]) turnLocked(now time.Time) {
 // failures counts wrong tokens by address, altogether and for each device, and why devices were
 // refused.
 type failures struct {
-	addresses rateWindow[netip.Addr, struct{}]
+	addresses rateWindow[netip.Prefix, struct{}]
 	devices   rateWindow[guess, struct{}]
-	lockouts  rateWindow[netip.Addr, int] // with how many were told of last
+	lockouts  rateWindow[netip.Prefix, int] // with how many were told of last
 	reasons   counter[string]
 }
 
 // lockout counts a hello that was refused unseen. It returns how many were from its address, and
 // whether a warning is due.
 func (f *failures) lockout(now time.Time, a netip.Addr) (n int, due bool) {
-	a = clientPrefix(a)
-	if n = f.lockouts.add(now, a); n&(n-1) == 0 {
-		due = f.lockouts.note(now, a, func(told *int) { *told = max(*told, n) }) < n
+	from := clientprefix.Of(a)
+	if n = f.lockouts.add(now, from); n&(n-1) == 0 {
+		due = f.lockouts.note(now, from, func(told *int) { *told = max(*told, n) }) < n
 	}
 	return n, due
 }
 
 // guess is where a wrong token came from, and for which device it was.
 type guess struct {
-	address netip.Addr
-	id      string
+	from netip.Prefix
+	id   string
 }
 
 // allow reports whether a token from an address is to be looked at.
 func (f *failures) allow(now time.Time, a netip.Addr, id string) bool {
-	a = clientPrefix(a)
-	return f.addresses.count(now, a) < maxFromAddress && f.devices.count(now, guess{a, clipped(id)}) < maxFailures
+	from := clientprefix.Of(a)
+	return f.addresses.count(now, from) < maxFromAddress && f.devices.count(now, guess{from, clipped(id)}) < maxFailures
 }
 
 // fail counts a wrong token. It does not keep id.
 func (f *failures) fail(now time.Time, a netip.Addr, id string) {
-	a = clientPrefix(a)
-	f.addresses.add(now, a)
-	f.devices.add(now, guess{a, strings.Clone(clipped(id))})
+	from := clientprefix.Of(a)
+	f.addresses.add(now, from)
+	f.devices.add(now, guess{from, strings.Clone(clipped(id))})
 }
 
 // clipped returns an unchecked id, cut to the longest that is allowed.
 func clipped(id string) string { return id[:min(len(id), liveness.MaxID)] }
-
-// clientPrefix returns an IPv4 address as it is, and of an IPv6 address the network of 64 bits that
-// one customer has to himself (RFC 6177).
-func clientPrefix(a netip.Addr) netip.Addr {
-	if a.Is6() {
-		if p, err := a.WithZone("").Prefix(64); err == nil {
-			return p.Addr()
-		}
-	}
-	return a
-}
 
 // duplicateIDs counts how often the connections of a device were replaced by others, to find ids
 // that two devices use.

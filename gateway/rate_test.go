@@ -119,7 +119,8 @@ func TestFailures(t *testing.T) {
 		want        bool
 	}{
 		{"192.0.2.1", "a", false},
-		{"192.0.2.1", "b", true}, // its neighbour
+		{"::ffff:192.0.2.1", "a", false}, // the same, in IPv6
+		{"192.0.2.1", "b", true},         // its neighbour
 		{"192.0.2.2", "a", true},
 		{"2001:db8:1:2:ffff::1", "a", false}, // the same network of 64 bits
 		{"2001:db8:1:2:ffff::1", "b", true},

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/holter-iot/holter/internal/clientprefix"
 )
 
 const (
@@ -83,17 +85,11 @@ func (a *limits[K]) sweepLocked(now time.Time) {
 	}
 }
 
-// addressOf returns the address of a request's client: an IPv4 address, or the first 64 bits of an
-// IPv6 address. It returns the zero Prefix for anything else.
+// addressOf returns which client a request is from, by its address; the zero Prefix if it has none.
 func addressOf(r *http.Request) netip.Prefix {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Prefix{}
 	}
-	bits, address := 64, at.Addr().Unmap().WithZone("")
-	if address.Is4() {
-		bits = 32
-	}
-	p, _ := address.Prefix(bits) // it cannot fail for such an address
-	return p
+	return clientprefix.Of(at.Addr())
 }

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/holter-iot/holter/internal/clientprefix"
 )
 
 const (
@@ -132,7 +134,7 @@ func (p *passwords) end(key passwordKey, c *check) {
 // checkInTurn checks a password when its turn has come, if it may wait for that. who is nil for an
 // unknown user.
 func (p *passwords) checkInTurn(ctx context.Context, u *users, who *account, l Login, key passwordKey) error {
-	t := try{address: clientPrefix(l.Remote)}
+	t := try{address: clientprefix.Of(l.Remote)}
 	if who != nil {
 		t.user = l.User
 	}
@@ -191,17 +193,6 @@ func (p *passwords) leave(t try) {
 	if p.tries[t]--; p.tries[t] == 0 {
 		delete(p.tries, t)
 	}
-}
-
-// clientPrefix returns an IPv4 address, or the first 64 bits of an IPv6 address, which identify a
-// customer (RFC 6177). It returns the zero Prefix for no address.
-func clientPrefix(remote netip.Addr) netip.Prefix {
-	bits, address := 64, remote.Unmap()
-	if address.Is4() {
-		bits = 32
-	}
-	p, _ := address.Prefix(bits) // of an address it always is one; it has no zone
-	return p
 }
 
 func (p *passwords) isRight(key passwordKey) bool {
