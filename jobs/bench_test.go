@@ -13,27 +13,12 @@ import (
 // batchLen is how many events a registry hands over at most.
 const batchLen = 8192
 
-// durableDB makes databases of a kind.
-type durableDB struct {
-	name string
-	url  func(b *testing.B) string
-}
-
-// durable lists the kinds of databases, whose servers wait for the disk as they do by default.
-func durable() []durableDB {
-	return []durableDB{
-		{"sqlite", func(b *testing.B) string { b.Helper(); return "sqlite:" + b.TempDir() + "/holter.db" }},
-		{"postgres", func(b *testing.B) string { b.Helper(); return testdb.NewPostgres(b, true).Database(b) }},
-		{"mariadb", func(b *testing.B) string { b.Helper(); return testdb.NewMariaDB(b, true).Database(b) }},
-	}
-}
-
 // BenchmarkJobs claims and acks jobs of events, 500 and 2,000 at a time.
 func BenchmarkJobs(b *testing.B) {
 	for _, n := range []int{500, 2000} {
-		for _, db := range durable() {
-			b.Run(fmt.Sprintf("db=%s/n=%d", db.name, n), func(b *testing.B) {
-				s := open(b, config{URL: db.url(b), Outbox: everything})
+		for _, db := range testdb.Durable() {
+			b.Run(fmt.Sprintf("db=%s/n=%d", db.Name, n), func(b *testing.B) {
+				s := open(b, config{URL: db.URL(b), Outbox: everything})
 				left, round := 0, uint64(0)
 				done := 0
 				b.ReportAllocs()

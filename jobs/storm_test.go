@@ -9,21 +9,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 )
 
 // BenchmarkStorm takes a fleet from the heartbeat, or the silence, of all devices at one instant to the last commit, through timers,
 // registry and outbox. Checkpoints go on meanwhile. extra-MB is how much more memory the process had at most than before a storm of silence.
 func BenchmarkStorm(b *testing.B) {
-	for _, db := range durable() {
-		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, config{URL: db.url(b)}) })
+	for _, db := range testdb.Durable() {
+		b.Run("db="+db.Name, func(b *testing.B) { benchmarkStorm(b, config{URL: db.URL(b)}) })
 	}
 }
 
 // BenchmarkStormWithJobs is BenchmarkStorm with a job for each event, which nobody works on.
 func BenchmarkStormWithJobs(b *testing.B) {
-	for _, db := range durable() {
-		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, config{URL: db.url(b), Outbox: everything}) })
+	for _, db := range testdb.Durable() {
+		b.Run("db="+db.Name, func(b *testing.B) { benchmarkStorm(b, config{URL: db.URL(b), Outbox: everything}) })
 	}
 }
 

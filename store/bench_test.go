@@ -32,19 +32,10 @@ func fill(b *testing.B, s *store.Store, devices int) {
 	}
 }
 
-// durable lists the kinds of databases, whose servers wait for the disk as they do by default.
-func durable() []testdb.Database {
-	return []testdb.Database{
-		{Name: "sqlite", URL: testdb.SQLite},
-		{Name: "postgres", URL: func(tb testing.TB) string { tb.Helper(); return testdb.NewPostgres(tb, true).Database(tb) }},
-		{Name: "mariadb", URL: func(tb testing.TB) string { tb.Helper(); return testdb.NewMariaDB(tb, true).Database(tb) }},
-	}
-}
-
 // BenchmarkAppend appends batches of transitions of devices that exist, picked at random.
 func BenchmarkAppend(b *testing.B) {
 	const devices = 500_000
-	for _, db := range durable() {
+	for _, db := range testdb.Durable() {
 		b.Run("db="+db.Name, func(b *testing.B) {
 			s, _ := open(b, config{URL: db.URL(b)})
 			fill(b, s, devices)
@@ -73,7 +64,7 @@ func BenchmarkAppend(b *testing.B) {
 
 // BenchmarkLoad loads a fleet into a registry: as after a start, and as a standby that has followed.
 func BenchmarkLoad(b *testing.B) {
-	for _, db := range durable() {
+	for _, db := range testdb.Durable() {
 		for _, n := range []int{500_000, 1_000_000} {
 			cfg := config{URL: db.URL(b)}
 			s := newStore(b, cfg)

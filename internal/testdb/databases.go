@@ -18,6 +18,16 @@ func Databases() []Database {
 	return []Database{{"sqlite", SQLite}, {"postgres", Postgres}, {"mariadb", MariaDB}}
 }
 
+// Durable returns all kinds, for a benchmark: their servers are its own, and wait for the disk as they
+// do by default.
+func Durable() []Database {
+	return []Database{
+		{"sqlite", SQLite},
+		{"postgres", func(tb testing.TB) string { tb.Helper(); return NewPostgres(tb, true).Database(tb) }},
+		{"mariadb", func(tb testing.TB) string { tb.Helper(); return NewMariaDB(tb, true).Database(tb) }},
+	}
+}
+
 // SQLite returns the URL of a database in a file, in a directory that does not exist yet.
 func SQLite(tb testing.TB) string {
 	tb.Helper()

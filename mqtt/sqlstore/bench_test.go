@@ -10,15 +10,6 @@ import (
 	"github.com/holter-iot/holter/mqtt/sqlstore"
 )
 
-// durable lists the kinds of databases, whose servers wait for the disk as they do by default.
-func durable() []testdb.Database {
-	return []testdb.Database{
-		{Name: "sqlite", URL: testdb.SQLite},
-		{Name: "postgres", URL: func(tb testing.TB) string { tb.Helper(); return testdb.NewPostgres(tb, true).Database(tb) }},
-		{Name: "mariadb", URL: func(tb testing.TB) string { tb.Helper(); return testdb.NewMariaDB(tb, true).Database(tb) }},
-	}
-}
-
 // filled returns a store in a database that has so many rows.
 func filled(b *testing.B, kind testdb.Database, rows int) *sqlstore.Store {
 	b.Helper()
@@ -44,7 +35,7 @@ func messages(from, n int, puts bool) []mqtt.Change {
 // BenchmarkCommit puts n records in one commit, and deletes as many that are there.
 func BenchmarkCommit(b *testing.B) {
 	const rows = 200_000
-	for _, kind := range durable() {
+	for _, kind := range testdb.Durable() {
 		s := filled(b, kind, rows)
 		at := 0
 		for _, n := range []int{10, 1000, 10_000} {
@@ -65,7 +56,7 @@ func BenchmarkCommit(b *testing.B) {
 // BenchmarkLoad loads all records.
 func BenchmarkLoad(b *testing.B) {
 	const rows = 1_000_000
-	for _, kind := range durable() {
+	for _, kind := range testdb.Durable() {
 		s := filled(b, kind, rows)
 		b.Run(fmt.Sprintf("db=%s/rows=%d", kind.Name, rows), func(b *testing.B) {
 			b.ReportAllocs()
@@ -85,7 +76,7 @@ func BenchmarkLoad(b *testing.B) {
 // 64 publishers, each with up to 16 messages that are not acknowledged. Their acknowledgements
 // share commits.
 func BenchmarkPublishAway(b *testing.B) {
-	for _, kind := range durable() {
+	for _, kind := range testdb.Durable() {
 		b.Run("db="+kind.Name, func(b *testing.B) {
 			l := begin(b, filled(b, kind, 0), roomy())
 			devices := make([]*device, 64)
