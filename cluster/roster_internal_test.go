@@ -11,24 +11,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testsqldb"
 	"github.com/holter-iot/holter/sqldb"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Main(m)) }
-
-// open opens a new database.
-func open(t *testing.T, url string) *sqldb.DB {
-	t.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: url})
-	if err == nil {
-		err = db.Open(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
 
 // servers describes the servers that a roster knows.
 func servers(r *Roster) string {
@@ -46,7 +33,7 @@ func servers(r *Roster) string {
 func TestRoster(t *testing.T) {
 	for _, kind := range testdb.Databases() {
 		t.Run(kind.Name, func(t *testing.T) {
-			db := open(t, kind.URL(t))
+			db := testsqldb.Open(t, sqldb.Config{URL: kind.URL(t)})
 			a, b := NewRoster(Member{Node: "a", API: "http://a:1"}), NewRoster(Member{Node: "b", API: "http://b:1"})
 			step := func(r *Roster, role Role, term int64) {
 				t.Helper()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testsqldb"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -21,26 +22,8 @@ var base = time.Unix(0, time.Now().Add(-24*time.Hour).UnixNano())
 func eachDatabase(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
 	t.Helper()
 	for _, kind := range testdb.Databases() {
-		t.Run("db="+kind.Name, func(t *testing.T) { test(t, openDB(t, kind.URL(t), nil)) })
+		t.Run("db="+kind.Name, func(t *testing.T) { test(t, testsqldb.Open(t, sqldb.Config{URL: kind.URL(t)})) })
 	}
-}
-
-// openDB opens a database. A nil wall is time.Now.
-func openDB(t *testing.T, url string, wall func() time.Time) *sqldb.DB {
-	t.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: url, Wall: wall})
-	if err == nil {
-		err = db.Open(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return db
 }
 
 func exec(t *testing.T, db *sqldb.DB, query string) {
@@ -204,7 +187,7 @@ func TestFarRuns(t *testing.T) {
 func TestSweepClockAhead(t *testing.T) {
 	const day = 24 * time.Hour
 	ahead := time.Duration(0)
-	runs := playbook.NewTable(openDB(t, testdb.SQLite(t), func() time.Time { return time.Now().Add(ahead) }))
+	runs := playbook.NewTable(testsqldb.Open(t, sqldb.Config{URL: testdb.SQLite(t), Wall: func() time.Time { return time.Now().Add(ahead) }}))
 	run := playbook.Run{ID: 99, Playbook: "p", Subject: "a", State: playbook.RunDone, Started: base, Ended: base}
 	if err := runs.Save(t.Context(), []*playbook.Change{{Run: run}}); err != nil {
 		t.Fatal(err)

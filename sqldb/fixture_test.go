@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testsqldb"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -19,25 +20,12 @@ var base = time.Unix(0, time.Now().Add(-24*time.Hour).UnixNano())
 // newDB returns a database that is not open.
 func newDB(tb testing.TB, url string) *sqldb.DB {
 	tb.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: url})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return db
+	return testsqldb.New(tb, sqldb.Config{URL: url})
 }
 
 func open(tb testing.TB, url string) *sqldb.DB {
 	tb.Helper()
-	db := newDB(tb, url)
-	if err := db.Open(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	return db
+	return testsqldb.Open(tb, sqldb.Config{URL: url})
 }
 
 // write writes something behind the fence.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testsqldb"
 	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -21,16 +22,8 @@ import (
 // node returns a database that is not open, of a process with a name.
 func node(tb testing.TB, url, name string) *sqldb.DB {
 	tb.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: url, Node: name})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	db := testsqldb.New(tb, sqldb.Config{URL: url, Node: name})
 	db.SetLease(time.Minute, 20*time.Millisecond, 5*time.Second) // no machine is too slow for that
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
 	return db
 }
 

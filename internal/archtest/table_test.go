@@ -33,13 +33,13 @@ func directions() table {
 		"liveness": {"dualmap", "internal", "timer"},
 
 		// Services.
-		"cluster":       slices.Concat(belowServices, []string{"sqldb"}),
+		"cluster":       slices.Concat(belowServices, []string{"sqldb", "internal/testsqldb"}),
 		"delivery":      slices.Concat(belowServices, []string{"jobs", "sqldb", "store"}),
 		"jobs":          slices.Concat(belowServices, []string{"sqldb", "store"}), // store in its tests
-		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store"}),
+		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/testsqldb"}),
 		"schedule":      belowServices,
-		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "schedule", "sqldb", "store"}),
-		"sqldb":         {"internal"},
+		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "schedule", "sqldb", "store", "internal/testsqldb"}),
+		"sqldb":         {"internal", "internal/testsqldb"},
 		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 
 		// Edges.
@@ -59,7 +59,7 @@ func directions() table {
 		"mqtt/packet":             {},
 		"mqtt/access":             {"internal"},
 		"mqtt/route":              {"internal", "mqtt", "mqtt/packet"},
-		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb"},
+		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb", "internal/testsqldb"},
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
@@ -77,6 +77,9 @@ func directions() table {
 		"mqtt/conformance": {"internal"},
 
 		"internal": {},
+
+		// Databases that are open, for the tests of what uses them.
+		"internal/testsqldb": {"sqldb"},
 
 		// What the edges read from the network with.
 		"internal/eventloop": {"internal"},

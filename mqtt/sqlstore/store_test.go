@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testsqldb"
 	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/sqlstore"
@@ -22,28 +23,9 @@ import (
 // largest is the default of a broker's largest packet.
 const largest = 256 << 10
 
-// newDB returns a database that is not open.
-func newDB(tb testing.TB, url string) *sqldb.DB {
-	tb.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: url})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return db
-}
-
 func openDB(tb testing.TB, url string) *sqldb.DB {
 	tb.Helper()
-	db := newDB(tb, url)
-	if err := db.Open(tb.Context()); err != nil {
-		tb.Fatal(err)
-	}
-	return db
+	return testsqldb.Open(tb, sqldb.Config{URL: url})
 }
 
 // records are what a store should have: values by kind and key.
@@ -217,7 +199,7 @@ func TestTooLarge(t *testing.T) {
 func TestFence(t *testing.T) {
 	for _, kind := range testdb.Databases() {
 		t.Run("db="+kind.Name, func(t *testing.T) {
-			db := newDB(t, kind.URL(t))
+			db := testsqldb.New(t, sqldb.Config{URL: kind.URL(t)})
 			s := sqlstore.New(db, largest)
 			if err := s.Load(t.Context(), nil); !errors.Is(err, sqldb.ErrNotOpen) {
 				t.Errorf("Load before Open = %v", err)

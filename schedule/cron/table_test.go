@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testsqldb"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -16,28 +17,10 @@ import (
 // base is an instant that a column can hold.
 var base = time.Unix(0, time.Now().Add(-24*time.Hour).UnixNano())
 
-// openDB opens a database. A nil wall is time.Now.
-func openDB(tb testing.TB, url string, wall func() time.Time) *sqldb.DB {
-	tb.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: url, Wall: wall})
-	if err == nil {
-		err = db.Open(tb.Context())
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return db
-}
-
 // openTable returns the schedules in an empty database.
 func openTable(tb testing.TB, kind testdb.Database) *cron.Table {
 	tb.Helper()
-	return cron.NewTable(openDB(tb, kind.URL(tb), nil))
+	return cron.NewTable(testsqldb.Open(tb, sqldb.Config{URL: kind.URL(tb)}))
 }
 
 // daily is a schedule to be.
@@ -325,7 +308,7 @@ func TestScheduleHistory(t *testing.T) {
 
 // A store that was overtaken changes nothing.
 func TestSchedulesFenced(t *testing.T) {
-	db := openDB(t, testdb.SQLite(t), nil)
+	db := testsqldb.Open(t, sqldb.Config{URL: testdb.SQLite(t)})
 	s := cron.NewTable(db)
 	sc := putSchedule(t, s, daily("nightly"))
 	err := db.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
@@ -393,7 +376,7 @@ func TestFarSchedules(t *testing.T) {
 func TestForgetClockAhead(t *testing.T) {
 	const day = 24 * time.Hour
 	ahead := time.Duration(0)
-	s := cron.NewTable(openDB(t, testdb.SQLite(t), func() time.Time { return time.Now().Add(ahead) }))
+	s := cron.NewTable(testsqldb.Open(t, sqldb.Config{URL: testdb.SQLite(t), Wall: func() time.Time { return time.Now().Add(ahead) }}))
 	fireAt(t, s, putSchedule(t, s, daily("nightly")), base.Add(time.Hour), nil)
 	claimed, err := s.Claim(t.Context(), kinds, 1, "me", base.Add(time.Hour), time.Minute)
 	if err != nil {
