@@ -276,7 +276,7 @@ func (s *Source) lostBeat() time.Duration { return s.config.Load().ReconnectGrac
 func (s *Source) spare(length time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gaps.addStall(roundHeard(s.Time(s.registry.clock.time()))+heardTick, length, s.Now()) // beyond all heartbeats
+	s.gaps.addStall(roundHeard(s.timeLocked(s.registry.clock.time()))+heardTick, length, s.Now()) // beyond all heartbeats
 }
 
 // advancePool advances the source's pool, if it has one.

@@ -84,6 +84,7 @@ type Source struct {
 	past      time.Time     // of a restored source: until when it listened
 	whole     time.Duration // listening time since which its owner knows all, see [Source.Continue]
 	wentOn    time.Time     // what the wall clock showed then
+	stamped   time.Time     // the latest instant that was stamped by timeInGap
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
 	awaited atomic.Bool  // absent, and its pool waits for it, see [Registry.Await]; the same
@@ -137,7 +138,7 @@ func (s *Source) reclaim(cfg SourceConfig) {
 	s.missed.Store(0)
 	s.absent.Store(false)
 	if s.retired.Swap(false) {
-		s.gaps.addCut(s.Time(time.Time{})) // of the latest pulse
+		s.gaps.addCut(s.timeLocked(time.Time{})) // of the latest pulse
 	}
 	s.config.Store(&cfg)
 	s.marks = slices.Repeat(s.marks[:1], cfg.Parts)
@@ -205,6 +206,8 @@ func (s *Source) Name() string { return s.name }
 // Pulse declares that the source is listening, and returns the listening time of the instant now.
 // What lies between this pulse and the one before beyond MaxGap was deaf time: it does not count,
 // and is reported with a pair of events. A pulse that is not later than the one before is ignored.
+// The first pulse after a deaf time ends it at the latest instant for which [Source.Time] was asked in
+// it, if that is later than now.
 //
 // While the sink is stalled, see [Config.Outbox], pulses are ignored: the clock stands still, and
 // that is deaf time, too.
@@ -219,21 +222,24 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	at := now
+	if s.stamped.After(at) {
+		at = s.stamped
+	}
 	last := s.latest.Load()
 	if last == nil {
-		return s.beginLocked(now)
+		return s.beginLocked(at)
 	}
-	gap := now.Sub(last.at)
-	if gap <= 0 || s.registry.outbox.stalled() > 0 {
+	if !now.After(last.at) || s.registry.outbox.stalled() > 0 {
 		return last.listened
 	}
 	if last.deaf {
-		s.resumeLocked(last, now)
+		s.resumeLocked(last, at)
 		return last.listened
 	}
-	maxGap := s.config.Load().MaxGap
+	gap, maxGap := at.Sub(last.at), s.config.Load().MaxGap
 	counts := min(gap, maxGap)
-	next := &pulse{at: now, wall: last.wallAt(now), listened: last.listened + counts}
+	next := &pulse{at: at, wall: last.wallAt(at), listened: last.listened + counts}
 	if gap = max(gap, next.wall.Sub(last.wall)); gap > maxGap {
 		s.gaps.addStall(next.listened, gap-counts, s.Now())
 		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
@@ -242,7 +248,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	}
 	s.keepCourseLocked()
 	s.goOnLocked(next)
-	return next.listened
+	return last.listened + min(now.Sub(last.at), counts)
 }
 
 // Watermark declares that all that had reached a part of the source (0 to Parts-1) before the
@@ -266,13 +272,35 @@ func (s *Source) Watermark(part int, listened time.Duration) {
 }
 
 // Time returns the listening time of an instant close to the last pulse, with which to stamp
-// heartbeats. It takes no lock; one call serves a batch of heartbeats.
+// heartbeats. It takes no lock, unless the source is deaf or the last pulse was more than MaxGap
+// before; one call serves a batch of heartbeats.
 func (s *Source) Time(now time.Time) time.Duration {
-	p := s.latest.Load()
-	if p == nil {
-		return s.restarted()
+	if p := s.latest.Load(); p != nil && !p.deaf {
+		if on := now.Sub(p.at); on <= s.config.Load().MaxGap {
+			return p.listened + max(on, 0)
+		}
 	}
-	if p.deaf {
+	return s.timeInGap(now)
+}
+
+// timeInGap is Time while listening time stands still, as far as is known. A pulse of an instant before
+// now may be on its way. Listening time must not go on from there: what is heard now would be stamped too
+// early. An instant that is still to come is none at which something was heard.
+func (s *Source) timeInGap(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.After(s.stamped) && !now.After(s.registry.clock.time()) {
+		s.stamped = now
+	}
+	return s.timeLocked(now)
+}
+
+func (s *Source) timeLocked(now time.Time) time.Duration {
+	p := s.latest.Load()
+	switch {
+	case p == nil:
+		return s.restarted()
+	case p.deaf:
 		return p.listened
 	}
 	return p.listened + min(max(now.Sub(p.at), 0), s.config.Load().MaxGap)

@@ -144,6 +144,59 @@ func TestStall(t *testing.T) {
 	})
 }
 
+// A pulse that ends a time in which the source did not listen is handed in some time after the instant
+// that it is of. What was heard in between is no reason to judge a device too early.
+func TestLatePulse(t *testing.T) {
+	for name, gap := range map[string]func(r *rig){
+		"stall":  func(*rig) { time.Sleep(3 * unit) },
+		"almost": func(*rig) { time.Sleep(unit) },
+		"cut": func(r *rig) {
+			r.source.Deafen(time.Now())
+			time.Sleep(3 * unit)
+		},
+		"begin": func(r *rig) {
+			r.source = addSource(r.T, r.registry, liveness.SourceConfig{Name: "other", MaxGap: unit})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+				r.listen(unit)
+				gap(r)
+				of := time.Now()
+				time.Sleep(step)
+				r.open("a")
+				r.source.Watermark(0, r.source.Pulse(of))
+				r.listen(30*unit - step)
+				r.wantState("a", liveness.Online)
+				r.listen(2 * step)
+				r.wantState("a", liveness.Offline)
+			})
+		})
+	}
+}
+
+// A pulse shows nothing of what came after its instant, although that was heard before the pulse was handed in.
+func TestLatePulseShowsNoMore(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(unit)
+		time.Sleep(unit - step)
+		of := time.Now()
+		time.Sleep(2 * step)
+		r.open("a")
+		if listened := r.source.Pulse(of); listened != 2*unit-step {
+			r.Errorf("Pulse = %g, want %g", inUnits(listened), inUnits(2*unit-step))
+		}
+		r.want(
+			"a:1 device.online at 2.25 seen 2 due 32 silent 0", // as far as is known then
+			"source/edge:1 source.deaf at 2 deaf 0.25",
+			"source/edge:2 source.heard at 2.25 deaf 0.25",
+		)
+		if v := r.device("a"); r.units(v.LastSeen) != 2.25 || r.units(v.Deadline) != 32.25 {
+			r.Errorf("a was seen at %g, due at %g", r.units(v.LastSeen), r.units(v.Deadline))
+		}
+	})
+}
+
 // No sequence of gaps keeps a dead device from being judged.
 func TestGapsAreBounded(t *testing.T) {
 	const timeout, most = 30 * unit, 30*unit + 3*20*unit
