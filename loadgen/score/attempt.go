@@ -47,6 +47,9 @@ func (b *attempt) due(r reason, t *terms) int64 {
 	return never
 }
 
+// latest returns when the gateway must have judged a device that it has heard in an attempt.
+func (b *attempt) latest(t *terms) int64 { return b.last + max(t.grace, t.timeout) }
+
 // again reports whether a verdict with a deadline may be on an attempt, and not on what was before.
 func (a *absence) again(d int64, r reason, t *terms) bool {
 	return len(a.attempts) > 0 && d >= sub(a.attempts[0].due(r, t), t.clock)
@@ -85,13 +88,13 @@ func (d *device) introduce(a *absence) bool {
 // waits for what that leads to.
 func (s *Score) dueLocked(n int, a *absence) int64 {
 	p := s.placeOfLocked(n)
-	due := p.extend(a.expected(&s.terms), a.last, never, &s.terms)
+	due := p.extend(a.expected(&p.listening, &s.terms), a.last, never, &s.terms)
 	for i := range a.attempts {
 		b := &a.attempts[i]
 		if a.kind == plan.Bye || !p.before(b.greeted, due, &s.terms) {
 			break
 		}
-		due = max(due, p.extend(b.last+min(s.terms.grace, s.terms.timeout), b.greeted, never, &s.terms))
+		due = max(due, p.extend(b.latest(&s.terms), b.greeted, never, &s.terms))
 	}
 	return due
 }
@@ -103,7 +106,7 @@ func (s *Score) openLocked(n int, a *absence, now int64) bool {
 		return false
 	}
 	b := &a.attempts[len(a.attempts)-1]
-	due := s.placeOfLocked(n).extend(b.last+min(s.terms.grace, s.terms.timeout), b.greeted, never, &s.terms)
+	due := s.placeOfLocked(n).extend(b.latest(&s.terms), b.greeted, never, &s.terms)
 	return now <= due+s.terms.slack
 }
 

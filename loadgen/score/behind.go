@@ -80,6 +80,25 @@ func (l *listening) at(at int64) int64 {
 	return min(max(l.readings[i-1].clock, at-mostBehind), at)
 }
 
+// passed returns when the clock had certainly reached an instant, and all that had come by then was read.
+func (l *listening) passed(at int64) int64 {
+	i, _ := slices.BinarySearchFunc(l.readings, at, func(r shown, at int64) int {
+		if r.at <= at {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 || l.readings[i-1].clock == never {
+		return at
+	}
+	for _, r := range l.readings[i:] {
+		if r.clock >= at {
+			return min(r.at, at+mostBehind)
+		}
+	}
+	return at + mostBehind
+}
+
 // before reports whether what happened at an instant came before a deadline by the listening clock
 // of a source, or a slack after it at most.
 func (p *place) before(at, due int64, t *terms) bool { return p.listening.at(at) <= due+t.slack }

@@ -28,6 +28,7 @@ func behindFor(from, to, behind float64) (list []score.Verdict) {
 // behindCases are returns that come late, and clocks that are behind. Silence is due at 59.
 func behindCases() []scoreCase {
 	back := func(when float64) []any { return []any{did(plan.Silent, 50, when)} }
+	closed := []any{did(plan.Reset, 50, 57)} // due at 52
 	all := func(lists ...[]score.Verdict) (all []score.Verdict) {
 		for _, l := range lists {
 			all = append(all, l...)
@@ -48,6 +49,9 @@ func behindCases() []scoreCase {
 		{"asked too seldom to know", back(68), append(all(one), lags(58, 0.2), lags(70, 0.2)), count{}},
 		{"asked too seldom, but known to be in time before", back(68), append(all(one), lags(58, 0.2), lags(65, 0.2), lags(70, 0.2)), count{"missed": 1}},
 		{"behind, and judged all the same", back(100), all(verdict, behindFor(40, 80, 10)), count{"right": 1}},
+		{"behind when the connection was closed", closed, all(one, behindFor(40, 55, 8), behindFor(56, 80, 0.2)), count{}},
+		{"behind before the connection was closed", closed, all(one, behindFor(40, 49, 8), behindFor(50, 80, 0.2)), count{"missed": 1}},
+		{"behind only after the connection was closed", closed, all(one, behindFor(40, 51, 0.2), behindFor(52, 55, 3), behindFor(56, 80, 0.2)), count{"missed": 1}},
 		{"behind excuses no false verdict", nil, all(numbered(on(0), off("silence", 59), on(60)), behindFor(40, 80, 10)), count{"false": 1}},
 		{"behind excuses no missed goodbye", []any{did(plan.Bye, 50, 55)}, all(one, behindFor(40, 80, 10)), count{"missed": 1}},
 	}

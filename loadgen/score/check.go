@@ -193,7 +193,7 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 		}
 		began := max(a.at, a.last)
 		allowed := s.terms.late
-		if a.mark.has(judged) && c.deadline+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
+		if a.mark.has(judged) && c.deadline+int64(time.Millisecond) >= p.extend(a.expected(&p.listening, &s.terms), a.last, never, &s.terms) {
 			allowed = c.err // it was judged in this absence, so nothing from before is told late
 		}
 		if !a.mark.has(lost) && !a.tried(c.time+c.err) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-c.err) {

@@ -70,7 +70,7 @@ func drawLife(t *rapid.T, device int, attempts bool) life {
 				due = ended + 2
 			}
 		}
-		back := max(due, tried.At.Sub(at(0)).Seconds()+2) + seconds("more", 3, 40)
+		back := max(due, tried.At.Sub(at(0)).Seconds()+10) + seconds("more", 3, 40)
 		if kind == 0 {
 			back = last + 10 + seconds("more than silence", 3, 40)
 		}
