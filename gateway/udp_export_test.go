@@ -24,6 +24,13 @@ func PacketDrops(g *Gateway) (n uint32) {
 	return n
 }
 
+// Losses returns how often datagrams have begun to be lost because a socket was full, and whether they
+// are now.
+func Losses(g *Gateway) (times uint64, lost bool) {
+	n := g.udp.losses.Load()
+	return (n + 1) / 2, n%2 == 1
+}
+
 // Overflows returns how many datagrams were dropped because any socket was full.
 func Overflows() uint64 { return sumsOfUDP().full }
 
