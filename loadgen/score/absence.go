@@ -124,7 +124,7 @@ func (a *absence) expected(clock *listening, t *terms) int64 {
 	}
 	due := a.due(silence, t)
 	if a.closes() {
-		due = min(due, clock.passed(a.at)+t.grace)
+		due = min(due, clock.endRead(a.at)+t.grace)
 	}
 	return due
 }

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -34,6 +35,9 @@ type listening struct {
 	latest   shown
 	reached  int64 // the latest deadline by which the source has judged: the clock has reached that
 	most     int64 // how far it was behind, at most
+	// lateEnds is how late ends of connections were read, at most, by the second in which they came. The
+	// deadlines of verdicts tell.
+	lateEnds map[int64]int64
 }
 
 // note adds a reading. Instants must not decrease.
@@ -80,23 +84,36 @@ func (l *listening) at(at int64) int64 {
 	return min(max(l.readings[i-1].clock, at-mostBehind), at)
 }
 
-// passed returns when the clock had certainly reached an instant, and all that had come by then was read.
-func (l *listening) passed(at int64) int64 {
-	i, _ := slices.BinarySearchFunc(l.readings, at, func(r shown, at int64) int {
-		if r.at <= at {
-			return -1
-		}
-		return 1
-	})
-	if i == 0 || l.readings[i-1].clock == never {
+// readEnd notes that the end of a connection was read so much later than it came.
+func (l *listening) readEnd(at, late int64) {
+	if late <= 0 {
+		return
+	}
+	if l.lateEnds == nil {
+		l.lateEnds = make(map[int64]int64)
+	}
+	second := at / int64(time.Second)
+	l.lateEnds[second] = max(l.lateEnds[second], late)
+}
+
+// endRead returns when the end of a connection had certainly been read: at once, unless the clock was
+// behind, and others that came at that time are known to have been read late.
+func (l *listening) endRead(at int64) int64 {
+	second, late := at/int64(time.Second), int64(0)
+	for s := second - 1; s <= second+1; s++ {
+		late = max(late, l.lateEnds[s])
+	}
+	i, _ := slices.BinarySearchFunc(l.readings, at, func(r shown, at int64) int { return cmp.Compare(r.at, at+1) })
+	if i == 0 {
 		return at
 	}
-	for _, r := range l.readings[i:] {
+	read := at + min(late, mostBehind)
+	for _, r := range l.readings[i-1:] {
 		if r.clock >= at {
-			return min(r.at, at+mostBehind)
+			return min(max(r.at, at), read)
 		}
 	}
-	return at + mostBehind
+	return read
 }
 
 // before reports whether what happened at an instant came before a deadline by the listening clock

@@ -2,6 +2,7 @@ package score_test
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,7 +29,6 @@ func behindFor(from, to, behind float64) (list []score.Verdict) {
 // behindCases are returns that come late, and clocks that are behind. Silence is due at 59.
 func behindCases() []scoreCase {
 	back := func(when float64) []any { return []any{did(plan.Silent, 50, when)} }
-	closed := []any{did(plan.Reset, 50, 57)} // due at 52
 	all := func(lists ...[]score.Verdict) (all []score.Verdict) {
 		for _, l := range lists {
 			all = append(all, l...)
@@ -49,9 +49,6 @@ func behindCases() []scoreCase {
 		{"asked too seldom to know", back(68), append(all(one), lags(58, 0.2), lags(70, 0.2)), count{}},
 		{"asked too seldom, but known to be in time before", back(68), append(all(one), lags(58, 0.2), lags(65, 0.2), lags(70, 0.2)), count{"missed": 1}},
 		{"behind, and judged all the same", back(100), all(verdict, behindFor(40, 80, 10)), count{"right": 1}},
-		{"behind when the connection was closed", closed, all(one, behindFor(40, 55, 8), behindFor(56, 80, 0.2)), count{}},
-		{"behind before the connection was closed", closed, all(one, behindFor(40, 49, 8), behindFor(50, 80, 0.2)), count{"missed": 1}},
-		{"behind only after the connection was closed", closed, all(one, behindFor(40, 51, 0.2), behindFor(52, 55, 3), behindFor(56, 80, 0.2)), count{"missed": 1}},
 		{"behind excuses no false verdict", nil, all(numbered(on(0), off("silence", 59), on(60)), behindFor(40, 80, 10)), count{"false": 1}},
 		{"behind excuses no missed goodbye", []any{did(plan.Bye, 50, 55)}, all(one, behindFor(40, 80, 10)), count{"missed": 1}},
 	}
@@ -88,6 +85,45 @@ func TestBehindIsNoExcuse(t *testing.T) {
 			r := s.Finish(at(300))
 			if got := found(r); !maps.Equal(got, c.want) {
 				t.Errorf("found %v, want %v\n%s", got, c.want, dump(r))
+			}
+		})
+	}
+}
+
+// The end of a connection may be read late by a clock that is behind, if that of another is known to have been.
+func TestEndsReadLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		behind float64 // of the clock until 55
+		judged float64 // the deadline of the verdict on the other device, whose connection ended at 50.1
+		want   count
+	}{
+		"behind, and others were read late":       {8, 57, count{"right": 1}},
+		"behind, and others were read in time":    {8, 52.1, count{"right": 1, "missed": 1}},
+		"behind, and others were read a bit late": {8, 53, count{"right": 1, "missed": 1}},
+		"in time, and others were read late":      {0.2, 57, count{"right": 1, "missed": 1}},
+		"behind too little, and others read late": {2, 57, count{"right": 1, "missed": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := score.New(fleet(2), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Verdict(score.Verdict{URL: here, Kind: score.Following})
+			other := did(plan.Reset, 50.1, 0)
+			other.Device = 1
+			s.Add(other)
+			s.Add(did(plan.Reset, 50, 57)) // due at 52
+			theirs := numbered(on(0), off("closed", c.judged))
+			for i := range theirs {
+				theirs[i].Device = "d-1"
+			}
+			all := slices.Concat(numbered(on(0)), theirs, behindFor(40, 55, c.behind), behindFor(56, 80, 0.2))
+			slices.SortStableFunc(all, func(a, b score.Verdict) int { return a.Seen.Compare(b.Seen) })
+			for _, v := range all {
+				s.Verdict(v)
+			}
+			if r := s.Finish(at(300)); !maps.Equal(found(r), c.want) {
+				t.Errorf("found %v, want %v\n%s", found(r), c.want, dump(r))
 			}
 		})
 	}

@@ -53,6 +53,9 @@ func (s *Score) placeOfLocked(n int) *place {
 func (s *Score) commitLocked(n int, c *claim, a *absence) {
 	s.takeLocked(n, a)
 	s.report.Right++
+	if c.reason == closed && c.exact && a.closes() {
+		c.place.listening.readEnd(a.at, c.deadline-a.at-s.terms.grace)
+	}
 	longest := s.report.told.HighestTrackableValue()
 	due := c.place.extend(a.from(c, &s.terms), a.last, c.time, &s.terms)
 	record := func(d int64) int64 { return min(max(d, 0)/int64(unit), longest) }
@@ -165,6 +168,8 @@ func (s *Score) judgeUntilLocked(until int64, final bool) {
 			}
 			return false
 		})
+	}
+	for n := range s.devices { // by what the verdicts on all have shown of the clocks
 		s.overdueLocked(n, until, final)
 		if final {
 			s.finalLocked(n, until)
