@@ -2,7 +2,10 @@ package dag_test
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -55,26 +58,22 @@ type none struct{}
 
 func noop(context.Context, *none) error { return nil }
 
-func benchGraph(b *testing.B, cfg dag.Config[none], before func(i int) []int) *dag.Graph[none] {
-	b.Helper()
-	nodes := make([]dag.Node[none], benchNodes)
+// benchNodesOf returns n nodes of a shape, which do nothing.
+func benchNodesOf(n int, before func(i int) []int) []dag.Node[none] {
+	nodes := make([]dag.Node[none], n)
 	for i := range nodes {
-		nodes[i] = dag.Node[none]{Name: fmt.Sprint("n", i), Run: noop}
+		nodes[i] = dag.Node[none]{Name: "n" + strconv.Itoa(i), Run: noop}
 		for _, d := range before(i) {
-			nodes[i].After = append(nodes[i].After, fmt.Sprint("n", d))
+			nodes[i].After = append(nodes[i].After, "n"+strconv.Itoa(d))
 		}
 	}
-	g, err := dag.New(cfg, nodes...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return g
+	return nodes
 }
 
 // levels groups the nodes by the length of the longest way to them.
-func levels(before func(i int) []int) [][]func(context.Context, *none) error {
-	level := make([]int, benchNodes)
-	var groups [][]func(context.Context, *none) error
+func levels(n int, before func(i int) []int) [][]dag.Func[none] {
+	level := make([]int, n)
+	var groups [][]dag.Func[none]
 	for i := range level {
 		for _, d := range before(i) {
 			level[i] = max(level[i], level[d]+1)
@@ -112,32 +111,137 @@ func BenchmarkNoop1000(b *testing.B) {
 			{"dag-interceptor", dag.Config[none]{Interceptors: []dag.Interceptor[none]{pass}}},
 		} {
 			b.Run("shape="+shape+"/impl="+impl.name, func(b *testing.B) {
-				g := benchGraph(b, impl.cfg, before)
-				measure(b, func(ctx context.Context, state *none) error {
+				g := build(b, impl.cfg, benchNodesOf(benchNodes, before)...)
+				measure(b, benchNodes, func(ctx context.Context, state *none) error {
 					_, err := g.Run(ctx, state)
 					return err
 				})
 			})
 		}
 		b.Run("shape="+shape+"/impl=errgroup", func(b *testing.B) {
-			groups := levels(before)
-			measure(b, func(ctx context.Context, state *none) error {
-				for _, funcs := range groups {
-					eg, ctx := errgroup.WithContext(ctx)
-					for _, f := range funcs {
-						eg.Go(func() error { return f(ctx, state) })
-					}
-					if err := eg.Wait(); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			measure(b, benchNodes, runLevels(levels(benchNodes, before)))
 		})
 	}
 }
 
-func measure(b *testing.B, run dag.Func[none]) {
+// runLevels runs one level after the other, the nodes of each in an errgroup.
+func runLevels(groups [][]dag.Func[none]) dag.Func[none] {
+	return func(ctx context.Context, state *none) error {
+		for _, funcs := range groups {
+			eg, ctx := errgroup.WithContext(ctx)
+			for _, f := range funcs {
+				eg.Go(func() error { return f(ctx, state) })
+			}
+			if err := eg.Wait(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// largeNodes is the size of the graphs of the benchmarks of size.
+const largeNodes = 100_000
+
+// largeShapes are graphs of any size, as those of shapes.
+func largeShapes(n int) map[string]func(i int) []int {
+	return map[string]func(i int) []int{
+		"fanin": func(i int) (before []int) { // one node after all others
+			for d := 0; i == n-1 && d < i; d++ {
+				before = append(before, d)
+			}
+			return before
+		},
+		"fanout": func(i int) []int { return []int{0}[:min(i, 1)] }, // all others after one node
+		"chain":  func(i int) []int { return []int{i - 1}[:min(i, 1)] },
+		"diamond": func(i int) []int { // one, two after it, one after both, and so on
+			switch {
+			case i == 0:
+				return nil
+			case i%3 == 0:
+				return []int{i - 2, i - 1}
+			}
+			return []int{(i - 1) / 3 * 3}
+		},
+		"random": func(i int) []int { // up to four of those above
+			at := rand.New(rand.NewPCG(1, uint64(i)))
+			before := make(map[int]bool)
+			for range min(i, 4) {
+				before[at.IntN(i)] = true
+			}
+			return slices.Sorted(maps.Keys(before))
+		},
+	}
+}
+
+// BenchmarkBuild100000 measures New and the first Check of large graphs. The time grows with nodes and dependencies, whatever the
+// shape: compare ns/item, where an item is a node or a dependency.
+func BenchmarkBuild100000(b *testing.B) {
+	for _, shape := range []string{"chain", "diamond", "fanin", "fanout", "random"} {
+		b.Run("shape="+shape, func(b *testing.B) {
+			nodes := benchNodesOf(largeNodes, largeShapes(largeNodes)[shape])
+			items := len(nodes)
+			for i := range nodes {
+				items += len(nodes[i].After)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				g, err := dag.New(dag.Config[none]{}, nodes...)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := g.Check(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*items), "ns/item")
+		})
+	}
+}
+
+// BenchmarkRun100000 measures the run of large graphs of nodes that do nothing. impl=levels is an errgroup for each level, and
+// impl=errgroup one goroutine for each node, which waits for the ends of those before it.
+func BenchmarkRun100000(b *testing.B) {
+	for _, shape := range []string{"chain", "diamond", "fanin", "fanout", "random"} {
+		before := largeShapes(largeNodes)[shape]
+		b.Run("shape="+shape+"/impl=dag", func(b *testing.B) {
+			g := build(b, dag.Config[none]{}, benchNodesOf(largeNodes, before)...)
+			measure(b, largeNodes, func(ctx context.Context, state *none) error {
+				_, err := g.Run(ctx, state)
+				return err
+			})
+		})
+		b.Run("shape="+shape+"/impl=levels", func(b *testing.B) { measure(b, largeNodes, runLevels(levels(largeNodes, before))) })
+		b.Run("shape="+shape+"/impl=errgroup", func(b *testing.B) { measure(b, largeNodes, runEach(largeNodes, before)) })
+	}
+}
+
+// runEach runs each node in a goroutine that waits for the nodes before it.
+func runEach(n int, before func(i int) []int) dag.Func[none] {
+	needs := make([][]int, n)
+	for i := range needs {
+		needs[i] = before(i)
+	}
+	return func(ctx context.Context, state *none) error {
+		done := make([]chan struct{}, n)
+		for i := range done {
+			done[i] = make(chan struct{})
+		}
+		eg, ctx := errgroup.WithContext(ctx)
+		for i := range n {
+			eg.Go(func() error {
+				defer close(done[i])
+				for _, d := range needs[i] {
+					<-done[d]
+				}
+				return noop(ctx, state)
+			})
+		}
+		return eg.Wait()
+	}
+}
+
+func measure(b *testing.B, nodes int, run dag.Func[none]) {
 	b.Helper()
 	b.ReportAllocs()
 	var state none
@@ -146,5 +250,5 @@ func measure(b *testing.B, run dag.Func[none]) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*benchNodes), "ns/node")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*nodes), "ns/node")
 }

@@ -39,17 +39,32 @@ type PathError struct {
 	Path []string
 }
 
-func (e *PathError) Error() string {
-	path := make([]string, len(e.Path))
-	for i, name := range e.Path {
-		path[i] = quote(name)
+// maxPath is how many nodes of a path a text names.
+const maxPath = 20
+
+// Way returns the path as text, with arrow between two nodes. Of a path of more than 20 nodes it names the first 20 and the last, and
+// how many are left out.
+func (e *PathError) Way(arrow string) string {
+	var way []string
+	for _, name := range e.Path[:min(maxPath, len(e.Path))] {
+		way = append(way, quote(name))
 	}
-	text := "dag: " + e.Err.Error() + ": " + strings.Join(path, " -> ")
+	if left := len(e.Path) - maxPath; left > 0 {
+		if left > 1 {
+			way = append(way, fmt.Sprintf("(%d more)", left-1))
+		}
+		way = append(way, quote(e.Path[len(e.Path)-1]))
+	}
+	return strings.Join(way, arrow)
+}
+
+func (e *PathError) Error() string {
+	text := "dag: " + e.Err.Error() + ": " + e.Way(" -> ")
 	switch {
-	case len(path) == 1:
+	case len(e.Path) == 1:
 		return text + ": the graph has a node of this name"
 	case errors.Is(e.Err, ErrMissing):
-		return text + ": the graph has no node " + path[0]
+		return text + ": the graph has no node " + quote(e.Path[0])
 	case errors.Is(e.Err, ErrDuplicate):
 		return text + ": After names the node twice"
 	}

@@ -116,6 +116,26 @@ func TestPathErrors(t *testing.T) {
 	}
 }
 
+// A long cycle is named by its first nodes; the path has all of them.
+func TestLongCycle(t *testing.T) {
+	for n, want := range map[int]string{
+		19:  "dag: cycle: 0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> 8 -> 9 -> 10 -> 11 -> 12 -> 13 -> 14 -> 15 -> 16 -> 17 -> 18 -> 0",
+		20:  "dag: cycle: 0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> 8 -> 9 -> 10 -> 11 -> 12 -> 13 -> 14 -> 15 -> 16 -> 17 -> 18 -> 19 -> 0",
+		100: "dag: cycle: 0 -> 1 -> 2 -> 3 -> 4 -> 5 -> 6 -> 7 -> 8 -> 9 -> 10 -> 11 -> 12 -> 13 -> 14 -> 15 -> 16 -> 17 -> 18 -> 19 -> (80 more) -> 0",
+	} {
+		g := build(t, dag.Config[trace]{})
+		for i := range n {
+			if err := g.Add(node(strconv.Itoa(i), nil, strconv.Itoa((i+n-1)%n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var path *dag.PathError
+		if err := g.Check(); err == nil || err.Error() != want || !errors.As(err, &path) || len(path.Path) != n+1 {
+			t.Errorf("Check = %v\nwant %s", err, want)
+		}
+	}
+}
+
 // A dependency may come later, until the graph has run; a run of a graph that cannot run does not seal it.
 func TestSealed(t *testing.T) {
 	g := build(t, dag.Config[trace]{}, node("b", nil, "a"))
@@ -163,6 +183,20 @@ func TestEmptyGraph(t *testing.T) {
 	r, err := g.Run(t.Context(), nil)
 	if err != nil || len(r.Nodes) != 0 || r.Start.IsZero() || r.End.Before(r.Start) {
 		t.Errorf("Run = %+v, %v", r, err)
+	}
+}
+
+// What a node comes after is compared in linear time: pair by pair, this test would take half a minute.
+func TestManyDependencies(t *testing.T) {
+	nodes := wide(100_000, func(context.Context, *trace) error { return nil })
+	r, err := build(t, dag.Config[trace]{Limit: 1}, nodes...).Run(t.Context(), new(trace))
+	if err != nil || r.Count(dag.Done) != len(nodes) {
+		t.Errorf("Run = %v, %d nodes done, want %d", err, r.Count(dag.Done), len(nodes))
+	}
+	last := &nodes[len(nodes)-1]
+	last.After = append(last.After, "7")
+	if _, err := dag.New(dag.Config[trace]{}, nodes...); !errors.Is(err, dag.ErrDuplicate) {
+		t.Errorf("New = %v, want ErrDuplicate", err)
 	}
 }
 

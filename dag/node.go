@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -76,10 +75,12 @@ func (n *Node[T]) validate() error {
 	if n.Run == nil {
 		reject("Run is nil, want a func")
 	}
-	for i, name := range n.After {
-		if slices.Contains(n.After[:i], name) {
+	seen := make(map[string]bool, len(n.After))
+	for _, name := range n.After {
+		if seen[name] {
 			errs = append(errs, &PathError{Err: ErrDuplicate, Path: []string{name, n.Name}})
 		}
+		seen[name] = true
 	}
 	if n.Timeout < 0 {
 		reject("Timeout is %v, want 0 for none, or more", n.Timeout)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/dag"
@@ -187,7 +186,7 @@ func (c *checker) order(err error) {
 		c.fail(step, "after", fmt.Errorf("there is no step %q", path.Path[0]))
 		return
 	}
-	c.fail(step, "after", fmt.Errorf("the steps come after each other in a circle: %s", strings.Join(path.Path, " → ")))
+	c.fail(step, "after", fmt.Errorf("the steps come after each other in a circle: %s", path.Way(" → ")))
 }
 
 // node returns the graph node of a step.
