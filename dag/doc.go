@@ -33,8 +33,12 @@
 // the pool to get on, so a pool without a free worker makes it slower and never stops it, even where nodes run graphs on the pool
 // that they run on. What a node wrote into the state is seen by all nodes after it.
 //
+// A node that ignores its context holds its worker, and the end of the run, unless it has a Timeout: then it fails, and is left to itself
+// a second later. [Graph.Abandoned] counts such nodes until they return.
+//
 // # Cost
 //
 // A node that does nothing costs well under a microsecond; a run takes one allocation of some 100 bytes a node for its report, and
-// some more for itself. Interceptors cost an allocation a node, timeouts that of a context.
+// some more for itself. Interceptors cost an allocation a node, timeouts those of a context
+// and a goroutine.
 package dag

@@ -16,9 +16,11 @@ var (
 	ErrWaiting = errors.New("dag: node waits for something outside of the run")
 	// ErrSealed is returned by Graph.Add once the graph has run.
 	ErrSealed = errors.New("dag: graph has run, and takes no more nodes")
+	// ErrAbandoned is among the errors of a node whose Run has not returned a second after its Timeout. Its goroutine is left behind.
+	ErrAbandoned = errors.New("abandoned while it still runs")
 	// ErrGoexit is the error of a node that ended its goroutine with runtime.Goexit, as testing.T.FailNow does. Where that was the
 	// goroutine that had called Graph.Run, the run is brought to its end first, and Graph.Run does not return. Otherwise the run goes
-	// on with a goroutine of its own in that place, also beside a pool.
+	// on, where that was a worker with a goroutine of its own in that place, also beside a pool.
 	ErrGoexit = errors.New("dag: node called runtime.Goexit")
 
 	// ErrCycle is that of a PathError: nodes come after each other in a circle.

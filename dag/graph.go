@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -27,6 +28,8 @@ type Graph[T any] struct {
 	cfg  Config[T]
 	plan atomic.Pointer[plan[T]] // set by the first run, under mu
 
+	abandoned atomic.Int64
+
 	mu    sync.Mutex // guards the fields below
 	nodes []node[T]
 	index map[string]int32
@@ -36,8 +39,10 @@ type Graph[T any] struct {
 type node[T any] struct {
 	Node[T]
 
-	retry   Retry   // with its defaults
-	wrapped Func[T] // the interceptors around the node, nil for none
+	retry     Retry         // with its defaults
+	wrapped   Func[T]       // the interceptors around the node, nil for none
+	late      error         // that of an attempt which outlives the timeout
+	abandoned *atomic.Int64 // of the graph
 }
 
 // maxNodes is the largest number of nodes.
@@ -77,7 +82,10 @@ func (g *Graph[T]) Add(nodes ...Node[T]) error {
 			continue
 		}
 		n.After = slices.Clone(n.After)
-		added[i] = node[T]{Node: n, retry: n.Retry.withDefaults()}
+		added[i] = node[T]{Node: n, retry: n.Retry.withDefaults(), abandoned: &g.abandoned}
+		if n.Timeout > 0 {
+			added[i].late = fmt.Errorf("not done within %v: %w", n.Timeout, context.DeadlineExceeded)
+		}
 		errs = append(errs, g.wrap(&added[i]))
 	}
 	g.mu.Lock()
@@ -137,6 +145,10 @@ func (g *Graph[T]) Check() error {
 	_, err := g.orderLocked()
 	return err
 }
+
+// Abandoned returns how many attempts of all runs have outlived their timeout and the second after it, and have not returned to
+// this day. Each of them holds a goroutine.
+func (g *Graph[T]) Abandoned() int { return int(g.abandoned.Load()) }
 
 // seal returns the plan of the graph, which has no more nodes from then on.
 func (g *Graph[T]) seal() (*plan[T], error) {

@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"time"
 )
 
 // Func is what a node does. The state is shared by all nodes of a run: what a node wrote is seen by the nodes after it, and nodes
 // between which the graph sets no order must not touch the same part of the state, or guard it.
 //
-// A Func must return soon after ctx has ended; a run waits for it. It may return [ErrSkipped] or [ErrWaiting], wrapped or not,
+// A Func must return soon after ctx has ended. A run waits for it, unless the node has a Timeout. It may return [ErrSkipped] or [ErrWaiting], wrapped or not,
 // to say that there was nothing to do or that it waits for something outside of the run. It may run a graph itself, the same
 // one too.
 type Func[T any] func(ctx context.Context, state *T) error
@@ -27,7 +29,11 @@ type Node[T any] struct {
 	// is skipped, and so is what comes only after skipped nodes. It is asked inside of the interceptors, once in a run, and must be
 	// quick: a question to the world belongs in a node, which leaves the answer in the state. Default: always.
 	When func(state *T) bool
-	// Timeout ends the context of one attempt. Default 0: none but that of the run.
+	// Timeout ends the context of one attempt. An attempt that has not returned by then has failed, whatever it returns, nil too. Its
+	// worker waits for it a second longer. An attempt that has still not returned then is abandoned: the node fails with ErrAbandoned
+	// and is not tried again, its worker and its place in Config.Limit are free, and the run ends without it. Its goroutine remains
+	// until Run returns, see Graph.Abandoned, and may touch the state meanwhile. Attempts run on goroutines of their own then. Default
+	// 0: the run waits for the node as long as it takes.
 	Timeout time.Duration
 	// Retry says how often Run is tried. Default: once.
 	Retry Retry
@@ -39,13 +45,29 @@ type Node[T any] struct {
 // A pause ends when the run is canceled. Until then it holds the node's worker and its place in Config.Limit; what takes minutes
 // should better return [ErrWaiting] and be run again.
 type Retry struct {
-	// Attempts is how often Run is called at most. A panic is an error as any other; ErrSkipped and ErrWaiting are not tried again.
-	// Default 0: once.
+	// Attempts is how often Run is called at most. A panic is an error as any other; a node is not tried again after ErrSkipped,
+	// ErrWaiting, ErrGoexit and ErrAbandoned. Default 0: once, or with a Policy as often as that says.
 	Attempts int
 	// Pause bounds the first pause. Default: 100 ms.
 	Pause time.Duration
 	// Max bounds every pause. Default: 30 s, or Pause where that is longer.
 	Max time.Duration
+	// Policy says whether Run is called again after attempt, the first one is 1, has failed with err, and after which pause; 0 or less
+	// is none. It is called between two attempts, where these run, so it must be quick; a panic fails the node. Default: always, after
+	// the pause that Backoff returns.
+	Policy func(attempt int, err error) (pause time.Duration, again bool)
+}
+
+// Backoff returns a random pause to make after so many attempts, 1 or more, by Pause and Max. It is what a Policy returns that only
+// decides whether to go on.
+func (r Retry) Backoff(attempt int) time.Duration { return rand.N(r.withDefaults().bound(attempt)) }
+
+// next is Policy with its default.
+func (r Retry) next(attempt int, err error) (pause time.Duration, again bool) {
+	if r.Policy != nil {
+		return r.Policy(attempt, err)
+	}
+	return r.Backoff(attempt), true
 }
 
 const (
@@ -101,6 +123,9 @@ func (n *Node[T]) validate() error {
 func (r Retry) withDefaults() Retry {
 	if r.Attempts == 0 {
 		r.Attempts = 1
+		if r.Policy != nil {
+			r.Attempts = math.MaxInt
+		}
 	}
 	if r.Pause == 0 {
 		r.Pause = defaultPause

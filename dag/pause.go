@@ -14,6 +14,9 @@ func Pause(ctx context.Context, d time.Duration) error {
 	if !ok {
 		return errors.New("dag: Pause is for a node, with the context that it was given")
 	}
+	if err := ctx.Err(); err != nil { // also of an attempt that was abandoned, which is no worker any more
+		return err
+	}
 	alone := s.sleep()
 	defer s.awake()
 	timer := time.NewTimer(d)

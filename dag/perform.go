@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 )
@@ -38,7 +37,7 @@ func (r *run[T]) settled(i int32, err error) (Outcome, error) {
 		return Skipped, err
 	case errors.Is(err, ErrWaiting):
 		return Waiting, err
-	case gaveUp(r.ctx, err):
+	case gaveUp(r.ctx, err) && !errors.Is(err, ErrAbandoned):
 		return Canceled, err
 	}
 	return Failed, r.fail(i, err)
@@ -80,13 +79,22 @@ func (n *node[T]) turn(ctx context.Context, state *T, report *NodeReport) error 
 	for attempt := 1; ; attempt++ {
 		report.Attempts++
 		err := n.attempt(ctx, state)
-		if err == nil || attempt >= n.retry.Attempts || errors.Is(err, ErrSkipped) || errors.Is(err, ErrWaiting) || gaveUp(ctx, err) {
+		if err == nil || attempt >= n.retry.Attempts || isFinal(err) || gaveUp(ctx, err) {
 			return err
 		}
-		if !pause(ctx, rand.N(n.retry.bound(attempt))) {
+		d, again := n.retry.next(attempt, err)
+		if !again {
+			return err
+		}
+		if !pause(ctx, d) {
 			return fmt.Errorf("%w, before the node was tried again after: %w", ended(ctx), err)
 		}
 	}
+}
+
+// isFinal reports whether no attempt may follow one with this error.
+func isFinal(err error) bool {
+	return errors.Is(err, ErrSkipped) || errors.Is(err, ErrWaiting) || errors.Is(err, ErrGoexit) || errors.Is(err, ErrAbandoned)
 }
 
 // when asks the condition. If it does not hold, the error is ErrSkipped.
@@ -95,20 +103,6 @@ func (n *node[T]) when(_ context.Context, state *T) error {
 		return nil
 	}
 	return ErrSkipped
-}
-
-// attempt runs the node once.
-func (n *node[T]) attempt(parent context.Context, state *T) error {
-	if n.Timeout == 0 {
-		return protect(n.Run, parent, state)
-	}
-	ctx, cancel := context.WithTimeout(parent, n.Timeout)
-	defer cancel()
-	err := protect(n.Run, ctx, state)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && parent.Err() == nil {
-		return fmt.Errorf("not done within %v: %w", n.Timeout, err)
-	}
-	return err
 }
 
 // protect calls f, and makes a panic an error.

@@ -35,7 +35,7 @@ type run[T any] struct {
 }
 
 // Run runs the nodes, each as soon as all nodes before it have settled, and returns when all have settled and no goroutine of the run
-// is left. The goroutine that calls Run works as well. The state is passed to every node and belongs to the run until it returns.
+// is left, other than those of abandoned attempts (see [ErrAbandoned]). The goroutine that calls Run works as well. The state is passed to every node and belongs to the run until it returns.
 // A graph may run many times, and many times at once, each time with a state of its own.
 //
 // The error is nil if each node is done or was skipped. Otherwise it is the *[NodeError] of each node that failed and, if ctx has ended
