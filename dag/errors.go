@@ -18,6 +18,8 @@ var (
 	ErrSealed = errors.New("dag: graph has run, and takes no more nodes")
 	// ErrAbandoned is among the errors of a node whose Run has not returned a second after its Timeout. Its goroutine is left behind.
 	ErrAbandoned = errors.New("abandoned while it still runs")
+	// ErrUnknown is wrapped by the error of Graph.Run for a target that the graph does not have.
+	ErrUnknown = errors.New("dag: unknown node")
 	// ErrGoexit is the error of a node that ended its goroutine with runtime.Goexit, as testing.T.FailNow does. Where that was the
 	// goroutine that had called Graph.Run, the run is brought to its end first, and Graph.Run does not return. Otherwise the run goes
 	// on, where that was a worker with a goroutine of its own in that place, also beside a pool.

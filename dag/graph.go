@@ -31,7 +31,7 @@ type Graph[T any] struct {
 	abandoned atomic.Int64
 
 	mu    sync.Mutex // guards the fields below
-	nodes []node[T]
+	nodes []*node[T]
 	index map[string]int32
 }
 
@@ -100,9 +100,9 @@ func (g *Graph[T]) Add(nodes ...Node[T]) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	for _, n := range added {
-		g.index[n.Name] = int32(len(g.nodes))
-		g.nodes = append(g.nodes, n)
+	for i := range added {
+		g.index[added[i].Name] = int32(len(g.nodes))
+		g.nodes = append(g.nodes, &added[i])
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func (g *Graph[T]) seal() (*plan[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan[T]{order: o, nodes: g.nodes}
+	p := &plan[T]{order: o, nodes: g.nodes, index: g.index}
 	g.plan.Store(p)
 	return p, nil
 }

@@ -2,58 +2,92 @@ package dag
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
-// A plan is a graph that is sealed.
+// A plan is a graph that is sealed, or a part of it.
 type plan[T any] struct {
 	*order
 
-	nodes []node[T]
+	nodes []*node[T]
+	index map[string]int32
 }
 
 // An order says which node comes after which. Nodes are numbered as they were added.
 type order struct {
-	first   []int32 // the nodes after node i are next[first[i]:first[i+1]]
-	next    []int32
-	pending []int32 // how many nodes come before node i
+	needs, follow links
 }
 
+// links are lists of nodes, one for each node.
+type links struct {
+	first []int32 // the list of node i is nodes[first[i]:first[i+1]]
+	nodes []int32
+}
+
+func (l *links) of(i int32) []int32 { return l.nodes[l.first[i]:l.first[i+1]] }
+
+// before returns the nodes that come right before node i.
+func (o *order) before(i int32) []int32 { return o.needs.of(i) }
+
 // after returns the nodes that come right after node i.
-func (o *order) after(i int32) []int32 { return o.next[o.first[i]:o.first[i+1]] }
+func (o *order) after(i int32) []int32 { return o.follow.of(i) }
+
+// count returns how many nodes there are.
+func (o *order) count() int { return len(o.needs.first) - 1 }
+
+// pending returns for each node how many come before it.
+func (o *order) pending() []int32 {
+	list := make([]int32, o.count())
+	for i := range list {
+		list[i] = int32(len(o.before(int32(i))))
+	}
+	return list
+}
+
+// newOrder returns the order of nodes of which is known what comes before them.
+func newOrder(needs links) *order {
+	n := len(needs.first) - 1
+	follow := links{first: make([]int32, n+1), nodes: make([]int32, len(needs.nodes))}
+	for _, d := range needs.nodes {
+		follow.first[d+1]++
+	}
+	for i := range n {
+		follow.first[i+1] += follow.first[i]
+	}
+	place := slices.Clone(follow.first)
+	for i := range int32(n) {
+		for _, d := range needs.of(i) {
+			follow.nodes[place[d]] = i
+			place[d]++
+		}
+	}
+	return &order{needs, follow}
+}
+
+// linkLocked returns the order of the nodes that the graph has. The error says which ones are missing.
+func (g *Graph[T]) linkLocked() (*order, error) {
+	needs := links{first: make([]int32, 1, len(g.nodes)+1)}
+	var errs []error
+	for _, n := range g.nodes {
+		for _, name := range n.After {
+			d, ok := g.index[name]
+			if !ok {
+				errs = append(errs, &PathError{Err: ErrMissing, Path: []string{name, n.Name}})
+				continue
+			}
+			needs.nodes = append(needs.nodes, d)
+		}
+		needs.first = append(needs.first, int32(len(needs.nodes)))
+	}
+	return newOrder(needs), errors.Join(errs...)
+}
 
 // orderLocked returns the order of the graph, or what is wrong with it.
 func (g *Graph[T]) orderLocked() (*order, error) {
-	n := len(g.nodes)
-	o := &order{first: make([]int32, n+1), pending: make([]int32, n)}
-	var before []int32 // of all nodes, one after the other
-	var errs []error
-	for i := range g.nodes {
-		for _, name := range g.nodes[i].After {
-			d, ok := g.index[name]
-			if !ok {
-				errs = append(errs, &PathError{Err: ErrMissing, Path: []string{name, g.nodes[i].Name}})
-				continue
-			}
-			before = append(before, d)
-			o.first[d+1]++
-			o.pending[i]++
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	o, err := g.linkLocked()
+	if err != nil {
 		return nil, err
-	}
-	for i := range n {
-		o.first[i+1] += o.first[i]
-	}
-	o.next = make([]int32, len(before))
-	place := slices.Clone(o.first)
-	for i, count := range o.pending {
-		for _, d := range before[:count] {
-			o.next[place[d]] = int32(i)
-			place[d]++
-		}
-		before = before[count:]
 	}
 	if cycle := o.cycle(); cycle != nil {
 		path := make([]string, len(cycle))
@@ -65,11 +99,58 @@ func (g *Graph[T]) orderLocked() (*order, error) {
 	return o, nil
 }
 
+// part returns what the nodes of these names need, and themselves, in time proportional to that. Without names it is all.
+func (p *plan[T]) part(names []string) (*plan[T], error) {
+	if len(names) == 0 {
+		return p, nil
+	}
+	var errs []error
+	number := make(map[int32]int32) // in the part, by that in the graph
+	var nodes []int32               // of the part, by their number in the graph
+	add := func(i int32) {
+		if _, known := number[i]; !known {
+			number[i] = none
+			nodes = append(nodes, i)
+		}
+	}
+	for _, name := range names {
+		i, ok := p.index[name]
+		if !ok {
+			errs = append(errs, fmt.Errorf("%w: %s", ErrUnknown, quote(name)))
+			continue
+		}
+		add(i)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for at := 0; at < len(nodes); at++ {
+		for _, d := range p.before(nodes[at]) {
+			add(d)
+		}
+	}
+	slices.Sort(nodes)
+	part := &plan[T]{nodes: make([]*node[T], len(nodes)), index: make(map[string]int32, len(nodes))}
+	for at, i := range nodes {
+		number[i] = int32(at)
+		part.nodes[at], part.index[p.nodes[i].Name] = p.nodes[i], int32(at)
+	}
+	needs := links{first: make([]int32, 1, len(nodes)+1)}
+	for _, i := range nodes {
+		for _, d := range p.before(i) {
+			needs.nodes = append(needs.nodes, number[d])
+		}
+		needs.first = append(needs.first, int32(len(needs.nodes)))
+	}
+	part.order = newOrder(needs)
+	return part, nil
+}
+
 // cycle returns a cycle, first and last node the same, or nil if there is none. It takes away the nodes that have none before them,
 // until there are none of those (Kahn, Topological sorting of large networks, CACM 1962). Each node that is left comes after
 // another one that is left, so the way back from any of them ends in a circle.
 func (o *order) cycle() []int32 {
-	pending := slices.Clone(o.pending)
+	pending := o.pending()
 	var free []int32
 	for i, n := range pending {
 		if n == 0 {

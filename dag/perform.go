@@ -11,7 +11,7 @@ import (
 // perform runs node i, and returns its outcome. It treats the methods of a returned error as
 // foreign code as well: if one panics, as those of a nil pointer do, the node has failed.
 func (r *run[T]) perform(i int32) (o Outcome, err error) {
-	n, report := &r.plan.nodes[i], &r.nodes[i]
+	n, report := r.plan.nodes[i], &r.nodes[i]
 	report.Start = r.now()
 	defer func() {
 		if v := recover(); v != nil {

@@ -27,7 +27,7 @@ const onlySkipped outcomes = 1 << Skipped
 func newProgress(o *order, nodes []NodeReport) progress {
 	n := len(nodes)
 	p := progress{order: o, nodes: nodes, need: make([]need, n), queue: make([]int32, 0, n), left: n}
-	for i, pending := range o.pending {
+	for i, pending := range o.pending() {
 		p.need[i].pending = pending
 		if pending == 0 {
 			p.queue = append(p.queue, int32(i))

@@ -38,11 +38,17 @@ type run[T any] struct {
 // is left, other than those of abandoned attempts (see [ErrAbandoned]). The goroutine that calls Run works as well. The state is passed to every node and belongs to the run until it returns.
 // A graph may run many times, and many times at once, each time with a state of its own.
 //
+// With targets, which are names of nodes, only these run and what they need: all that comes before them. Nothing else is in the report.
+//
 // The error is nil if each node is done or was skipped. Otherwise it is the *[NodeError] of each node that failed and, if ctx has ended
 // before the nodes, the error and the cause of that, joined; without any of these it wraps [ErrWaiting], because nodes wait. The
-// report has all nodes in it whatever the error, unless that is a *[PathError]: then nothing has run.
-func (g *Graph[T]) Run(ctx context.Context, state *T) (Report, error) {
-	p, err := g.seal()
+// report has all nodes in it whatever the error, unless that is a *[PathError], or [ErrUnknown] for a target: then nothing has run.
+func (g *Graph[T]) Run(ctx context.Context, state *T, targets ...string) (Report, error) {
+	whole, err := g.seal()
+	if err != nil {
+		return Report{}, err
+	}
+	p, err := whole.part(targets)
 	if err != nil {
 		return Report{}, err
 	}
