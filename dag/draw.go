@@ -2,62 +2,170 @@ package dag
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
-// DOT returns the graph in the language of Graphviz (https://graphviz.org/doc/info/lang.html): a box for each node, a diamond for one
-// with a condition, and an arrow from each node to those after it. The text is the same for the same nodes in the same order. A
-// dependency that is missing is left out. Control characters of a name are replaced by U+FFFD.
-func (g *Graph[T]) DOT() string {
-	var b strings.Builder
-	b.WriteString("digraph {\n\tnode [shape=box];\n")
-	g.draw(func(i int32, name string, condition bool) {
-		shape := ""
-		if condition {
-			shape = " shape=diamond"
-		}
-		fmt.Fprintf(&b, "\tn%d [label=\"%s\"%s];\n", i, escapeDOT(name), shape)
-	}, func(from, to int32) {
-		fmt.Fprintf(&b, "\tn%d -> n%d;\n", from, to)
-	})
-	b.WriteString("}\n")
-	return b.String()
+// A Drawing is a graph as it is drawn, maybe with what came of a run: see [Graph.Drawing] and [Report.Drawing]. It belongs to the
+// caller, and may be changed before it is drawn, or made from anything else. Control characters of all texts are replaced by U+FFFD.
+type Drawing struct {
+	// Title stands above. Default: none.
+	Title string
+	// Nodes are drawn in this order where nothing else counts. Names are unique.
+	Nodes []DrawingNode
 }
 
-// Mermaid returns the graph as a flowchart of Mermaid (https://mermaid.js.org/syntax/flowchart.html), with all that DOT says of it.
-func (g *Graph[T]) Mermaid() string {
-	var b strings.Builder
-	b.WriteString("flowchart TD\n")
-	g.draw(func(i int32, name string, condition bool) {
-		left, right := "[", "]"
-		if condition {
-			left, right = "{", "}"
-		}
-		fmt.Fprintf(&b, "    n%d%s\"%s\"%s\n", i, left, escapeMermaid(name), right)
-	}, func(from, to int32) {
-		fmt.Fprintf(&b, "    n%d --> n%d\n", from, to)
-	})
-	return b.String()
+// A DrawingNode is a node of a Drawing. Only Name is required.
+type DrawingNode struct {
+	// Name is the name of the node.
+	Name string
+	// After names the nodes before it. A name that the drawing does not have is left out.
+	After []string
+	// When is a node with a condition, which has another shape.
+	When bool
+	// State is the word for how the node is. The outcomes, "running" and "pending" have colors. Default: none.
+	State string
+	// Start and End are the times of the node. DOT and SVG show how long it took where both are set.
+	Start, End time.Time
+	// Note is shown by SVG, shortened, and as a tooltip, by DOT only as a tooltip: such as an error or a result.
+	Note string
+	// Attributes are those of Graphviz, such as color or URL (https://graphviz.org/docs/nodes/), for DOT. They override what DOT sets.
+	Attributes map[string]string
 }
 
-// draw calls node for each node, and then edge for each dependency.
-func (g *Graph[T]) draw(node func(i int32, name string, condition bool), edge func(from, to int32)) {
+// Drawing returns the graph as it is now.
+func (g *Graph[T]) Drawing() Drawing {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := range g.nodes {
-		node(int32(i), g.nodes[i].Name, g.nodes[i].When != nil)
+	d := Drawing{Nodes: make([]DrawingNode, len(g.nodes))}
+	for i, n := range g.nodes {
+		d.Nodes[i] = DrawingNode{Name: n.Name, After: slices.Clone(n.After), When: n.When != nil}
 	}
-	for i := range g.nodes {
-		for _, name := range g.nodes[i].After {
-			if from, ok := g.index[name]; ok {
-				edge(from, int32(i))
+	return d
+}
+
+// Drawing returns the nodes of the run with their outcomes, times and errors.
+func (r Report) Drawing() Drawing {
+	d := Drawing{Nodes: make([]DrawingNode, len(r.Nodes))}
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		d.Nodes[i] = DrawingNode{
+			Name: n.Name, After: slices.Clone(n.After), When: n.When, State: n.Outcome.String(), Start: n.Start, End: n.End,
+		}
+		if n.Outcome == Failed {
+			d.Nodes[i].Note = reason(n.Err)
+		}
+	}
+	return d
+}
+
+// reason returns the error of a node without the node's name, which stands beside it.
+func reason(err error) string {
+	if failed, ok := err.(*NodeError); ok { //nolint:errorlint // its own error, not one inside
+		return failed.Err.Error()
+	}
+	return err.Error()
+}
+
+// edges calls yield for each dependency, in the order of the nodes that have them.
+func (d Drawing) edges(yield func(from, to int)) {
+	number := make(map[string]int, len(d.Nodes))
+	for i := range d.Nodes {
+		number[d.Nodes[i].Name] = i
+	}
+	for i := range d.Nodes {
+		for _, name := range d.Nodes[i].After {
+			if from, ok := number[name]; ok {
+				yield(from, i)
 			}
 		}
 	}
 }
 
-// drawable replaces what no drawing can show, and what would change the direction of the text after it. A carriage return, alone or before a newline, becomes a newline.
+// summary returns the state and how long it took, or "".
+func (n *DrawingNode) summary() string {
+	text := n.State
+	if !n.Start.IsZero() && !n.End.IsZero() {
+		text = strings.TrimSpace(text + " " + span(n.End.Sub(n.Start)))
+	}
+	return text
+}
+
+// span returns a duration with as many digits as a reader needs.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// DOT returns the drawing in the language of Graphviz (https://graphviz.org/doc/info/lang.html): a box for each node, a diamond for one
+// with a condition, and an arrow from each node to those after it. The text is the same for the same drawing.
+func (d Drawing) DOT() string {
+	var b strings.Builder
+	b.WriteString("digraph {\n\tnode [shape=box];\n")
+	if d.Title != "" {
+		fmt.Fprintf(&b, "\tlabel=\"%s\";\n\tlabelloc=t;\n", escapeDOT(d.Title))
+	}
+	for i := range d.Nodes {
+		d.Nodes[i].writeDOT(&b, i)
+	}
+	d.edges(func(from, to int) { fmt.Fprintf(&b, "\tn%d -> n%d;\n", from, to) })
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// writeDOT writes the line of node i.
+func (n *DrawingNode) writeDOT(b *strings.Builder, i int) {
+	label := n.Name
+	if text := n.summary(); text != "" {
+		label += "\n" + text
+	}
+	fmt.Fprintf(b, "\tn%d [label=\"%s\"", i, escapeDOT(label))
+	if n.When {
+		b.WriteString(" shape=diamond")
+	}
+	if look, ok := looks()[n.State]; ok {
+		fmt.Fprintf(b, " style=filled color=\"%s\" fillcolor=\"%s\"", look.line, look.fill)
+	}
+	if n.Note != "" {
+		fmt.Fprintf(b, " tooltip=\"%s\"", escapeDOT(n.Note))
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
+		fmt.Fprintf(b, " \"%s\"=\"%s\"", escapeDOT(name), escapeDOT(n.Attributes[name]))
+	}
+	b.WriteString("];\n")
+}
+
+// Mermaid returns the drawing as a flowchart of Mermaid (https://mermaid.js.org/syntax/flowchart.html): nodes with their names, a rhombus
+// for one with a condition, and arrows.
+func (d Drawing) Mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		left, right := "[", "]"
+		if n.When {
+			left, right = "{", "}"
+		}
+		fmt.Fprintf(&b, "    n%d%s\"%s\"%s\n", i, left, escapeMermaid(n.Name), right)
+	}
+	d.edges(func(from, to int) { fmt.Fprintf(&b, "    n%d --> n%d\n", from, to) })
+	return b.String()
+}
+
+// drawable replaces what no drawing can show, and what would change the direction of the text after it. A carriage return, alone or
+// before a newline, becomes a newline.
 func drawable(name string) string {
 	name = strings.ReplaceAll(strings.ToValidUTF8(name, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
@@ -66,7 +174,7 @@ func drawable(name string) string {
 			return '\n'
 		case r == '\t':
 			return ' '
-		case r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control):
+		case r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control), r == '\uFFFE', r == '\uFFFF': // the last two are not for XML
 			return '\uFFFD'
 		}
 		return r

@@ -26,7 +26,7 @@ func TestDraw(t *testing.T) {
 	n1 -> n2;
 }
 `
-	if got := g.DOT(); got != wantDOT {
+	if got := g.Drawing().DOT(); got != wantDOT {
 		t.Errorf("DOT =\n%s\nwant\n%s", got, wantDOT)
 	}
 	wantMermaid := `flowchart TD
@@ -36,13 +36,13 @@ func TestDraw(t *testing.T) {
     n0 --> n1
     n1 --> n2
 `
-	if got := g.Mermaid(); got != wantMermaid {
+	if got := g.Drawing().Mermaid(); got != wantMermaid {
 		t.Errorf("Mermaid =\n%s\nwant\n%s", got, wantMermaid)
 	}
 	if err := g.Add(node("later", nil)); err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Mermaid(); !strings.Contains(got, "n0 --> n1\n    n3 --> n1\n") {
+	if got := g.Drawing().Mermaid(); !strings.Contains(got, "n0 --> n1\n    n3 --> n1\n") {
 		t.Errorf("Mermaid with the node that was missing =\n%s", got)
 	}
 }
@@ -52,7 +52,7 @@ func fuzzNames(f *testing.F, draw func(*dag.Graph[trace]) string, line *regexp.R
 	f.Helper()
 	for _, name := range []string{
 		"a", `"`, `\`, `\"`, `\\"`, "\n", "\r\n", "\r", "\t", "a\x00b", "\xff", "&amp;", "&quot;", "#quot;", "#35;", "<br/>", "<b>", "end", "]", `"]`,
-		"%%", "%%{init: {}}%%", "`x`", "1. x", "- x", "\\N", "\\l", "Grüße", "\u2028", "\u202e", "👩\u200d🔧", "\u0383", "日本", "ﬂ°°35¶ß", "é", "style a:b#c;", "\ufffd", " a ",
+		"%%", "%%{init: {}}%%", "`x`", "1. x", "- x", "\\N", "\\l", "Grüße", "\u2028", "\u202e", "👩\u200d🔧", "\u0383", "日本", "ﬂ°°35¶ß", "é", "style a:b#c;", "\ufffd", "\uffff", " a ",
 	} {
 		f.Add(name, "x")
 	}
@@ -85,12 +85,12 @@ func fuzzNames(f *testing.F, draw func(*dag.Graph[trace]) string, line *regexp.R
 // shown is what a drawing shows of a name: white space for white space, and U+FFFD for control characters.
 func shown(name string) string {
 	name = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u2028", "\n", "\u2029", "\n", "\t", " ").Replace(strings.ToValidUTF8(name, "\ufffd"))
-	return regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`).ReplaceAllString(name, "\ufffd")
+	return regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}\x{fffe}\x{ffff}]`).ReplaceAllString(name, "\ufffd")
 }
 
 func FuzzDOT(f *testing.F) {
 	escape := regexp.MustCompile(`\\.|&[a-z0-9#]+;|&`)
-	fuzzNames(f, (*dag.Graph[trace]).DOT, regexp.MustCompile(`^\tn[01] \[label="((?:[^"\\]|\\.)*)"(?: shape=diamond)?\];$`), func(t *testing.T, label string) string {
+	fuzzNames(f, func(g *dag.Graph[trace]) string { return g.Drawing().DOT() }, regexp.MustCompile(`^\tn[01] \[label="((?:[^"\\]|\\.)*)"(?: shape=diamond)?\];$`), func(t *testing.T, label string) string {
 		t.Helper()
 		return escape.ReplaceAllStringFunc(label, func(s string) string {
 			known, ok := map[string]string{`\\`: `\`, `\"`: `"`, `\n`: "\n", "&amp;": "&"}[s]
@@ -105,7 +105,7 @@ func FuzzDOT(f *testing.F) {
 func FuzzMermaid(f *testing.F) {
 	code := regexp.MustCompile(`#([0-9]+);|<br/>`)
 	plain := regexp.MustCompile(`^[\p{L}\p{Nd} ]*$`)
-	fuzzNames(f, (*dag.Graph[trace]).Mermaid, regexp.MustCompile(`^    n[01](?:\[|\{)"([^"]*)"(?:\]|\})$`), func(t *testing.T, label string) string {
+	fuzzNames(f, func(g *dag.Graph[trace]) string { return g.Drawing().Mermaid() }, regexp.MustCompile(`^    n[01](?:\[|\{)"([^"]*)"(?:\]|\})$`), func(t *testing.T, label string) string {
 		t.Helper()
 		if rest := code.ReplaceAllString(label, ""); !plain.MatchString(rest) {
 			t.Errorf("the label %q holds more than letters, digits, spaces and codes", label)

@@ -84,7 +84,7 @@ func ExampleGraph_Check() {
 	// true
 }
 
-func ExampleGraph_Mermaid() {
+func ExampleDrawing_Mermaid() {
 	g, err := dag.New(
 		dag.Config[Alarm]{},
 		dag.Node[Alarm]{Name: "probe", Run: note("")},
@@ -94,7 +94,7 @@ func ExampleGraph_Mermaid() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Print(g.Mermaid())
+	fmt.Print(g.Drawing().Mermaid())
 	// Output:
 	// flowchart TD
 	//     n0["probe"]

@@ -45,6 +45,11 @@ type node[T any] struct {
 	abandoned *atomic.Int64 // of the graph
 }
 
+// report returns the report of a node that has not settled.
+func (n *node[T]) report() NodeReport {
+	return NodeReport{Name: n.Name, After: n.After, When: n.When != nil}
+}
+
 // maxNodes is the largest number of nodes.
 const maxNodes = 1 << 30
 

@@ -42,6 +42,10 @@ type Report struct {
 type NodeReport struct {
 	// Name is the name of the node.
 	Name string
+	// After names the nodes before it. The slice is that of the graph, not to be changed.
+	After []string
+	// When reports whether the node has a condition.
+	When bool
 	// Outcome is the outcome of the node.
 	Outcome Outcome
 	// Start is when its turn came, never before the End of the nodes before it, and End when it settled, with pauses between its

@@ -53,8 +53,8 @@ func (g *Graph[T]) Run(ctx context.Context, state *T, targets ...string) (Report
 		return Report{}, err
 	}
 	report := Report{Start: time.Now(), Nodes: make([]NodeReport, len(p.nodes))}
-	for i := range p.nodes {
-		report.Nodes[i].Name = p.nodes[i].Name
+	for i, n := range p.nodes {
+		report.Nodes[i] = n.report()
 	}
 	r := &run[T]{
 		graph: g, start: report.Start, plan: p, state: state, nodes: report.Nodes,

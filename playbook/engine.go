@@ -138,14 +138,14 @@ func (e *Engine) Paused(name string) bool {
 	return err == nil && p.Disabled
 }
 
-// Mermaid returns the steps of a playbook as a flowchart; see dag.Graph.Mermaid. Errors: ErrUnknown.
+// Mermaid returns the steps of a playbook as a flowchart; see dag.Drawing.Mermaid. Errors: ErrUnknown.
 func (e *Engine) Mermaid(name string) (string, error) {
 	b := e.books[name]
 	if b == nil {
 		_, err := e.Playbook(name)
 		return "", err
 	}
-	return b.steps.Mermaid(), nil
+	return b.steps.Drawing().Mermaid(), nil
 }
 
 // Attach sets the delivery engine whose jobs the runs are. It must have [Engine.Kind]. Call it
