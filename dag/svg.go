@@ -40,6 +40,7 @@ const (
 	lineOne   = 19.0 // heights of the name, and of the lines below it
 	lineMore  = 17.0
 	maxRunes  = 40 // longer texts are shortened
+	maxTitle  = 120
 )
 
 // SVG returns the drawing as a picture of its own: the nodes in layers from top to bottom, each below all those before it, with
@@ -51,7 +52,7 @@ func (d Drawing) SVG() string {
 	if d.Title != "" {
 		top += 36
 		height += 36
-		width = max(width, textWidth(shorten(d.Title, 2*maxRunes), 16)+2*margin)
+		width = max(width, textWidth(shorten(d.Title, maxTitle), 18.5)+2*margin)
 	}
 	left := (width - l.width) / 2
 	var b strings.Builder
@@ -61,7 +62,7 @@ func (d Drawing) SVG() string {
 	b.WriteString(`<defs><marker id="dag-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path class="dag-head" d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
 	fmt.Fprintf(&b, `<rect class="dag-ground" width="%.0f" height="%.0f"/>`+"\n", width, height)
 	if d.Title != "" {
-		fmt.Fprintf(&b, `<text class="dag-title" x="%.1f" y="%.1f">%s<title>%s</title></text>`+"\n", margin, margin+14, escapeXML(shorten(d.Title, 2*maxRunes)), escapeXML(d.Title))
+		fmt.Fprintf(&b, `<text class="dag-title" x="%.1f" y="%.1f">%s<title>%s</title></text>`+"\n", margin, margin+14, escapeXML(shorten(d.Title, maxTitle)), escapeXML(d.Title))
 	}
 	fmt.Fprintf(&b, `<g transform="translate(%.1f %.1f)">`+"\n", left, top)
 	for _, route := range l.routes {
@@ -107,7 +108,7 @@ func (n *DrawingNode) size() (width, height float64) {
 	for i, text := range n.lines() {
 		size := 12.0
 		if i == 0 {
-			size = 15 // it is bold
+			size = 16 // it is bold, so wider than 14
 		}
 		width = max(width, textWidth(text, size))
 		height += lineMore
@@ -183,9 +184,9 @@ func textWidth(text string, size float64) float64 {
 		case strings.ContainsRune("mwMW@%—", r):
 			width += 0.88
 		case strings.ContainsRune("iljft.,:;'|!()[] ", r):
-			width += 0.34
+			width += 0.38
 		default:
-			width += 0.59
+			width += 0.62
 		}
 	}
 	return width * size

@@ -80,11 +80,13 @@ func TestPlaybooks(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, shown)
 		}
 	}
+	holter("patience</text><text class=\"dag-more\"", "runs", "graph", run)
 	holter("has ended already", "runs", "cancel", run)
 	holter("run ", "playbooks", "run", "by-hand", "a")
 	failed := until("failed", "runs", "list", "--state", "failed")
 	holter("no such luck", "runs", "get", strings.Fields(strings.Split(failed, "\n")[1])[0], "--json")
 	holter("there is no run", "runs", "get", "999999")
+	holter("there is no run", "runs", "graph", "999999")
 	p.untilGet("/metrics", 200, `holter_playbook_runs_total{playbook="escalate",state="recovered"} 1`)
 	holter("run ", "playbooks", "run", "slow", "a")
 	until("waiting", "runs", "list", "--playbook", "slow")

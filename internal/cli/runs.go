@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/holter-iot/holter/dag"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
@@ -17,6 +19,7 @@ import (
 type runsCommand struct {
 	List   runsListCommand `cmd:"" default:"withargs" help:"List the runs of playbooks, the latest first."`
 	Get    runGetCommand   `cmd:"" help:"Show a run, with its steps."`
+	Graph  runGraphCommand `cmd:"" help:"Draw the steps of a run as SVG."`
 	Cancel changeCommand   `cmd:"" help:"Cancel a run, by its number."`
 }
 
@@ -60,6 +63,47 @@ func (c *runGetCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 		}
 		return table.Flush(out.stdout)
 	})
+}
+
+type runGraphCommand struct {
+	apiFlags
+
+	ID uint64 `arg:"" name:"run" help:"Number of the run."`
+}
+
+// Help is the text below the usage line.
+func (*runGraphCommand) Help() string {
+	return `The picture goes to the standard output. Any browser shows it.
+
+Example:
+
+    holter runs graph 7 > run.svg`
+}
+
+// Run draws the run.
+func (c *runGraphCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	path := pathOf("runs", strconv.FormatUint(c.ID, 10))
+	return ask(ctx, api, out, false, http.MethodGet, path, nil, func(r *httpapi.RunDetails) error {
+		_, err := io.WriteString(out.stdout, runDrawing(r).SVG())
+		return err
+	})
+}
+
+// runDrawing returns the picture of a run.
+func runDrawing(r *httpapi.RunDetails) dag.Drawing {
+	title := fmt.Sprintf("Run %d of playbook %s about %s: %s", r.Run.Run, r.Playbook, r.Subject, r.State)
+	if !r.Started.IsZero() {
+		title += ", started " + terminal.Stamp(r.Started)
+	}
+	d := dag.Drawing{Title: title}
+	for _, s := range r.Steps {
+		n := dag.DrawingNode{Name: s.Name, After: s.After, When: s.If != "", State: s.State, Start: s.Started, End: s.Ended, Note: stepResult(&s)}
+		if n.Note == "" && !s.Wake.IsZero() {
+			n.Note = "until " + terminal.Stamp(s.Wake)
+		}
+		d.Nodes = append(d.Nodes, n)
+	}
+	return d
 }
 
 // runText describes a run in a line, with its error below.
