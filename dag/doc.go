@@ -26,6 +26,12 @@
 // outcome of every other one. The example of [Interceptor] does that. A node that would rather be done in time than last, while others are at
 // work that may take long, asks [Pause] first.
 //
+// # Parts, additions and pictures
+//
+// [Graph.Run] with targets runs only what these need. [Extend] adds nodes to a run, from a node of it that finds out what there is to do.
+// [Graph.DepthFirst] and [Graph.BreadthFirst] walk from nodes to those after them. A [Drawing] shows a graph, or a run with outcomes
+// and times, as SVG, or as a text for Graphviz or Mermaid.
+//
 // # Concurrency
 //
 // All methods may be called by many goroutines. The goroutine that calls Run works as well; the others that a run needs are
@@ -38,7 +44,7 @@
 //
 // # Cost
 //
-// A node that does nothing costs well under a microsecond; a run takes one allocation of some 100 bytes a node for its report, and
-// some more for itself. Interceptors cost an allocation a node, timeouts those of a context
+// A node that does nothing costs well under a microsecond; a run takes one allocation of some 130 bytes a node for its report, and
+// some more for itself. A graph is built and checked in time proportional to its nodes and dependencies. Interceptors cost an allocation a node, timeouts those of a context
 // and a goroutine.
 package dag

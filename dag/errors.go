@@ -14,7 +14,7 @@ var (
 	// ErrWaiting is returned by a node that waits for something outside of the run, and by Graph.Run when there was such a node and
 	// nothing worse. The nodes after it do not run; run the graph again when that something has come.
 	ErrWaiting = errors.New("dag: node waits for something outside of the run")
-	// ErrSealed is returned by Graph.Add once the graph has run.
+	// ErrSealed is returned by Graph.Add once the graph has run. Extend adds nodes to one run.
 	ErrSealed = errors.New("dag: graph has run, and takes no more nodes")
 	// ErrAbandoned is among the errors of a node whose Run has not returned a second after its Timeout. Its goroutine is left behind.
 	ErrAbandoned = errors.New("abandoned while it still runs")
@@ -33,8 +33,7 @@ var (
 	ErrDuplicate = errors.New("duplicate name")
 )
 
-// A PathError is a mistake in a graph. It is returned by Graph.Add, Graph.Check and Graph.Run,
-// possibly joined with others.
+// A PathError is a mistake in a graph. It is returned by Graph.Add, Graph.Check, Graph.Run and Extend, possibly joined with others.
 type PathError struct {
 	// Err is ErrCycle, ErrMissing or ErrDuplicate.
 	Err error

@@ -102,6 +102,67 @@ func ExampleDrawing_Mermaid() {
 	//     n0 --> n1
 }
 
+// What is to be done becomes known on the way: one page for each person on duty, and a note after all of them.
+func ExampleExtend() {
+	g, err := dag.New(dag.Config[Alarm]{Limit: 1}, dag.Node[Alarm]{Name: "who", Run: func(ctx context.Context, _ *Alarm) error {
+		done := dag.Node[Alarm]{Name: "note", Run: note("noted")}
+		var pages []dag.Node[Alarm]
+		for _, who := range []string{"Kim", "Sam"} {
+			pages = append(pages, dag.Node[Alarm]{Name: who, Run: Page{Who: who}.Run, After: []string{"who"}})
+			done.After = append(done.After, who)
+		}
+		return dag.Extend(ctx, append(pages, done)...)
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	alarm := Alarm{Device: "pump"}
+	report, err := g.Run(context.Background(), &alarm)
+	fmt.Printf("%q\n%d nodes, error: %v\n", alarm.Done, len(report.Nodes), err)
+	// Output:
+	// ["page Kim about the pump" "page Sam about the pump" "noted"]
+	// 4 nodes, error: <nil>
+}
+
+// What a server says of an error decides whether to ask it again.
+func ExampleRetry_policy() {
+	gone := errors.New("410 Gone")
+	retry := dag.Retry{Attempts: 5, Pause: time.Millisecond}
+	retry.Policy = func(attempt int, err error) (time.Duration, bool) { return retry.Backoff(attempt), !errors.Is(err, gone) }
+	g, err := dag.New(dag.Config[Alarm]{}, dag.Node[Alarm]{Name: "webhook", Run: func(context.Context, *Alarm) error { return gone }, Retry: retry})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = g.Run(context.Background(), new(Alarm))
+	fmt.Println(err)
+	// Output:
+	// dag: node webhook: 410 Gone
+}
+
+// What comes after an action is what a change of it affects.
+func ExampleGraph_DepthFirst() {
+	g, err := dag.New(
+		dag.Config[Alarm]{},
+		dag.Node[Alarm]{Name: "probe", Run: note("")},
+		dag.Node[Alarm]{Name: "page", Run: note(""), After: []string{"probe"}},
+		dag.Node[Alarm]{Name: "report", Run: note("")},
+		dag.Node[Alarm]{Name: "close", Run: note(""), After: []string{"page", "report"}},
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for n := range g.DepthFirst("probe") {
+		fmt.Println(n.Name)
+	}
+	// Output:
+	// probe
+	// page
+	// close
+}
+
 // A webhook that fails now and then is tried again; what does not need it goes on meanwhile.
 func ExampleRetry() {
 	calls := 0

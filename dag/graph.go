@@ -79,6 +79,28 @@ func New[T any](cfg Config[T], nodes ...Node[T]) (*Graph[T], error) {
 // among it for a name that is taken. Dependencies may name nodes that are added later. Add returns [ErrSealed] once the graph
 // has run. It calls the interceptors.
 func (g *Graph[T]) Add(nodes ...Node[T]) error {
+	added, err := g.prepare(nodes)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.plan.Load() != nil {
+		return ErrSealed
+	}
+	errs := []error{err, g.duplicatesLocked(nodes)}
+	if len(g.nodes)+len(nodes) > maxNodes {
+		errs = append(errs, fmt.Errorf("dag: more than %d nodes", maxNodes))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i := range added {
+		g.index[added[i].Name] = int32(len(g.nodes))
+		g.nodes = append(g.nodes, &added[i])
+	}
+	return nil
+}
+
+// prepare returns nodes that are valid on their own, with defaults and interceptors.
+func (g *Graph[T]) prepare(nodes []Node[T]) ([]node[T], error) {
 	added := make([]node[T], len(nodes))
 	var errs []error
 	for i, n := range nodes {
@@ -93,23 +115,7 @@ func (g *Graph[T]) Add(nodes ...Node[T]) error {
 		}
 		errs = append(errs, g.wrap(&added[i]))
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.plan.Load() != nil {
-		return ErrSealed
-	}
-	errs = append(errs, g.duplicatesLocked(nodes))
-	if len(g.nodes)+len(nodes) > maxNodes {
-		errs = append(errs, fmt.Errorf("dag: more than %d nodes", maxNodes))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	for i := range added {
-		g.index[added[i].Name] = int32(len(g.nodes))
-		g.nodes = append(g.nodes, &added[i])
-	}
-	return nil
+	return added, errors.Join(errs...)
 }
 
 // wrap puts the interceptors around n.

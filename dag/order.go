@@ -36,14 +36,8 @@ func (o *order) after(i int32) []int32 { return o.follow.of(i) }
 // count returns how many nodes there are.
 func (o *order) count() int { return len(o.needs.first) - 1 }
 
-// pending returns for each node how many come before it.
-func (o *order) pending() []int32 {
-	list := make([]int32, o.count())
-	for i := range list {
-		list[i] = int32(len(o.before(int32(i))))
-	}
-	return list
-}
+// pending returns how many nodes come right before node i.
+func (o *order) pending(i int32) int32 { return o.needs.first[i+1] - o.needs.first[i] }
 
 // newOrder returns the order of nodes of which is known what comes before them.
 func newOrder(needs links) *order {
@@ -150,10 +144,10 @@ func (p *plan[T]) part(names []string) (*plan[T], error) {
 // until there are none of those (Kahn, Topological sorting of large networks, CACM 1962). Each node that is left comes after
 // another one that is left, so the way back from any of them ends in a circle.
 func (o *order) cycle() []int32 {
-	pending := o.pending()
+	pending := make([]int32, o.count())
 	var free []int32
-	for i, n := range pending {
-		if n == 0 {
+	for i := range pending {
+		if pending[i] = o.pending(int32(i)); pending[i] == 0 {
 			free = append(free, int32(i))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // perform runs node i, and returns its outcome. It treats the methods of a returned error as
 // foreign code as well: if one panics, as those of a nil pointer do, the node has failed.
 func (r *run[T]) perform(i int32) (o Outcome, err error) {
-	n, report := r.plan.nodes[i], &r.nodes[i]
+	n, report := r.at(i)
 	report.Start = r.now()
 	defer func() {
 		if v := recover(); v != nil {
@@ -45,7 +45,8 @@ func (r *run[T]) settled(i int32, err error) (Outcome, error) {
 
 // fail returns the error of node i that has failed, and cancels the run unless it is to continue.
 func (r *run[T]) fail(i int32, err error) error {
-	failure := &NodeError{Node: r.plan.nodes[i].Name, Attempts: r.nodes[i].Attempts, Err: err}
+	_, report := r.at(i)
+	failure := &NodeError{Node: report.Name, Attempts: report.Attempts, Err: err}
 	if !r.graph.cfg.Continue {
 		r.cancel(failure)
 	}

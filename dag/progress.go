@@ -9,6 +9,9 @@ type progress struct {
 	taken int     // how many of the queue have been taken
 	left  int     // how many nodes have not settled
 	stack []int32 // nodes that settle with another one
+
+	more   []*NodeReport     // of the nodes that were added
+	follow map[int32][]int32 // of these, those that come right after a node which had not settled by then
 }
 
 // need is what a node still waits for.
@@ -27,13 +30,46 @@ const onlySkipped outcomes = 1 << Skipped
 func newProgress(o *order, nodes []NodeReport) progress {
 	n := len(nodes)
 	p := progress{order: o, nodes: nodes, need: make([]need, n), queue: make([]int32, 0, n), left: n}
-	for i, pending := range o.pending() {
+	for i := range p.need {
+		pending := o.pending(int32(i))
 		p.need[i].pending = pending
 		if pending == 0 {
 			p.queue = append(p.queue, int32(i))
 		}
 	}
 	return p
+}
+
+// count returns how many nodes there are.
+func (p *progress) count() int { return len(p.need) }
+
+// report returns the report of node i.
+func (p *progress) report(i int32) *NodeReport {
+	if int(i) < len(p.nodes) {
+		return &p.nodes[i]
+	}
+	return p.more[int(i)-len(p.nodes)]
+}
+
+// add adds a node after those of before.
+func (p *progress) add(report NodeReport, before []int32) {
+	i := int32(p.count())
+	p.more, p.need = append(p.more, &report), append(p.need, need{pending: int32(len(before))})
+	p.left++
+	if len(before) == 0 {
+		p.turn(i)
+	}
+	for _, d := range before {
+		if b := p.report(d); b.Outcome != 0 {
+			p.oneLess([]int32{i}, b.Outcome, b.Err)
+			continue
+		}
+		if p.follow == nil {
+			p.follow = make(map[int32][]int32)
+		}
+		p.follow[d] = append(p.follow[d], i)
+	}
+	p.settleStack()
 }
 
 // ready is how many nodes may be taken.
@@ -49,30 +85,51 @@ func (p *progress) take() int32 {
 // ready with its last dependency, or settles too.
 func (p *progress) settle(i int32, o Outcome, err error) {
 	p.note(i, o, err)
+	p.settleStack()
+}
+
+func (p *progress) settleStack() {
 	for len(p.stack) > 0 {
-		i = p.stack[len(p.stack)-1]
+		i := p.stack[len(p.stack)-1]
 		p.stack = p.stack[:len(p.stack)-1]
-		p.note(i, p.need[i].seen.outcome(), p.nodes[i].Err)
+		p.note(i, p.need[i].seen.outcome(), p.report(i).Err)
 	}
 }
 
 func (p *progress) note(i int32, o Outcome, err error) {
 	p.left--
-	p.nodes[i].Outcome, p.nodes[i].Err = o, err
-	for _, s := range p.order.after(i) {
-		n := &p.need[s]
-		if o != Done && o != Skipped && (p.nodes[s].Err == nil || (o != Waiting && !n.seen.lost())) {
-			p.nodes[s].Err = err // why it cannot run
+	report := p.report(i)
+	report.Outcome, report.Err = o, err
+	if int(i) < len(p.nodes) {
+		p.oneLess(p.order.after(i), o, err)
+	}
+	if p.follow != nil {
+		p.oneLess(p.follow[i], o, err)
+	}
+}
+
+// oneLess notes that each of these nodes waits for one node less, which has settled so.
+func (p *progress) oneLess(nodes []int32, o Outcome, err error) {
+	for _, i := range nodes {
+		n := &p.need[i]
+		if o != Done && o != Skipped {
+			if report := p.report(i); report.Err == nil || (o != Waiting && !n.seen.lost()) {
+				report.Err = err // why it cannot run
+			}
 		}
 		n.seen |= 1 << o
-		if n.pending--; n.pending > 0 {
-			continue
+		if n.pending--; n.pending == 0 {
+			p.turn(i)
 		}
-		if n.seen.outcome() == Done {
-			p.queue = append(p.queue, s)
-		} else {
-			p.stack = append(p.stack, s)
-		}
+	}
+}
+
+// turn makes node i ready, or lets it settle: all nodes before it have.
+func (p *progress) turn(i int32) {
+	if p.need[i].seen.outcome() == Done {
+		p.queue = append(p.queue, i)
+	} else {
+		p.stack = append(p.stack, i)
 	}
 }
 

@@ -34,7 +34,7 @@ func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil 
 type Report struct {
 	// Start and End are the times of the run.
 	Start, End time.Time
-	// Nodes holds each node of the graph, or of the part that ran, as they were added.
+	// Nodes holds each node of the graph, or of the part that ran, as they were added, and then those that Extend added.
 	Nodes []NodeReport
 }
 

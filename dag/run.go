@@ -30,6 +30,8 @@ type run[T any] struct {
 	coming   bool // a helper is on its way
 	parked   bool // the caller waits for wake
 	idle     idle
+	added    []*node[T]       // by Extend
+	names    map[string]int32 // of these
 
 	wake chan struct{} // a signal for each time that parked went from true to false, so one at most
 }
@@ -70,7 +72,7 @@ func (g *Graph[T]) Run(ctx context.Context, state *T, targets ...string) (Report
 	}
 	defer r.helpers.Wait()
 	r.work(true) //nolint:contextcheck // the run has a context of its own, which comes from ctx
-	report.End = r.now()
+	report.End, report.Nodes = r.now(), r.reports()
 	return report, r.err(ctx)
 }
 
@@ -154,7 +156,8 @@ func (r *run[T]) help() {
 func (r *run[T]) replace(i int32, caller bool) {
 	goOn := func() {
 		o, err := r.settled(i, ErrGoexit)
-		r.nodes[i].End = r.now()
+		_, report := r.at(i)
+		report.End = r.now()
 		r.mu.Lock()
 		r.settleLocked(i, o, err)
 		r.mu.Unlock()
@@ -252,8 +255,7 @@ func (r *run[T]) sendLocked() sending {
 	return nobody
 }
 
-// send wakes or starts a worker. The caller has a node that is not settled, so the run cannot end
-// meanwhile.
+// send wakes or starts a worker. The run cannot end meanwhile: the caller has a node that is not settled, or the lock. It never blocks.
 func (r *run[T]) send(whom sending) {
 	switch {
 	case whom == theCaller:

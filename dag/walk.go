@@ -81,7 +81,7 @@ func (p *plan[T]) starts(names []string) (list []int32) {
 		return list
 	}
 	for i := range p.nodes {
-		if len(p.before(int32(i))) == 0 {
+		if p.pending(int32(i)) == 0 {
 			list = append(list, int32(i))
 		}
 	}
