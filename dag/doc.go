@@ -45,6 +45,6 @@
 // # Cost
 //
 // A node that does nothing costs well under a microsecond; a run takes one allocation of some 130 bytes a node for its report, and
-// some more for itself. A graph is built and checked in time proportional to its nodes and dependencies. Interceptors cost an allocation a node, timeouts those of a context
-// and a goroutine.
+// some more for itself. Interceptors cost an allocation a node, timeouts those of a context and a goroutine. A graph is built and
+// checked in time proportional to its nodes and dependencies.
 package dag

@@ -129,7 +129,9 @@ func ExampleExtend() {
 func ExampleRetry_policy() {
 	gone := errors.New("410 Gone")
 	retry := dag.Retry{Attempts: 5, Pause: time.Millisecond}
-	retry.Policy = func(attempt int, err error) (time.Duration, bool) { return retry.Backoff(attempt), !errors.Is(err, gone) }
+	retry.Policy = func(attempt int, err error) (time.Duration, bool) {
+		return retry.Backoff(attempt), !errors.Is(err, gone)
+	}
 	g, err := dag.New(dag.Config[Alarm]{}, dag.Node[Alarm]{Name: "webhook", Run: func(context.Context, *Alarm) error { return gone }, Retry: retry})
 	if err != nil {
 		fmt.Println(err)

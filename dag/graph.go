@@ -28,7 +28,7 @@ type Graph[T any] struct {
 	cfg  Config[T]
 	plan atomic.Pointer[plan[T]] // set by the first run, under mu
 
-	abandoned atomic.Int64
+	abandoned atomic.Int64 // attempts that nobody waits for and that have not returned
 
 	mu    sync.Mutex // guards the fields below
 	nodes []*node[T]
@@ -157,8 +157,8 @@ func (g *Graph[T]) Check() error {
 	return err
 }
 
-// Abandoned returns how many attempts of all runs have outlived their timeout and the second after it, and have not returned to
-// this day. Each of them holds a goroutine.
+// Abandoned returns how many attempts of all runs have outlived their timeout and the second after it, and have not returned
+// yet. Each of them holds a goroutine.
 func (g *Graph[T]) Abandoned() int { return int(g.abandoned.Load()) }
 
 // seal returns the plan of the graph, which has no more nodes from then on.

@@ -12,9 +12,9 @@ import (
 // Func is what a node does. The state is shared by all nodes of a run: what a node wrote is seen by the nodes after it, and nodes
 // between which the graph sets no order must not touch the same part of the state, or guard it.
 //
-// A Func must return soon after ctx has ended. A run waits for it, unless the node has a Timeout. It may return [ErrSkipped] or [ErrWaiting], wrapped or not,
-// to say that there was nothing to do or that it waits for something outside of the run. It may run a graph itself, the same
-// one too.
+// A Func must return soon after ctx has ended; a run waits for it, for ever unless the node has a Timeout. It may return [ErrSkipped]
+// or [ErrWaiting], wrapped or not, to say that there was nothing to do or that it waits for something outside of the run. It may run
+// a graph itself, the same one too.
 type Func[T any] func(ctx context.Context, state *T) error
 
 // A Node is one action of a graph. Only Name and Run are required.
@@ -52,8 +52,8 @@ type Retry struct {
 	Pause time.Duration
 	// Max bounds every pause. Default: 30 s, or Pause where that is longer.
 	Max time.Duration
-	// Policy says whether Run is called again after attempt, the first one is 1, has failed with err, and after which pause; 0 or less
-	// is none. It is called between two attempts, where these run, so it must be quick; a panic fails the node. Default: always, after
+	// Policy says whether Run is called again after an attempt has failed with err, and after which pause; 0 or less is none. The first
+	// attempt is 1. It is called between two attempts, where these run, so it must be quick; a panic fails the node. Default: always, after
 	// the pause that Backoff returns.
 	Policy func(attempt int, err error) (pause time.Duration, again bool)
 }

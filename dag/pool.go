@@ -12,7 +12,7 @@ import (
 // A Pool is a number of goroutines shared by the runs of many graphs. At most as many nodes run at
 // a time as it has workers, plus one in each goroutine that has called Graph.Run, which works
 // itself. So a run continues, if slower, while all workers are busy, stuck, in runs inside of a
-// node of the same pool, or closed.
+// node of the same pool, or closed. Abandoned attempts (see ErrAbandoned) are not among these goroutines.
 //
 // The goroutines are those of an ants pool, which keeps idle ones for a second. How many run is counted here, because a worker of
 // ants counts as busy for a moment after its task has ended, and what is submitted then would be refused, or block.
