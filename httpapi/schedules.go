@@ -17,7 +17,7 @@ import (
 // ScheduleSettings are the settings of a schedule.
 type ScheduleSettings struct {
 	Kind     string          `json:"kind" doc:"webhook, command, report or maintenance; command only if the server allows it. It cannot be changed."`
-	When     string          `json:"when" doc:"A crontab expression of 5 or 6 fields, @daily and the like, @every 90s, or an instant such as 2026-01-02T15:04:05Z."`
+	When     string          `json:"when" doc:"A crontab expression of 5 fields, 6 (second first) or 7 (year last), @daily and the like, @every 90s, or an instant such as 2026-01-02T15:04:05Z."`
 	Zone     string          `json:"zone,omitempty" doc:"The time zone that the expression is meant in, such as Europe/Berlin. Left out: UTC."`
 	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind. webhook: endpoint or url, body, queue. command: command, args, shell, dir, timeout_ms. report: endpoint or url, queue, device, group, min_offline_ms, limit. maintenance: for_ms, device, group, silence, endpoint or url, queue."`
 	Overlap  string          `json:"overlap,omitempty" doc:"What happens to an instant during a run: skip, queue(N) for up to N waiting runs, or allow. Left out: skip; for maintenance windows allow, and they accept nothing else."`

@@ -9,10 +9,11 @@ import (
 
 const (
 	daySeconds = 24 * 60 * 60
-	// searched is how far Next looks: more than the 40 years between two 29ths of February that are a given day of the week.
-	searched = 100 * 366 * daySeconds
-	// lastYear is the greatest year that a search begins in.
-	lastYear = 9999
+	// searched is how far Next looks: more than the 40 years between two 29ths of February that are a given day of the week, and
+	// than the years that an expression may name.
+	searched = 240 * 366 * daySeconds
+	// lastSearched is the greatest year that a search begins in.
+	lastSearched = 9999
 )
 
 // crontab is a crontab expression. 48 bytes.
@@ -30,20 +31,52 @@ type sets struct {
 	weekday        uint8
 	either         bool // one of day and weekday must match, not both
 	fixed          bool // the time of day is fixed, as cron has it: no *
+
+	rare *rareSets // nil for most
 }
 
-func (c *crontab) Next(after time.Time) time.Time { return nextInstant(&c.sets, c.loc, c.fixed, after) }
+// rareSets are what few expressions have.
+type rareSets struct {
+	days  relativeDays
+	years valueSet // counted from firstYear
+	final int      // the last of them; 0 if every year counts
+}
 
-// hasDay reports whether there is any day that matches.
-func (s *sets) hasDay() bool {
-	if s.either {
-		return true
+// yearFrom returns the first year, not before y, that counts.
+func (r *rareSets) yearFrom(y int) (int, bool) {
+	if r == nil || r.final == 0 {
+		return y, true
 	}
-	for m := time.January; m <= time.December; m++ {
-		longest := time.Date(2000, m+1, 0, 0, 0, 0, 0, time.UTC).Day() // of a leap year
-		if s.month&(1<<m) != 0 && bits.TrailingZeros32(s.day) <= longest {
+	for y = max(y, firstYear); y <= r.final; y++ {
+		if r.years.has(y - firstYear) {
+			return y, true
+		}
+	}
+	return 0, false
+}
+
+func (c *crontab) Next(after time.Time) time.Time {
+	if c.rare != nil {
+		if _, ok := c.rare.yearFrom(after.In(c.loc).Year()); !ok {
+			return time.Time{}
+		}
+	}
+	return nextInstant(&c.sets, c.loc, c.fixed, after)
+}
+
+// hasDay reports whether there is any day that matches. Years of the same length that begin with the same day of the week are equal.
+func (s *sets) hasDay() bool {
+	seen := make(map[[2]int64]bool)
+	for y := firstYear; y <= lastYear; y++ {
+		from, to := dayNumber(y, time.January, 1), dayNumber(y+1, time.January, 1)
+		kind := [2]int64{to - from, int64(weekday(from))}
+		if first, _ := s.rare.yearFrom(y); first != y || seen[kind] {
+			continue
+		}
+		if _, ok := s.next(from*daySeconds, to*daySeconds); ok {
 			return true
 		}
+		seen[kind] = true
 	}
 	return false
 }
@@ -54,10 +87,15 @@ func (s *sets) next(from, limit int64) (int64, bool) {
 	second := from - day*daySeconds
 	for day*daySeconds < limit {
 		y, m, d := date(day)
+		first, ok := s.rare.yearFrom(y)
 		switch {
+		case !ok:
+			return 0, false
+		case first != y:
+			day = dayNumber(first, time.January, 1)
 		case s.month&(1<<m) == 0:
 			day = dayNumber(y, m+1, 1)
-		case s.matchesDay(d, day):
+		case s.matchesDay(y, m, d, day):
 			if at, ok := s.timeOfDay(int(second)); ok {
 				found := day*daySeconds + int64(at)
 				return found, found < limit
@@ -71,9 +109,15 @@ func (s *sets) next(from, limit int64) (int64, bool) {
 	return 0, false
 }
 
-func (s *sets) matchesDay(d int, day int64) bool {
+func (s *sets) matchesDay(y int, m time.Month, d int, day int64) bool {
+	w := weekday(day)
 	ofMonth := s.day&(1<<d) != 0
-	ofWeek := s.weekday&(1<<weekday(day)) != 0
+	ofWeek := s.weekday&(1<<w) != 0
+	if s.rare != nil {
+		last := int(dayNumber(y, m+1, 1)-day) + d - 1
+		ofMonth = ofMonth || s.rare.days.onMonthDay(d, last, w)
+		ofWeek = ofWeek || s.rare.days.onWeekday(d, last, w)
+	}
 	if s.either {
 		return ofMonth || ofWeek
 	}

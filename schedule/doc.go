@@ -11,11 +11,22 @@
 // # Expressions
 //
 // A crontab expression has five fields: minute (0 to 59), hour (0 to 23), day of month (1 to 31), month (1 to 12 or JAN to DEC),
-// day of week (0 to 7 or SUN to SAT; 0 and 7 are Sunday). With six fields the first is the second (0 to 59). A field is a list,
+// day of week (0 to 7 or SUN to SAT; 0 and 7 are Sunday). With six fields the first is the second (0 to 59). With seven fields the
+// first is the second and the last is the year (1970 to 2199): a year cannot be given without a second. A field is a list,
 // such as 1,15,20-30/5, of values, ranges and steps; * stands for all, and so does ? for days. A range may pass the end, as in
-// 22-2 for hours. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for what they say, and "@every 90s" for
+// 22-2 for hours or FRI-MON for days. A step is counted from the beginning of its range, 5/15 begins a range that goes to the end
+// (the week ends with Saturday), and a step wider than its range leaves the first value: */90 for minutes is 0, not each 90th.
+// @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for what they say, and "@every 90s" for
 // a period. CRON_TZ=Europe/Berlin, or TZ=, before the fields names the time zone; a name needs the IANA time zone database, on
 // the machine or linked in by importing time/tzdata.
+//
+// The day of month may also be L (the last day of the month), L-3 (the third day before it), 15W (the weekday, Monday to Friday,
+// that is nearest to the 15th, in the same month; none if the month has no such day), LW (the last weekday) or L-3W. The day of
+// week may also be 5L or FRIL (the last Friday of the month), 5#2 or FRI#2 (its second Friday).
+//
+// H stands for a value that the schedule's name chooses, so that many schedules do not run at once: H in its whole field (of days of
+// the month, 1 to 28), H(0-29) in a range, and H/15 or H(0-29)/10 for steps that begin at a chosen value below the step. A name
+// always has the same values, on each machine and in each version. H needs a name: see [ParseNamed] and [Plan.Name].
 //
 // As in every cron, a day matches if the day of month or the day of week does, where both fields are given. A field that begins
 // with * (so */2 too) counts as not given, and then both must match.

@@ -115,7 +115,7 @@ func (p *Plan) resolve(now time.Time) (Schedule, error) {
 }
 
 func (p *Plan) resolveCron(loc *time.Location, start time.Time) (Schedule, error) {
-	s, zoned, err := parse(p.text, loc, p.engine.zones.load)
+	s, zoned, err := parse(p.name, p.text, loc, p.engine.zones.load)
 	if err != nil {
 		return nil, err
 	}

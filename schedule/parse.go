@@ -3,10 +3,10 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/netresearch/go-cron"
 )
 
 // MaxExpression is the greatest length of an expression, in bytes.
@@ -15,17 +15,36 @@ const MaxExpression = 1024
 // Parse reads a crontab expression; see the package's comment. Without a time zone of its own it is meant in time.Local.
 //
 // A schedule of @every counts from the beginning of 1970 (UTC), until [Starting] says otherwise. The error names the field, its
-// value, and what is allowed; it is [ErrNever] for an expression such as that of 30 February.
+// value, and what is allowed, and wraps a [FieldError] then; it is [ErrNever] for an expression such as that of 30 February.
 func Parse(text string) (Schedule, error) { return ParseIn(text, time.Local) }
 
 // ParseIn is [Parse] for expressions that are meant in a location unless they name a time zone.
-func ParseIn(text string, loc *time.Location) (Schedule, error) {
-	s, _, err := parse(text, loc, time.LoadLocation)
+func ParseIn(text string, loc *time.Location) (Schedule, error) { return ParseNamed("", text, loc) }
+
+// ParseNamed is [ParseIn] for the schedule with a name, which H stands for: the same name always makes the same of it. Without a
+// name, an expression with H is an error, ErrNoName.
+func ParseNamed(name, text string, loc *time.Location) (Schedule, error) {
+	s, _, err := parse(name, text, loc, time.LoadLocation)
 	return s, err
 }
 
+// FieldError is wrapped by the errors of [Parse] that are about one field.
+type FieldError struct {
+	Field int    // its number, from 1 on; a time zone is not counted
+	Name  string // such as hour
+	Text  string // what it is
+	Err   error
+}
+
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("schedule: field %d (%s) is %s: %v", e.Field, e.Name, show(e.Text), strings.TrimPrefix(e.Err.Error(), "schedule: "))
+}
+
+// Unwrap returns what is wrong with the field.
+func (e *FieldError) Unwrap() error { return e.Err }
+
 // parse also reports whether the text names a time zone, which it looks up with zone.
-func parse(text string, loc *time.Location, zone func(string) (*time.Location, error)) (s Schedule, zoned bool, err error) {
+func parse(name, text string, loc *time.Location, zone func(string) (*time.Location, error)) (s Schedule, zoned bool, err error) {
 	if len(text) > MaxExpression {
 		return nil, false, fmt.Errorf("schedule: the expression has %d bytes: want %d at most", len(text), MaxExpression)
 	}
@@ -44,7 +63,7 @@ func parse(text string, loc *time.Location, zone func(string) (*time.Location, e
 	if len(words) > 0 && strings.HasPrefix(words[0], "@") {
 		s, err = parseDescriptor(words, loc)
 	} else {
-		s, err = parseFields(words, loc)
+		s, err = parseFields(name, words, loc)
 	}
 	return s, zoned, err
 }
@@ -84,7 +103,7 @@ func parseDescriptor(words []string, loc *time.Location) (Schedule, error) {
 	if len(words) > 1 {
 		return nil, fmt.Errorf("schedule: %s is followed by %s: want nothing", words[0], show(words[1]))
 	}
-	return parseFields(strings.Fields(fields), loc)
+	return parseFields("", strings.Fields(fields), loc)
 }
 
 func parseEvery(words []string, loc *time.Location) (Schedule, error) {
@@ -98,58 +117,66 @@ func parseEvery(words []string, loc *time.Location) (Schedule, error) {
 	return Period(time.Unix(0, 0).In(loc), d)
 }
 
-func parseFields(words []string, loc *time.Location) (Schedule, error) {
-	all := crontabFields()
-	fields := all
+func parseFields(name string, words []string, loc *time.Location) (Schedule, error) {
+	first := 0 // the field that the words begin with
 	switch len(words) {
-	case len(all):
-	case len(all) - 1:
-		fields = all[1:]
+	case 5:
+		first, words = 1, slices.Concat([]string{"0"}, words, []string{"*"})
+	case 6:
+		words = slices.Concat(words, []string{"*"})
+	case 7:
 	default:
-		return nil, fmt.Errorf("schedule: the expression has %d fields: want 5 (minute, hour, day of month, month, day of week) or 6 (second first)",
+		return nil, fmt.Errorf("schedule: the expression has %d fields: want 5 (minute, hour, day of month, month, day of week), 6 (second first) or 7 (year last)",
 			len(words))
 	}
-	for i, f := range fields {
-		if err := f.check(words[i]); err != nil {
-			return nil, fmt.Errorf("schedule: field %d (%s) is %s: %w", i+1, f.name, show(words[i]), err)
+	fields := crontabFields()
+	all := make([]held, len(fields))
+	for i := range fields {
+		var err error
+		if all[i], err = fields[i].parse(words[i], name); err != nil {
+			return nil, &FieldError{Field: i + 1 - first, Name: fields[i].name, Text: words[i], Err: err}
 		}
 	}
-	if len(words) < len(all) {
-		words = append([]string{"0"}, words...)
-	}
-	sets, err := fieldSets(words)
-	if err != nil {
-		return nil, err
-	}
-	if !sets.hasDay() {
+	s := setsOf(all, words)
+	switch {
+	case s.hasDay():
+		return &crontab{sets: s, loc: loc}, nil
+	case s.rare == nil:
 		return nil, fmt.Errorf("%w: fields %d and %d (%s, %s) are %s and %s, and no such month has such a day", ErrNever,
-			len(fields)-2, len(fields)-1, all[3].name, all[4].name, show(words[3]), show(words[4]))
+			4-first, 5-first, fields[3].name, fields[4].name, show(words[3]), show(words[4]))
+	default:
+		return nil, fmt.Errorf("%w: no day is one of fields %d and on, %s", ErrNever, 4-first, show(strings.Join(words[3:], " ")))
 	}
-	return &crontab{sets: sets, loc: loc}, nil
 }
 
-// fieldSets turns six fields, the second first, into sets.
-func fieldSets(words []string) (sets, error) {
-	p, err := cron.TryNewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
-	if err != nil {
-		return sets{}, fmt.Errorf("schedule: make the parser: %w", err)
-	}
-	parsed, err := p.Parse(strings.Join(words, " "))
-	if err != nil {
-		return sets{}, fmt.Errorf("schedule: parse the fields: %w", err)
-	}
-	spec, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return sets{}, fmt.Errorf("schedule: parse the fields: got a %T", parsed)
-	}
+// setsOf turns seven fields, the second first and the year last, into sets.
+func setsOf(all []held, words []string) sets {
 	star := func(i int) bool { return strings.HasPrefix(words[i], "*") || strings.HasPrefix(words[i], "?") }
-	return sets{
-		second: spec.Second &^ flagBits, minute: spec.Minute &^ flagBits, hour: uint32(spec.Hour), day: uint32(spec.Dom),
-		month: uint16(spec.Month), weekday: uint8(spec.Dow) & (1<<7 - 1),
+	s := sets{
+		second: all[0].values[0], minute: all[1].values[0], hour: uint32(all[2].values[0]), day: uint32(all[3].values[0]),
+		month: uint16(all[4].values[0]), weekday: uint8(all[5].values[0]),
 		either: !star(3) && !star(5),
 		fixed:  !star(0) && !star(1) && !star(2),
-	}, nil
+	}
+	rare := rareSets{days: all[3].days, years: all[6].values}
+	rare.days.lastWeekday, rare.days.nthWeekday = all[5].days.lastWeekday, all[5].days.nthWeekday
+	if words[6] != "*" {
+		rare.final = lastYear
+		for !rare.years.has(rare.final - firstYear) {
+			rare.final--
+		}
+	}
+	if rare.final != 0 || rare.days != (relativeDays{}) {
+		s.rare = &rare
+	}
+	return s
 }
 
-// flagBits are no values: the parser notes in them that a field was a star.
-const flagBits = ^(uint64(1)<<60 - 1)
+// nameHash returns a number for a name and a field. It is the same on each machine and in each version.
+func nameHash(name, field string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name + "\x00" + field)) // never fails
+	x := h.Sum64()
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd // the last step of MurmurHash3, since names often differ in the last byte only
+	return x ^ x>>33
+}

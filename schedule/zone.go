@@ -16,7 +16,7 @@ type matcher interface {
 //
 // It goes from one change of loc's offset to the next: between two of them civil time is the instant plus the offset.
 func nextInstant(m matcher, loc *time.Location, fixed bool, after time.Time) time.Time {
-	if after.Year() > lastYear {
+	if after.Year() > lastSearched {
 		return time.Time{}
 	}
 	at := after.Unix() + 1

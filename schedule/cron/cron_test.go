@@ -359,7 +359,7 @@ func TestBadInput(t *testing.T) {
 		{"a", "webhook", "* * * 13 *", "", hook, `month`},
 		{"a", "webhook", "* * *", "", hook, `the expression has 3 fields`},
 		{"a", "webhook", "2027-01-01T00:00:00", "", hook, `an instant is written 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00, and zone does not count for it`},
-		{"a", "webhook", "2027-01-01 00:00", "Europe/Berlin", hook, `"2027-01-01 00:00" is no instant and no expression of 5 or 6 fields`},
+		{"a", "webhook", "2027-01-01 00:00", "Europe/Berlin", hook, `"2027-01-01 00:00" is no instant and no expression of 5 to 7 fields`},
 		{"a", "webhook", "tomorrow", "", hook, `"tomorrow" is no instant`},
 		{"a", "webhook", "@tomorrow", "", hook, `@tomorrow is not known`},
 		{"a", "webhook", "@daily", "Local", hook, `zone: "Local" is another one on each machine`},

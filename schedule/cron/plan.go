@@ -66,9 +66,9 @@ func compile(sc *Schedule) (schedule.Schedule, error) {
 	if at, ok := instantOf(sc.Spec); ok {
 		return schedule.At(at), nil
 	}
-	s, err := schedule.ParseIn(sc.Spec, loc)
+	s, err := schedule.ParseNamed(sc.Name, sc.Spec, loc)
 	if words := strings.Fields(sc.Spec); err != nil && 0 < len(words) && len(words) < 3 && !strings.ContainsAny(words[0], "@=") {
-		return nil, bad("when: %.40q is no instant and no expression of 5 or 6 fields; an instant is written 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00, "+
+		return nil, bad("when: %.40q is no instant and no expression of 5 to 7 fields; an instant is written 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00, "+
 			"and zone does not count for it", sc.Spec)
 	}
 	if err != nil {
