@@ -65,7 +65,8 @@ func directions() table {
 		// The program. `holter loadgen` is one of its commands.
 		"cmd":                {"internal/cli"},
 		"internal/apiclient": {"httpapi", "internal"},
-		"internal/cli":       slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/doctor", "internal/server", "loadgen"}),
+		"internal/cli":       slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/server", "loadgen"}),
+		"internal/crontab":   {"schedule"},
 		"internal/doctor":    slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/server"}),
 		"internal/server":    slices.Concat(product, []string{"internal/config"}),
 

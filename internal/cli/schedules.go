@@ -14,14 +14,15 @@ import (
 
 // schedulesCommand manages schedules.
 type schedulesCommand struct {
-	List    plainList          `cmd:"" default:"withargs" help:"List the schedules, with their next run."`
-	Get     getCommand         `cmd:"" help:"Show a schedule."`
-	Set     scheduleSetCommand `cmd:"" help:"Create or change a schedule."`
-	Delete  changeCommand      `cmd:"" help:"Delete a schedule, with its history."`
-	Pause   changeCommand      `cmd:"" help:"Skip its times."`
-	Resume  changeCommand      `cmd:"" help:"Run it at its times again."`
-	Run     scheduleRunCommand `cmd:"" help:"Run it now, beside its times."`
-	History schedulesHistory   `cmd:"" help:"List runs, the latest first."`
+	List    plainList             `cmd:"" default:"withargs" help:"List the schedules, with their next run."`
+	Get     getCommand            `cmd:"" help:"Show a schedule."`
+	Set     scheduleSetCommand    `cmd:"" help:"Create or change a schedule."`
+	Import  scheduleImportCommand `cmd:"" help:"Create schedules from a crontab."`
+	Delete  changeCommand         `cmd:"" help:"Delete a schedule, with its history."`
+	Pause   changeCommand         `cmd:"" help:"Skip its times."`
+	Resume  changeCommand         `cmd:"" help:"Run it at its times again."`
+	Run     scheduleRunCommand    `cmd:"" help:"Run it now, beside its times."`
+	History schedulesHistory      `cmd:"" help:"List runs, the latest first."`
 }
 
 func schedules() list {
@@ -46,7 +47,7 @@ type scheduleSetCommand struct {
 
 	Name     string        `json:"-" arg:"" help:"Name of the schedule."`
 	Kind     *string       `json:"kind,omitempty" placeholder:"KIND" help:"webhook, command, report or maintenance."`
-	When     *string       `json:"when,omitempty" placeholder:"TEXT" help:"A crontab expression, @every 90s, or a time such as 2026-01-02T15:04:05Z."`
+	When     *string       `json:"when,omitempty" placeholder:"TEXT" help:"A crontab expression of 5, 6 (second first) or 7 fields (year last), @every 90s, or a time such as 2026-01-02T15:04:05Z."`
 	Zone     *string       `json:"zone,omitempty" placeholder:"ZONE" help:"Time zone of the expression, such as Europe/Berlin. Default: UTC."`
 	Settings *jsonText     `json:"settings,omitempty" placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
 	Overlap  *string       `json:"overlap,omitempty" placeholder:"POLICY" help:"If the previous run has not ended: skip, allow, or queue(N). Default: skip; for maintenance windows allow, and nothing else."`
