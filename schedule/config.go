@@ -19,12 +19,15 @@ var (
 	ErrEnded = errors.New("schedule: it has ended")
 )
 
+// Unlimited as [Config.Workers], and for [Engine.Resize], sets no limit to the number of concurrent runs.
+const Unlimited = -1
+
 // maxSchedules is how many timers fit into one shard of a timer engine, whichever they come to lie in.
 const maxSchedules = 1 << 24
 
 // Config is the configuration of an engine. The zero Config is valid.
 type Config struct {
-	// Workers is the largest number of concurrent runs. Default: 8 × GOMAXPROCS. See
+	// Workers is the largest number of concurrent runs, or Unlimited. Default: 8 × GOMAXPROCS. See
 	// [Engine.Resize].
 	Workers int
 	// MaxSchedules is the largest number of schedules; [Plan.Do] returns ErrFull beyond it. Default
@@ -59,8 +62,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Now = time.Now
 	}
 	var errs []error
-	if c.Workers < 0 || c.Workers > math.MaxInt32 {
-		errs = append(errs, fmt.Errorf("schedule: Workers is %d: want 0 to %d", c.Workers, math.MaxInt32))
+	if c.Workers < Unlimited || c.Workers > math.MaxInt32 {
+		errs = append(errs, fmt.Errorf("schedule: Workers is %d: want 0 to %d or Unlimited", c.Workers, math.MaxInt32))
 	}
 	if c.MaxSchedules < 0 || c.MaxSchedules > maxSchedules {
 		errs = append(errs, fmt.Errorf("schedule: MaxSchedules is %d: want 0 to %d", c.MaxSchedules, maxSchedules))

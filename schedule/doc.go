@@ -6,7 +6,7 @@
 //
 // The [Engine] runs funcs: [Engine.Every], [Engine.Cron], [Engine.Once] and [Engine.Schedule] describe a schedule, [Plan.Do] adds
 // it, and the [Handle] that Do returns cancels it, pauses it, runs it now. One engine holds a million schedules on the timers of
-// package timer: none has a goroutine while it waits, and runs share a pool of workers that is resized while they run.
+// package timer: none has a goroutine while it waits, and the number of workers, which is that of runs at a time, is changed while they run.
 //
 // # Expressions
 //

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/panjf2000/ants/v2"
-
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -29,8 +27,6 @@ type Engine struct {
 	mu      sync.Mutex // guards the fields below; a handle's lock may be held when it is taken, never the other way round
 	started bool
 	closed  bool
-	workers int
-	pool    *ants.PoolWithFuncGeneric[*Handle] // nil before Run
 	handles []*Handle                          // by index; nil where none is
 	free    []uint32                           // the indexes of those
 
@@ -49,18 +45,17 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{cfg: cfg, clock: newClock(cfg.Now), ready: newReady(), workers: cfg.Workers}, nil
+	return &Engine{cfg: cfg, clock: newClock(cfg.Now), ready: newReady(cfg.Workers)}, nil
 }
 
 // Run runs the engine until ctx ends, and then returns nil. Runs get ctx. When it ends, those that go on may end by themselves,
 // which Run waits for, and those that wait are dropped. Run may be called once.
 func (e *Engine) Run(ctx context.Context) error {
-	pool, err := e.start(ctx)
-	if err != nil {
+	if err := e.start(); err != nil {
 		return err
 	}
 	var feeding sync.WaitGroup
-	feeding.Go(func() { e.feed(pool) })
+	feeding.Go(func() { e.feed(ctx) })
 	t, err := e.startTimers() //nolint:contextcheck // the timers end with Close, below
 	if err == nil {
 		e.clockSet(false) // arms all that was added before
@@ -69,28 +64,22 @@ func (e *Engine) Run(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
-	unending := context.WithoutCancel(ctx)
 	if t != nil {
-		_ = t.engine.Close(unending) // fails only when the context ends
+		_ = t.engine.Close(context.WithoutCancel(ctx)) // fails only when the context ends
 	}
 	e.ready.close()
 	feeding.Wait()
-	_ = pool.ReleaseContext(unending)
 	return err
 }
 
-func (e *Engine) start(ctx context.Context) (*ants.PoolWithFuncGeneric[*Handle], error) {
+func (e *Engine) start() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.started {
-		return nil, errors.New("schedule: Run was called before: it may be called once")
+		return errors.New("schedule: Run was called before: it may be called once")
 	}
-	pool, err := ants.NewPoolWithFuncGeneric(e.workers, func(h *Handle) { h.run(ctx) })
-	if err != nil {
-		return nil, fmt.Errorf("schedule: make the pool: %w", err)
-	}
-	e.started, e.pool = true, pool
-	return pool, nil
+	e.started = true
+	return nil
 }
 
 func (e *Engine) startTimers() (*timers, error) {
@@ -109,28 +98,24 @@ func (e *Engine) startTimers() (*timers, error) {
 	return t, nil
 }
 
-// feed passes ready runs to the pool, and waits for the pool so that no other goroutine has to. It
-// returns when all runs have ended.
-func (e *Engine) feed(pool *ants.PoolWithFuncGeneric[*Handle]) {
+// feed starts ready runs, each on a goroutine of its own. It returns when all runs have ended.
+func (e *Engine) feed(ctx context.Context) {
 	for h := e.ready.take(); h != nil; h = e.ready.take() {
-		if pool.Invoke(h) != nil { // only Run closes the pool
-			return
-		}
+		go func() {
+			defer e.ready.done()
+			h.run(ctx)
+		}()
 	}
 	e.ready.runs.Wait()
 }
 
-// Resize changes the number of workers. Runs that go on are not disturbed. It returns an error if workers is not 1 to 2^31 - 1.
+// Resize changes the number of workers, from the next run on: runs that go on are not disturbed. It returns an error if workers is
+// not 1 to 2^31 - 1 or [Unlimited].
 func (e *Engine) Resize(workers int) error {
-	if workers < 1 || workers > math.MaxInt32 {
-		return fmt.Errorf("schedule: resize to %d workers: want 1 to %d", workers, math.MaxInt32)
+	if workers != Unlimited && (workers < 1 || workers > math.MaxInt32) {
+		return fmt.Errorf("schedule: resize to %d workers: want 1 to %d or Unlimited", workers, math.MaxInt32)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.workers = workers
-	if e.pool != nil {
-		e.pool.Tune(workers)
-	}
+	e.ready.resize(workers)
 	return nil
 }
 

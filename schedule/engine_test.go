@@ -165,8 +165,8 @@ type stuck struct{}
 func (stuck) Next(after time.Time) time.Time { return after }
 
 func TestConfigErrors(t *testing.T) {
-	_, err := schedule.New(schedule.Config{Workers: -1, MaxSchedules: 1<<24 + 1, Grace: -1})
-	for _, want := range []string{"Workers is -1", "MaxSchedules is 16777217", "Grace is -1ns"} {
+	_, err := schedule.New(schedule.Config{Workers: -2, MaxSchedules: 1<<24 + 1, Grace: -1})
+	for _, want := range []string{"Workers is -2", "MaxSchedules is 16777217", "Grace is -1ns"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want %q", err, want)
 		}
@@ -214,9 +214,8 @@ func TestResize(t *testing.T) {
 		e.sleep(second)
 		check := func(running, ready int) {
 			t.Helper()
-			// One that was taken from the line may be at the pool's door.
-			if s := e.Stats(); s.Running != running || s.Ready > ready {
-				t.Errorf("%d run and %d wait, want %d and at most %d", s.Running, s.Ready, running, ready)
+			if s := e.Stats(); s.Running != running || s.Ready != ready {
+				t.Errorf("%d run and %d wait, want %d and %d", s.Running, s.Ready, running, ready)
 			}
 		}
 		check(1, 2)
@@ -230,7 +229,7 @@ func TestResize(t *testing.T) {
 		}
 		e.sleep(second)
 		check(3, 0)
-		for _, workers := range []int{0, 1 << 31, 1 << 32, math.MaxInt} {
+		for _, workers := range []int{0, -2, 1 << 31, 1 << 32, math.MaxInt} {
 			if err := e.Resize(workers); err == nil {
 				t.Errorf("Resize(%d): no error", workers)
 			}
@@ -241,6 +240,78 @@ func TestResize(t *testing.T) {
 		close(release)
 		e.sleep(second)
 		check(0, 0)
+	})
+}
+
+// The number of workers counts from the next run on, to no limit and back.
+func TestResizeUnlimited(t *testing.T) {
+	bubble(t, schedule.Config{Workers: schedule.Unlimited}, func(e *fixture) {
+		const many = 500
+		burst := func() (most int) {
+			var running, peak atomic.Int64
+			for range many {
+				e.added(e.Once(e.start).Do(func() {
+					for n := running.Add(1); ; {
+						if most := peak.Load(); n <= most || peak.CompareAndSwap(most, n) {
+							break
+						}
+					}
+					time.Sleep(second)
+					running.Add(-1)
+				}))
+			}
+			e.sleep((many + 2) * second)
+			return int(peak.Load())
+		}
+		for _, workers := range []int{schedule.Unlimited, 1, 3, schedule.Unlimited, 2} {
+			if err := e.Resize(workers); err != nil {
+				t.Fatal(err)
+			}
+			want := workers
+			if workers == schedule.Unlimited {
+				want = many
+			}
+			if most := burst(); most != want {
+				t.Errorf("Resize(%d): %d at a time", workers, most)
+			}
+			if got := e.Stats().Workers; got != workers {
+				t.Errorf("Resize(%d): Stats has %d", workers, got)
+			}
+		}
+		// Fewer workers than runs that go on: these end, and no other begins before there is room.
+		var begun atomic.Int64
+		release := make(chan struct{})
+		hold := func(n int) {
+			for range n {
+				e.added(e.Once(e.start).Do(func() { begun.Add(1); <-release }))
+			}
+			e.sleep(second)
+		}
+		if err := e.Resize(schedule.Unlimited); err != nil {
+			t.Fatal(err)
+		}
+		hold(40)
+		if err := e.Resize(2); err != nil {
+			t.Fatal(err)
+		}
+		hold(40)
+		if n := begun.Load(); n != 40 {
+			t.Errorf("%d began, want 40", n)
+		}
+		for _, step := range []struct{ ends, want int64 }{{38, 40}, {1, 41}, {1, 42}} {
+			for range step.ends {
+				release <- struct{}{}
+			}
+			e.sleep(second)
+			if n := begun.Load(); n != step.want {
+				t.Errorf("%d began, want %d", n, step.want)
+			}
+		}
+		close(release)
+		e.sleep(second)
+		if n := begun.Load(); n != 80 {
+			t.Errorf("%d began, want 80", n)
+		}
 	})
 }
 

@@ -223,9 +223,8 @@ func (h *Handle) lineUpLocked() {
 	}
 }
 
-// run performs a waiting run on a worker.
+// run performs a waiting run.
 func (h *Handle) run(ctx context.Context) {
-	defer h.engine.ready.runs.Done()
 	r, ok := h.begin(ctx)
 	if !ok {
 		return

@@ -8,15 +8,17 @@ type ready struct {
 	runs sync.WaitGroup // those that were taken, and have not ended
 
 	mu          sync.Mutex // guards the fields below and the handles' behind; taken while a handle's lock is held
-	some        *sync.Cond // signalled when head is set, or closed
+	some        *sync.Cond // signalled when take may have something to return
 	head, tail  *Handle
 	length      int
 	closed      bool
 	longestEver int
+	workers     int // runs that may go on at a time, or Unlimited
+	taken       int // runs that go on
 }
 
-func newReady() *ready {
-	r := &ready{}
+func newReady(workers int) *ready {
+	r := &ready{workers: workers}
 	r.some = sync.NewCond(&r.mu)
 	return r
 }
@@ -30,7 +32,7 @@ func (r *ready) put(h *Handle) {
 	}
 	if r.head == nil {
 		r.head = h
-		r.some.Signal()
+		r.signalLocked()
 	} else {
 		r.tail.behind = h
 	}
@@ -39,11 +41,12 @@ func (r *ready) put(h *Handle) {
 	r.longestEver = max(r.longestEver, r.length)
 }
 
-// take waits for the first handle, and returns nil when the line is closed. The caller must see to it that runs is told the end.
+// take waits for the first handle, and for a worker, and returns nil when the line is closed. The caller must call done at the
+// end of its run.
 func (r *ready) take() *Handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.head == nil && !r.closed {
+	for !r.closed && (r.head == nil || r.fullLocked()) {
 		r.some.Wait()
 	}
 	if r.closed {
@@ -52,8 +55,35 @@ func (r *ready) take() *Handle {
 	h := r.head
 	r.head, h.behind = h.behind, nil
 	r.length--
+	r.taken++
 	r.runs.Add(1)
 	return h
+}
+
+// done ends a run that was taken.
+func (r *ready) done() {
+	r.mu.Lock()
+	r.taken--
+	r.signalLocked()
+	r.mu.Unlock()
+	r.runs.Done()
+}
+
+// resize changes the number of workers.
+func (r *ready) resize(workers int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.workers = workers
+	r.signalLocked()
+}
+
+func (r *ready) fullLocked() bool { return r.workers != Unlimited && r.taken >= r.workers }
+
+// signalLocked wakes take if it has something to return.
+func (r *ready) signalLocked() {
+	if r.head != nil && !r.fullLocked() {
+		r.some.Signal()
+	}
 }
 
 func (r *ready) close() {
@@ -63,9 +93,9 @@ func (r *ready) close() {
 	r.some.Signal()
 }
 
-// lengths returns how many wait, and how many did at most.
-func (r *ready) lengths() (now, most int) {
+// stats returns how many wait, how many did at most, and the number of workers.
+func (r *ready) stats() (now, most, workers int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.length, r.longestEver
+	return r.length, r.longestEver, r.workers
 }

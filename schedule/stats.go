@@ -9,7 +9,7 @@ import (
 // Stats is a picture of an engine. Its parts are read one after the other.
 type Stats struct {
 	Schedules  int            // that have not ended
-	Workers    int            // runs that may go on at a time
+	Workers    int            // runs that may go on at a time, or Unlimited
 	Running    int            // runs that go on
 	Ready      int            // schedules with a run that waits for a worker
 	MostReady  int            // the most there ever were
@@ -36,13 +36,13 @@ func (e *Engine) Stats() Stats {
 		Panics:     e.counters.panics.Load(),
 		ClockSteps: e.clock.steps.Load(),
 	}
-	s.Ready, s.MostReady = e.ready.lengths()
+	s.Ready, s.MostReady, s.Workers = e.ready.stats()
 	if t := e.timers.Load(); t != nil {
 		s.Lateness = t.engine.Stats().Lateness
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Schedules, s.Workers = len(e.handles)-len(e.free), e.workers
+	s.Schedules = len(e.handles) - len(e.free)
 	return s
 }
 
