@@ -41,6 +41,9 @@ type Config struct {
 	// worker's goroutine, or on that of [Handle.Resume]; several may call it at a time; it may block, and must not panic. Default:
 	// panics are only counted.
 	OnPanic func(run Run, recovered any, stack []byte)
+	// OnError is told the error of a task, of [Plan.DoTask]. It is called on the worker's goroutine; several may call it at a time; it
+	// may block. Default: errors are only counted.
+	OnError func(run Run, err error)
 	// Now reads the wall clock. It may be called concurrently. Default: time.Now.
 	Now func() time.Time
 }

@@ -96,7 +96,7 @@ func (s *sets) next(from, limit int64) (int64, bool) {
 		case s.month&(1<<m) == 0:
 			day = dayNumber(y, m+1, 1)
 		case s.matchesDay(y, m, d, day):
-			if at, ok := s.timeOfDay(int(second)); ok {
+			if at, ok := s.secondOfDay(int(second)); ok {
 				found := day*daySeconds + int64(at)
 				return found, found < limit
 			}
@@ -124,8 +124,8 @@ func (s *sets) matchesDay(y int, m time.Month, d int, day int64) bool {
 	return ofMonth && ofWeek
 }
 
-// timeOfDay returns the first second of a day, not before from, that matches.
-func (s *sets) timeOfDay(from int) (int, bool) {
+// secondOfDay returns the first second of a day, not before from, that matches.
+func (s *sets) secondOfDay(from int) (int, bool) {
 	h, m := from/3600, from/60%60
 	if s.hour&(1<<h) != 0 {
 		if s.minute&(1<<m) != 0 {

@@ -6,7 +6,8 @@
 //
 // The [Engine] runs funcs: [Engine.Every], [Engine.Cron], [Engine.Once] and [Engine.Schedule] describe a schedule, [Plan.Do] adds
 // it, and the [Handle] that Do returns cancels it, pauses it, runs it now. One engine holds a million schedules on the timers of
-// package timer: none has a goroutine while it waits, and the number of workers, which is that of runs at a time, is changed while they run.
+// package timer: none has a goroutine while it waits, and the number of workers, which is that of runs at a time, is changed while
+// they run. [Plan.DoTask] adds a task, which may fail, be retried ([Task.Retry]) and be followed by others ([Task.Then]).
 //
 // # Expressions
 //

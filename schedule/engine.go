@@ -27,8 +27,8 @@ type Engine struct {
 	mu      sync.Mutex // guards the fields below; a handle's lock may be held when it is taken, never the other way round
 	started bool
 	closed  bool
-	handles []*Handle                          // by index; nil where none is
-	free    []uint32                           // the indexes of those
+	handles []*Handle // by index; nil where none is
+	free    []uint32  // the indexes of those
 
 	counters counters
 }

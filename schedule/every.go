@@ -106,7 +106,7 @@ func (p *Plan) resolve(now time.Time) (Schedule, error) {
 	case shapePeriod:
 		return Period(start, p.period)
 	case shapeDays:
-		d := &days{loc: loc, every: p.days, second: p.second}
+		d := &days{loc: loc, every: p.days, at: p.at}
 		d.startAt(start, p.anyDay, p.weekday)
 		return d, nil
 	default:

@@ -2,6 +2,7 @@ package schedule_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -127,4 +128,28 @@ func ExampleEngine_Every() {
 	// 2026-05-11 08:00:00
 	// 2026-06-01 12:00:00
 	// 2026-05-04 09:31:00
+}
+
+// A backup that is tried three times more, and is checked only when it was made.
+func ExampleTask() {
+	failures := 1
+	backup := schedule.Task(func(context.Context, schedule.Run) error {
+		if failures--; failures >= 0 {
+			fmt.Println("backup: no network")
+			return errors.New("no network")
+		}
+		fmt.Println("backup: made")
+		return nil
+	})
+	check := schedule.Task(func(context.Context, schedule.Run) error {
+		fmt.Println("check: fine")
+		return nil
+	})
+	nightly := backup.Retry(3, time.Millisecond).Then(check)
+	fmt.Println(nightly(context.Background(), schedule.Run{Number: 1}))
+	// Output:
+	// backup: no network
+	// backup: made
+	// check: fine
+	// <nil>
 }

@@ -21,7 +21,7 @@ type Plan struct {
 	days     int64         // shapeDays
 	anyDay   bool          // else on weekday
 	weekday  time.Weekday
-	second   int64 // of the day
+	at       time.Duration // of the day
 
 	name    string
 	loc     *time.Location
@@ -72,17 +72,18 @@ func (p *Plan) Name(name string) *Plan {
 }
 
 // At sets the time of day, for days, weeks and weekdays. Default: midnight.
-func (p *Plan) At(hour, minute int) *Plan {
-	if hour < 0 || hour > 23 {
-		p.fail("At: the hour is %d: want 0 to 23", hour)
-	}
-	if minute < 0 || minute > 59 {
-		p.fail("At: the minute is %d: want 0 to 59", minute)
+func (p *Plan) At(hour, minute int) *Plan { return p.AtExactly(hour, minute, 0, 0) }
+
+// AtExactly is [Plan.At] to the nanosecond. See [Daily].
+func (p *Plan) AtExactly(hour, minute, second, nanosecond int) *Plan {
+	at, err := timeOfDay("At", hour, minute, second, nanosecond)
+	if err != nil {
+		p.errs = append(p.errs, err)
 	}
 	if p.shape != shapeDays {
 		p.fail("At: only days, weeks and weekdays have a time of day")
 	}
-	p.second = int64(hour)*3600 + int64(minute)*60
+	p.at = at
 	return p
 }
 
@@ -154,6 +155,23 @@ func (p *Plan) Do(f func()) (*Handle, error) {
 		return p.DoRun(nil)
 	}
 	return p.DoRun(func(context.Context, Run) { f() })
+}
+
+// DoTask is [Plan.DoRun] for a task, whose errors are counted and go to [Config.OnError].
+func (p *Plan) DoTask(t Task) (*Handle, error) {
+	if t == nil {
+		return p.DoRun(nil)
+	}
+	return p.DoRun(func(ctx context.Context, r Run) {
+		err := t(ctx, r)
+		if err == nil {
+			return
+		}
+		p.engine.counters.failed.Add(1)
+		if report := p.engine.cfg.OnError; report != nil {
+			report(r, err)
+		}
+	})
 }
 
 // DoRun is [Plan.Do] for a func with more arguments. The context ends with that of [Engine.Run].

@@ -16,14 +16,15 @@ type Stats struct {
 	Runs       uint64         // runs that have begun
 	Skipped    uint64         // instants left out because a run went on, and calls of RunNow refused for that
 	Misfired   uint64         // times that more than one instant had passed, or one longer than the grace ago
+	Failed     uint64         // runs of tasks that returned an error
 	Panics     uint64         // runs, and calls of a schedule's Next, that panicked
 	ClockSteps uint64         // times that the clock on the wall was found to have been set
 	Lateness   timer.Lateness // how long after its instant (and jitter) a schedule was looked at; waiting for a worker not counted
 }
 
 type counters struct {
-	running                         atomic.Int64
-	runs, skipped, misfired, panics atomic.Uint64
+	running                                 atomic.Int64
+	runs, skipped, misfired, failed, panics atomic.Uint64
 }
 
 // Stats returns a snapshot of the engine's counters.
@@ -33,6 +34,7 @@ func (e *Engine) Stats() Stats {
 		Runs:       e.counters.runs.Load(),
 		Skipped:    e.counters.skipped.Load(),
 		Misfired:   e.counters.misfired.Load(),
+		Failed:     e.counters.failed.Load(),
 		Panics:     e.counters.panics.Load(),
 		ClockSteps: e.clock.steps.Load(),
 	}
