@@ -31,9 +31,10 @@ type ScheduleSettings struct {
 type Schedule struct {
 	ScheduleSettings
 
-	Name string    `json:"name"`
-	Next time.Time `json:"next,omitzero" doc:"The next instant; left out while it is paused, and after its last instant."`
-	Runs uint64    `json:"runs" doc:"Number of its latest run."`
+	Name  string    `json:"name"`
+	Next  time.Time `json:"next,omitzero" doc:"The next instant; left out while it is paused, and after its last instant."`
+	Runs  uint64    `json:"runs" doc:"Number of its latest run."`
+	Owner string    `json:"owner,omitempty" doc:"The process, of the judge, that runs it now; left out while no run has been claimed."`
 }
 
 // ScheduleRun is a run of a schedule.
@@ -108,7 +109,7 @@ func (a *API) registerSchedules(api huma.API) {
 }
 
 func scheduleOf(sc *cron.Schedule) Schedule {
-	out := Schedule{Name: sc.Name, Next: utc(sc.Due), Runs: sc.Runs, ScheduleSettings: ScheduleSettings{
+	out := Schedule{Name: sc.Name, Next: utc(sc.Due), Runs: sc.Runs, Owner: sc.Owner, ScheduleSettings: ScheduleSettings{
 		Kind: sc.Kind, When: sc.Spec, Zone: sc.Zone, Settings: sc.Settings, Jitter: milliseconds(sc.Jitter), Once: sc.Once, Paused: sc.Paused,
 	}}
 	if o := schedule.Overlap(sc.Overlap); o != schedule.OverlapSkip {

@@ -27,7 +27,7 @@ type schedulesCommand struct {
 
 func schedules() list {
 	return list{
-		columns: []string{"SCHEDULE", "KIND", "STATE", "WHEN,least=12", "ZONE,spare", "NEXT,spare", "RUNS", "SETTINGS,least=16"},
+		columns: []string{"SCHEDULE", "KIND", "STATE", "WHEN,least=12", "ZONE,spare", "NEXT,spare", "RUNS", "OWNER,spare", "SETTINGS,least=16"},
 		row: rowOf(func(s *httpapi.Schedule) []any {
 			state := activity(s.Paused)
 			switch {
@@ -36,7 +36,7 @@ func schedules() list {
 			case s.Next.IsZero():
 				state = terminal.Cell{Text: "over", Paint: terminal.Faint}
 			}
-			return []any{s.Name, s.Kind, state, s.When, s.Zone, s.Next, s.Runs, string(s.Settings)}
+			return []any{s.Name, s.Kind, state, s.When, s.Zone, s.Next, s.Runs, s.Owner, string(s.Settings)}
 		}),
 	}
 }

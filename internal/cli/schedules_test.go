@@ -56,6 +56,7 @@ func TestSchedules(t *testing.T) {
 		_, err := os.Stat(mark)
 		return err == nil
 	})
+	holter("OWNER", "schedules", "list")
 	holter("a run still goes on", "schedules", "run", "slow")
 	if err := p.stop(syscall.SIGKILL); err == nil {
 		t.Error("it was killed and ended well")

@@ -30,12 +30,24 @@ const (
 	races        = 20
 )
 
-// List returns all schedules, by name.
-func (e *Engine) List(ctx context.Context) ([]Schedule, error) { return e.schedules.List(ctx) }
+// List returns all schedules, by name, with their owners.
+func (e *Engine) List(ctx context.Context) ([]Schedule, error) {
+	list, err := e.schedules.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return list, e.schedules.own(ctx, list)
+}
 
-// Schedule returns a schedule by name. Errors: ErrUnknown.
+// Schedule returns a schedule by name, with its owner. Errors: ErrUnknown.
 func (e *Engine) Schedule(ctx context.Context, name string) (Schedule, error) {
-	return e.schedules.Named(ctx, name)
+	sc, err := e.schedules.Named(ctx, name)
+	if err != nil {
+		return Schedule{}, err
+	}
+	list := []Schedule{sc}
+	err = e.schedules.own(ctx, list)
+	return list[0], err
 }
 
 // History returns up to limit runs, the latest first.

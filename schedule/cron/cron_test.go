@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -162,6 +163,48 @@ func TestClockJumps(t *testing.T) {
 		sc, err := r.cron.Schedule(r.Context(), "quarter")
 		return err == nil && sc.Due.Equal(start.Add(90*time.Minute))
 	})
+}
+
+// A schedule has the owner of its run while that goes on, and H stands for what its name chooses.
+func TestOwner(t *testing.T) {
+	r := newRig(t, cron.Config{})
+	gate := filepath.Join(t.TempDir(), "gate")
+	r.put("long", "command", "5 * * * *", `{"command":"while [ ! -e '`+gate+`' ]; do sleep 0.01; done","shell":true}`, nil)
+	r.put("quiet", "webhook", "H H * * *", hook, nil)
+	owners := func() (owners []string) {
+		list, err := r.cron.List(r.Context())
+		r.check(err)
+		for _, sc := range list {
+			one, err := r.cron.Schedule(r.Context(), sc.Name)
+			r.check(err)
+			if one.Owner != sc.Owner {
+				t.Errorf("the owner of %s is %q, and %q in the list", sc.Name, one.Owner, sc.Owner)
+			}
+			node, _, _ := strings.Cut(sc.Owner, "/")
+			owners = append(owners, sc.Name+" "+node)
+		}
+		return owners
+	}
+	if got, want := owners(), []string{"long ", "quiet "}; !slices.Equal(got, want) {
+		t.Errorf("owners %q, want %q", got, want)
+	}
+	r.set(5 * time.Minute)
+	r.until("the command runs", func() bool { return r.cron.Stats().Running == 1 })
+	if got, want := owners(), []string{"long node-1", "quiet "}; !slices.Equal(got, want) {
+		t.Errorf("owners %q, want %q", got, want)
+	}
+	r.check(os.WriteFile(gate, nil, 0o600))
+	r.ended("long", 1)
+	if got, want := owners(), []string{"long ", "quiet "}; !slices.Equal(got, want) {
+		t.Errorf("owners %q, want %q", got, want)
+	}
+	sc, err := r.cron.Schedule(r.Context(), "quiet")
+	r.check(err)
+	s, err := schedule.ParseNamed("quiet", sc.Spec, time.UTC)
+	r.check(err)
+	if want := s.Next(start); !sc.Due.Equal(want) {
+		t.Errorf("%s is due at %v, want %v", sc.Spec, sc.Due, want)
+	}
 }
 
 // idleBut waits until nothing can be done but for so many runs that go on.

@@ -28,6 +28,7 @@ type Schedule struct {
 	Due      time.Time       `bun:"-"`     // the next instant; zero for none
 	Runs     uint64          `bun:"runs"`  // number of its latest run
 	Claim    int64           `bun:"claim"` // number of its latest change
+	Owner    string          `bun:"-"`     // of its run that goes on; empty if none does, and where it is not looked for
 }
 
 // State is how far a run of a schedule is.

@@ -163,6 +163,23 @@ func (t *table) Abandoned(ctx context.Context, owner, prefix string, now, furthe
 	}), err
 }
 
+// own sets the owners of schedules that have runs which go on.
+func (t *table) own(ctx context.Context, schedules []Schedule) error {
+	byNum := make(map[uint64]*Schedule, len(schedules))
+	for i := range schedules {
+		byNum[schedules[i].Num] = &schedules[i]
+	}
+	runs, err := t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("state IN (?)", bun.List([]State{Claimed, Running})).Order("id") // they are few
+	})
+	for i := range runs {
+		if sc := byNum[runs[i].Schedule]; sc != nil {
+			sc.Owner = runs[i].Owner
+		}
+	}
+	return err
+}
+
 // find returns the runs that a query selects.
 func (t *table) find(ctx context.Context, selection func(q *bun.SelectQuery) *bun.SelectQuery) (runs []Run, err error) {
 	err = t.db.Read(ctx, "read runs of schedules", func(ctx context.Context, q *bun.DB) error {
