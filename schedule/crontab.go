@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
@@ -56,12 +57,11 @@ func (r *rareSets) yearFrom(y int) (int, bool) {
 }
 
 func (c *crontab) Next(after time.Time) time.Time {
-	if c.rare != nil {
-		if _, ok := c.rare.yearFrom(after.In(c.loc).Year()); !ok {
-			return time.Time{}
-		}
+	until := int64(math.MaxInt64)
+	if c.rare != nil && c.rare.final != 0 {
+		until = dayNumber(c.rare.final+1, time.January, 2) * daySeconds // in each time zone
 	}
-	return nextInstant(&c.sets, c.loc, c.fixed, after)
+	return nextInstant(&c.sets, c.loc, c.fixed, after, until)
 }
 
 // hasDay reports whether there is any day that matches. Years of the same length that begin with the same day of the week are equal.

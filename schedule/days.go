@@ -3,6 +3,7 @@ package schedule
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -45,7 +46,7 @@ type days struct {
 
 func (d *days) Next(after time.Time) time.Time {
 	fraction := d.at % time.Second
-	next := nextInstant(d, d.loc, true, after.Add(-fraction))
+	next := nextInstant(d, d.loc, true, after.Add(-fraction), math.MaxInt64)
 	if next.IsZero() {
 		return next
 	}

@@ -118,8 +118,9 @@ func parseEvery(words []string, loc *time.Location) (Schedule, error) {
 }
 
 func parseFields(name string, words []string, loc *time.Location) (Schedule, error) {
+	given := len(words)
 	first := 0 // the field that the words begin with
-	switch len(words) {
+	switch given {
 	case 5:
 		first, words = 1, slices.Concat([]string{"0"}, words, []string{"*"})
 	case 6:
@@ -127,7 +128,7 @@ func parseFields(name string, words []string, loc *time.Location) (Schedule, err
 	case 7:
 	default:
 		return nil, fmt.Errorf("schedule: the expression has %d fields: want 5 (minute, hour, day of month, month, day of week), 6 (second first) or 7 (year last)",
-			len(words))
+			given)
 	}
 	fields := crontabFields()
 	all := make([]held, len(fields))
@@ -145,7 +146,7 @@ func parseFields(name string, words []string, loc *time.Location) (Schedule, err
 		return nil, fmt.Errorf("%w: fields %d and %d (%s, %s) are %s and %s, and no such month has such a day", ErrNever,
 			4-first, 5-first, fields[3].name, fields[4].name, show(words[3]), show(words[4]))
 	default:
-		return nil, fmt.Errorf("%w: no day is one of fields %d and on, %s", ErrNever, 4-first, show(strings.Join(words[3:], " ")))
+		return nil, fmt.Errorf("%w: no day matches fields %d to %d: %s", ErrNever, 4-first, given, strings.Join(words[3:max(6, given)], " "))
 	}
 }
 

@@ -242,6 +242,23 @@ func TestParseNever(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("six fields: %v, want %s", err, want)
 	}
+	for text, want := range map[string]string{
+		"0 0 L-29 2 *":           "schedule: it never fires: no day matches fields 3 to 5: L-29 2 *",
+		"0 0 0 29 2 * 2025-2027": "schedule: it never fires: no day matches fields 4 to 7: 29 2 * 2025-2027",
+		"0 0 0 LW 2 */6":         "schedule: it never fires: no day matches fields 4 to 6: LW 2 */6",
+	} {
+		if _, err := schedule.Parse(text); err == nil || err.Error() != want {
+			t.Errorf("Parse(%q): %v, want %s", text, err, want)
+		}
+	}
+	// After the last year, and in its last hours by any clock.
+	for _, zone := range []string{"Pacific/Kiritimati", "Etc/GMT+12"} {
+		s := mustParse(t, "TZ="+zone+" 59 59 23 31 12 ? 2027")
+		last := s.Next(at(t, "2026-01-01T00:00:00Z"))
+		if got := last.Format("2006-01-02 15:04:05"); got != "2027-12-31 23:59:59" || !s.Next(last).IsZero() || !s.Next(last.AddDate(3, 0, 0)).IsZero() {
+			t.Errorf("%s: %s, then %v", zone, got, s.Next(last))
+		}
+	}
 	for _, text := range []string{"0 0 30 2 MON", "0 0 29 2 *", "0 0 31 2,3 *", "0 0 29W 2 *", "0 0 * 2 1#5", "0 0 0 29 2 */6 2000-2040"} {
 		mustParse(t, text)
 	}

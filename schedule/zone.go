@@ -12,15 +12,16 @@ type matcher interface {
 	next(from, limit int64) (int64, bool)
 }
 
-// nextInstant returns the first instant after one whose civil second in loc matches, or the zero time.
+// nextInstant returns the first instant after one whose civil second in loc matches, or the zero time. From until on, a Unix time,
+// there is none.
 //
 // It goes from one change of loc's offset to the next: between two of them civil time is the instant plus the offset.
-func nextInstant(m matcher, loc *time.Location, fixed bool, after time.Time) time.Time {
+func nextInstant(m matcher, loc *time.Location, fixed bool, after time.Time, until int64) time.Time {
 	if after.Year() > lastSearched {
 		return time.Time{}
 	}
 	at := after.Unix() + 1
-	for limit := at + searched; at < limit; {
+	for limit := min(at+searched, until); at < limit; {
 		s := stretchOf(at, loc)
 		from := at + s.offset
 		if fixed && at == s.start && s.skips() {
