@@ -67,7 +67,7 @@ func (m mariadb) ready(ctx context.Context, dir string, port int) error {
 	return m.with("unix", socket(dir), "root", "", func(root *sql.DB) error { // the first time; root may come in through the socket only
 		for _, statement := range []string{
 			"CREATE OR REPLACE USER " + user + "@'127.0.0.1' IDENTIFIED BY '" + password + "'",
-			"GRANT ALL ON *.* TO " + user + "@'127.0.0.1'",
+			"GRANT ALL ON *.* TO " + user + "@'127.0.0.1' WITH GRANT OPTION",
 		} {
 			if _, err := root.ExecContext(ctx, statement); err != nil {
 				return err
