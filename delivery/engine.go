@@ -31,6 +31,7 @@ type Engine struct {
 	webhooks *webhook.Client
 
 	enqueuing groupcommit.Group[enqueued]
+	outbox    *outbox
 	hosts     hosts
 	outlived  atomic.Int64 // jobs that became dead letters with their events since the last sweep
 
@@ -60,6 +61,7 @@ func New(events Events, j *jobs.Store, cfg Config) (*Engine, error) {
 		config: cfg, events: events, jobs: j, webhooks: webhook.New(sink.NewGuard(cfg.Private), cfg.Agent),
 		endpoints: make(map[uint32]*endpoint), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
 	}
+	e.outbox = newOutbox(e)
 	e.enqueuing.Most, e.enqueuing.Patience, e.enqueuing.Write = maxTogether, patience, e.enqueue
 	e.kinds = map[string]sink.Kind{"webhook": e.webhooks.Kind}
 	maps.Copy(e.kinds, cfg.Kinds)

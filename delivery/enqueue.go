@@ -32,7 +32,7 @@ type Request struct {
 
 const (
 	// MaxBody is the maximum size of the body of a job in bytes.
-	MaxBody = 1 << 20
+	MaxBody = jobs.MaxBody
 
 	maxKey = 200 // bytes
 	// maxTogether is the maximum number of jobs that one transaction makes.
@@ -52,23 +52,29 @@ func (e *Engine) Check(r Request) error {
 // idempotency key is not made within a day: the number of the first one is returned. Errors:
 // [jobs.ErrBad], [jobs.ErrUnknown], ErrFull.
 func (e *Engine) Enqueue(ctx context.Context, r Request) (uint64, error) {
-	q, lane, err := e.lane(r)
+	q, spec, err := e.spec(r)
 	if err != nil {
 		return 0, err
 	}
 	if n := e.depths()[q.Num]; n >= q.MaxJobs {
 		return 0, fmt.Errorf("%w: %q has %d jobs", ErrFull, q.Name, n)
 	}
-	job := enqueued{spec: jobs.Spec{
-		Lane: lane, RunAt: r.RunAt, Unique: r.Unique,
-		Body: jobs.Body{
-			Key: r.Key, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: latest(r.RunAt, time.Now()), Deadline: r.Deadline,
-		},
-	}}
+	job := enqueued{spec: spec}
 	if err := e.enqueuing.Add(ctx, &job); err != nil {
 		return 0, err
 	}
 	return job.id, nil
+}
+
+// spec checks a request, and returns its queue and its job.
+func (e *Engine) spec(r Request) (jobs.Queue, jobs.Spec, error) {
+	q, lane, err := e.lane(r)
+	return q, jobs.Spec{
+		Lane: lane, RunAt: r.RunAt, Unique: r.Unique,
+		Body: jobs.Body{
+			Key: r.Key, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: latest(r.RunAt, time.Now()), Deadline: r.Deadline,
+		},
+	}, err
 }
 
 // lane checks a request, and returns its queue and the lane of its job.

@@ -35,6 +35,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.startLocked(q)
 	}
 	e.mu.Unlock()
+	queues.Go(func() error {
+		e.outbox.run(ctx)
+		return nil
+	})
 	e.jobs.Watch(e.wake)
 	e.wakeAll()
 	e.sweep(ctx)

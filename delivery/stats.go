@@ -7,6 +7,13 @@ type Stats struct {
 	Queues    []QueueStats
 	Endpoints []EndpointStats
 	Dropped   jobs.Dropped
+	Outbox    OutboxStats
+}
+
+// OutboxStats is about the table holter_outbox. Counters count from the start of the process.
+type OutboxStats struct {
+	Taken   uint64 // rows that became jobs
+	Refused uint64 // rows that could not, and stay there with their errors
 }
 
 // QueueStats is about a queue. Counters count from the start of the process.
@@ -32,7 +39,7 @@ type EndpointStats struct {
 
 // Stats returns a snapshot. It does not query the database.
 func (e *Engine) Stats() Stats {
-	st := Stats{Dropped: e.jobs.Dropped()}
+	st := Stats{Dropped: e.jobs.Dropped(), Outbox: OutboxStats{Taken: e.outbox.taken.Load(), Refused: e.outbox.refused.Load()}}
 	depths := e.depths()
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -80,6 +80,9 @@ func (s *server) deliveryMetrics(m metrics.Sample) {
 	const help = "Events that created no job, because their queue was full or their endpoint is disabled."
 	m.Count("dropped_total", help, st.Dropped.Full, "reason", "full")
 	m.Count("dropped_total", help, st.Dropped.Disabled, "reason", "disabled")
+	const rows = "Rows of the table holter_outbox that became jobs, or were refused and stay there with their errors."
+	m.Count("outbox_rows_total", rows, st.Outbox.Taken, "outcome", "job")
+	m.Count("outbox_rows_total", rows, st.Outbox.Refused, "outcome", "refused")
 }
 
 func (s *server) scheduleMetrics(m metrics.Sample) {
