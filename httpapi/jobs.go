@@ -84,6 +84,9 @@ func (a *API) registerJobs(api huma.API) {
 	serve(a, api, add, a.enqueue)
 	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
 	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job that is not done", "Without its body.", http.StatusNotFound), a.getJob)
+	serve(a, api, operation("delivery", "list-refused-rows", "GET /v1/refused-rows", "List the rows of holter_outbox that cannot be jobs",
+		"By number. Applications write jobs into this table in transactions of their own; a row that cannot be a job stays there with its error.",
+	), a.listRefused)
 	serveEmpty(a, api, operation("delivery", "delete-job", "DELETE /v1/jobs/{job}", "Delete a job",
 		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
 	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint",

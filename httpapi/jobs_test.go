@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/httpapi/auth"
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -23,7 +25,12 @@ import (
 // delivering returns an API with engines that are not running, so that jobs and runs stay.
 func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engine) {
 	t.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
+	return deliveringIn(t, "sqlite:"+t.TempDir()+"/holter.db", cfg)
+}
+
+func deliveringIn(t *testing.T, url string, cfg httpapi.Config) (http.Handler, *delivery.Engine) {
+	t.Helper()
+	db, err := sqldb.New(sqldb.Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,10 +292,44 @@ func TestLongBodies(t *testing.T) {
 	}
 }
 
+// Rows of applications that cannot be jobs are shown in pages, with the reason.
+func TestRefusedRows(t *testing.T) {
+	url := testdb.Postgres(t)
+	h, _ := deliveringIn(t, url, httpapi.Config{})
+	app, err := sqldb.OpenShared(t.Context(), sqldb.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = app.Close() }()
+	err = app.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw("INSERT INTO holter_outbox (endpoint, body, ordering_key, error) VALUES ('nowhere', '12', 'k', 'no endpoint')," +
+			" ('ops', '1', '', NULL), (NULL, '3', NULL, 'no place')").Exec(ctx)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type page struct {
+		Rows []httpapi.RefusedRow `json:"refused_rows"`
+		Next uint64
+	}
+	first := getJSON[page](t, h, "/v1/refused-rows?limit=1")
+	want := httpapi.RefusedRow{Row: 1, Endpoint: "nowhere", Key: "k", Size: 2, Error: "no endpoint"}
+	if len(first.Rows) != 1 || first.Next != 1 || first.Rows[0].Created.IsZero() {
+		t.Fatalf("the first page: %+v", first)
+	}
+	if want.Created = first.Rows[0].Created; first.Rows[0] != want {
+		t.Errorf("shown %+v, want %+v", first.Rows[0], want)
+	}
+	if second := getJSON[page](t, h, "/v1/refused-rows?after=1"); len(second.Rows) != 1 || second.Rows[0].Row != 3 || second.Next != 0 {
+		t.Errorf("the second page: %+v", second)
+	}
+}
+
 // Who may read may not change anything, and without an engine there is nothing of it.
 func TestJobsRoles(t *testing.T) {
 	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]auth.Role{"reader": auth.RoleRead}}})
-	for target, code := range map[string]int{"GET /v1/jobs": 200, "GET /v1/endpoints": 200, "PUT /v1/queues/x": 403, "POST /v1/jobs": 403, "POST /v1/dead-letters/retry": 403} {
+	for target, code := range map[string]int{"GET /v1/jobs": 200, "GET /v1/refused-rows": 200, "GET /v1/endpoints": 200, "PUT /v1/queues/x": 403, "POST /v1/jobs": 403, "POST /v1/dead-letters/retry": 403} {
 		method, path, _ := strings.Cut(target, " ")
 		if w := send(h, method, path, "{}", "Authorization", "Bearer reader"); w.Code != code {
 			t.Errorf("%s = %d %s, want %d", target, w.Code, w.Body, code)

@@ -18,9 +18,10 @@ import (
 
 // jobsCommand manages jobs.
 type jobsCommand struct {
-	List   jobsListCommand   `cmd:"" default:"withargs" help:"List the jobs that are not done."`
-	Add    jobAddCommand     `cmd:"" help:"Enqueue a job."`
-	Delete jobsDeleteCommand `cmd:"" help:"Delete jobs."`
+	List    jobsListCommand    `cmd:"" default:"withargs" help:"List the jobs that are not done."`
+	Add     jobAddCommand      `cmd:"" help:"Enqueue a job."`
+	Refused refusedListCommand `cmd:"" help:"List the rows of holter_outbox that cannot be jobs."`
+	Delete  jobsDeleteCommand  `cmd:"" help:"Delete jobs."`
 }
 
 // laneFlags choose jobs by where they are.
@@ -44,6 +45,28 @@ func jobs() list {
 				j.RunAt = time.Time{}
 			}
 			return []any{j.Job, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, j.RunAt, j.Error}
+		}),
+	}
+}
+
+type refusedListCommand struct {
+	apiFlags
+	limitFlag
+	listCommand
+}
+
+// Help is the text below the usage line.
+func (*refusedListCommand) Help() string {
+	return `Applications write jobs into this table in transactions of their own. A row that cannot be a
+job stays there. Mend it and set its error to NULL, or delete it, in the database.`
+}
+
+func refusedRows() list {
+	return list{
+		path: "refused-rows", key: "refused_rows",
+		columns: []string{"ROW", "CREATED (UTC)", "QUEUE", "ENDPOINT,least=8,inner", "ERROR,least=16"},
+		row: rowOf(func(r *httpapi.RefusedRow) []any {
+			return []any{r.Row, r.Created, r.Queue, cmp.Or(r.Endpoint, r.URL), r.Error}
 		}),
 	}
 }
