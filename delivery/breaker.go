@@ -7,25 +7,63 @@ import (
 	"time"
 
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+
+	"github.com/holter-iot/holter/delivery/sink"
 )
 
-const (
-	// breakAfter is how many deliveries in a row must fail for a breaker to open.
-	breakAfter = 5
-	// breakFor is how long it stays open.
-	breakFor = 10 * time.Second
-)
+// breaker keeps deliveries from an endpoint that fails. It opens after some failures in a row which lie
+// some time apart: those of deliveries that were under way at once say no more than one does. While it is
+// half-open, one delivery decides.
+type breaker struct {
+	circuitbreaker.CircuitBreaker[any]
 
-type breaker = circuitbreaker.CircuitBreaker[any]
+	rule sink.Break
 
-func newBreaker() breaker {
-	return circuitbreaker.NewBuilder[any]().WithFailureThreshold(breakAfter).WithSuccessThreshold(1).WithDelay(breakFor).Build()
+	mu       sync.Mutex // guards the fields below
+	failures int        // in a row
+	since    time.Time  // the first of them
+}
+
+func newBreaker(rule sink.Break) *breaker {
+	return &breaker{CircuitBreaker: circuitbreaker.NewBuilder[any]().WithSuccessThreshold(1).WithDelay(rule.For).Build(), rule: rule}
+}
+
+// RecordFailure notes a failed delivery.
+func (b *breaker) RecordFailure() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.failures++; b.failures == 1 {
+		b.since = now
+	}
+	switch {
+	case !b.IsClosed():
+		b.CircuitBreaker.RecordFailure()
+	case b.failures >= b.rule.After && now.Sub(b.since) >= b.rule.Over:
+		b.Open()
+	}
+}
+
+// RecordSuccess notes a delivery that did not fail.
+func (b *breaker) RecordSuccess() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = 0
+	b.CircuitBreaker.RecordSuccess()
+}
+
+// Close forgets all failures.
+func (b *breaker) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = 0
+	b.CircuitBreaker.Close()
 }
 
 // hosts are the breakers of the hosts of jobs with a URL.
 type hosts struct {
 	mu       sync.Mutex // guards breakers
-	breakers map[string]breaker
+	breakers map[string]*breaker
 }
 
 // maxHosts is the maximum number of breakers. Closed ones are dropped first.
@@ -35,7 +73,7 @@ const maxHosts = 4096
 const hostFails = "deliveries to its host failed several times in a row, and are retried later"
 
 // breaker returns the breaker of the host of a URL.
-func (h *hosts) breaker(host string) breaker {
+func (h *hosts) breaker(host string) *breaker {
 	if u, err := url.Parse(host); err == nil {
 		host = u.Host
 	}
@@ -44,12 +82,12 @@ func (h *hosts) breaker(host string) breaker {
 	b := h.breakers[host]
 	if b == nil {
 		if len(h.breakers) >= maxHosts {
-			maps.DeleteFunc(h.breakers, func(_ string, b breaker) bool { return b.IsClosed() })
+			maps.DeleteFunc(h.breakers, func(_ string, b *breaker) bool { return b.IsClosed() })
 		}
 		if h.breakers == nil || len(h.breakers) >= maxHosts {
-			h.breakers = make(map[string]breaker)
+			h.breakers = make(map[string]*breaker)
 		}
-		b = newBreaker()
+		b = newBreaker(new(sink.Settings).Break())
 		h.breakers[host] = b
 	}
 	return b

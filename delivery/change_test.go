@@ -111,6 +111,7 @@ func TestHosts(t *testing.T) {
 	var asked atomic.Int64
 	busy := newReceiver(t, func(n int, _ request, w http.ResponseWriter) {
 		asked.Store(int64(n))
+		<-time.After(300 * time.Millisecond) // so that five failures take more than a second
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})

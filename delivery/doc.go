@@ -11,8 +11,8 @@
 // The job waits for a random time, up to a limit that doubles with each attempt (full jitter), and at
 // least as long as a Retry-After says. It is retried until its queue allows no more attempts, or it is
 // too old; then it becomes a dead letter, with the last error and response, and can be replayed. If an
-// endpoint fails several times in a row, a circuit breaker keeps its jobs in the database, except for
-// one now and then. An endpoint that responds 410 Gone is disabled: its jobs wait until it is enabled,
+// endpoint fails several times in a row, over a second at least, a circuit breaker keeps its jobs in the
+// database, except for one now and then. An endpoint that responds 410 Gone is disabled: its jobs wait until it is enabled,
 // and events make no new ones. A response 400, 413 or 422 means that this message will never be
 // accepted: the job becomes a dead letter at once.
 //

@@ -22,7 +22,7 @@ type endpoint struct {
 	err     error     // why it cannot
 	timeout time.Duration
 	batch   int
-	breaker breaker // nil for the endpoint of jobs with a URL, see hosts
+	breaker *breaker // nil for the endpoint of jobs with a URL, see hosts
 
 	counts *endpointCounts
 
@@ -48,7 +48,8 @@ func (e *Engine) newSink(p *jobs.Endpoint) (sink.Sink, error) {
 
 // newEndpoint makes an endpoint, perhaps without a sink.
 func (e *Engine) newEndpoint(p jobs.Endpoint, counts *endpointCounts) *endpoint {
-	out := &endpoint{Endpoint: p, counts: counts, breaker: newBreaker()}
+	common := sink.Common(p.Settings)
+	out := &endpoint{Endpoint: p, counts: counts, breaker: newBreaker(common.Break())}
 	if out.sink, out.err = e.newSink(&p); out.err != nil {
 		out.sink = nil
 		e.config.Logger.Error("an endpoint cannot be used; its jobs wait", "endpoint", p.Name, "error", out.err)
@@ -76,7 +77,7 @@ func (p *endpoint) same(other *jobs.Endpoint) bool {
 
 // record counts the results of a delivery, and reports them to the breaker. A result that is about the
 // message alone shows that the endpoint works. A delivery that the engine has aborted says nothing.
-func (p *endpoint) record(b breaker, results []sink.Result, aborted bool) {
+func (p *endpoint) record(b *breaker, results []sink.Result, aborted bool) {
 	failed := false
 	for i := range results {
 		r := &results[i]

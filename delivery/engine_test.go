@@ -246,7 +246,7 @@ func TestBreaker(t *testing.T) {
 	good := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{})
 	r.queue(quick)
-	r.endpoint("bad", "webhook", bad.URL, "")
+	r.endpoint("bad", "webhook", bad.URL, `{"break_over_ms":1}`) // the failures come at once
 	r.endpoint("good", "webhook", good.URL, "")
 	for i := range 300 {
 		r.append(fmt.Sprint("dev-", i+1))

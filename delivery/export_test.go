@@ -25,3 +25,9 @@ func Expired(q jobs.Queue, created, deadline, now time.Time) string {
 	p := policyOf(&q)
 	return p.expired(attempt{created: created, deadline: deadline}, now)
 }
+
+// Breaker is the breaker of an endpoint.
+type Breaker = breaker
+
+// NewBreaker returns a closed one.
+func NewBreaker(rule sink.Break) *Breaker { return newBreaker(rule) }

@@ -4,6 +4,7 @@
 package sink
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,9 +76,11 @@ const (
 	// MaxResponse is how many bytes of a response are kept.
 	MaxResponse = 4096
 
-	maxTimeout = 10 * time.Minute
-	maxBatch   = 1000
-	maxSize    = 1 << 20
+	maxTimeout    = 10 * time.Minute
+	maxBatch      = 1000
+	maxBreakAfter = 10_000
+	maxBreak      = time.Hour
+	maxSize       = 1 << 20
 )
 
 // Settings are the settings that endpoints of all kinds have. The settings of a kind embed them, and
@@ -87,14 +90,37 @@ type Settings struct {
 	TimeoutMS float64 `json:"timeout_ms,omitempty"`
 	// Batch is the maximum number of messages in one delivery. Default: 1.
 	Batch int `json:"batch,omitempty"`
+	// BreakAfter is how many deliveries in a row must fail until the endpoint rests. Default: 5.
+	BreakAfter int `json:"break_after,omitempty"`
+	// BreakOverMS is the least time from the first of these failures to the last, in milliseconds.
+	// Default: 1,000.
+	BreakOverMS float64 `json:"break_over_ms,omitempty"`
+	// BreakForMS is how long the endpoint rests, in milliseconds. Default: 10,000.
+	BreakForMS float64 `json:"break_for_ms,omitempty"`
 }
+
+// Break says when an endpoint rests that fails: after so many failures in a row that lie so far apart, for
+// how long.
+type Break struct {
+	After     int
+	Over, For time.Duration
+}
+
+// Break returns the rule of an endpoint.
+func (s *Settings) Break() Break {
+	return Break{
+		After: cmp.Or(s.BreakAfter, 5), Over: millis(cmp.Or(s.BreakOverMS, 1000)), For: millis(cmp.Or(s.BreakForMS, 10_000)),
+	}
+}
+
+func millis(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
 
 // Limits implements [Sink].
 func (s *Settings) Limits() (timeout time.Duration, batch int) {
 	if s.TimeoutMS == 0 {
 		return DefaultTimeout, max(s.Batch, 1)
 	}
-	return time.Duration(s.TimeoutMS * float64(time.Millisecond)), max(s.Batch, 1)
+	return millis(s.TimeoutMS), max(s.Batch, 1)
 }
 
 // Decode reads the settings of an endpoint into a struct that embeds [Settings]. An unknown setting is
@@ -109,16 +135,25 @@ func Decode(text json.RawMessage, into any) error {
 // Check returns an error for values that [Settings] cannot have. Settings that cannot be read are left
 // to the kind.
 func Check(text json.RawMessage) error {
-	var s Settings
-	_ = json.Unmarshal(text, &s) // a setting of another type stays zero
+	s := Common(text)
 	var errs []error
-	if t := s.TimeoutMS; !(t == 0 || t >= 1 && t <= float64(maxTimeout.Milliseconds())) {
-		errs = append(errs, fmt.Errorf("settings: timeout_ms is %v, want 1 to %d", t, maxTimeout.Milliseconds()))
+	within := func(name string, value float64, most int64) {
+		if !(value == 0 || value >= 1 && value <= float64(most)) {
+			errs = append(errs, fmt.Errorf("settings: %s is %v, want 1 to %d", name, value, most))
+		}
 	}
-	if s.Batch < 0 || s.Batch > maxBatch {
-		errs = append(errs, fmt.Errorf("settings: batch is %d, want 1 to %d", s.Batch, maxBatch))
-	}
+	within("timeout_ms", s.TimeoutMS, maxTimeout.Milliseconds())
+	within("batch", float64(s.Batch), maxBatch)
+	within("break_after", float64(s.BreakAfter), maxBreakAfter)
+	within("break_over_ms", s.BreakOverMS, maxBreak.Milliseconds())
+	within("break_for_ms", s.BreakForMS, maxBreak.Milliseconds())
 	return errors.Join(errs...)
+}
+
+// Common returns the settings that endpoints of all kinds have. One of another type is zero.
+func Common(text json.RawMessage) (s Settings) {
+	_ = json.Unmarshal(text, &s)
+	return s
 }
 
 // Repeat returns the same result for each of n messages.
