@@ -42,7 +42,8 @@ type Job struct {
 	Term     int64     `json:"term,omitempty" doc:"Term of the judge that has claimed it."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
 	Attempts int       `json:"attempts" doc:"Failed attempts."`
-	RunAt    time.Time `json:"run_at,omitzero"`
+	RunAt    time.Time `json:"run_at,omitzero" doc:"Until when it waits. Left out for a claimed job."`
+	Leased   time.Time `json:"leased_until,omitzero" doc:"Of a claimed job: when it is claimed again if its delivery was lost. While it goes on, this is put off."`
 	Error    string    `json:"error,omitempty" doc:"Error of the last attempt."`
 }
 
@@ -187,7 +188,7 @@ func namesOf(e *delivery.Engine) laneNames {
 func (a *API) job(n laneNames, v *jobs.View) Job {
 	return Job{
 		Job: v.ID, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State),
-		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
+		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil), Error: v.Error,
 	}
 }
 

@@ -227,7 +227,7 @@ func TestJobs(t *testing.T) {
 		t.Fatal(claimed, err)
 	}
 	job := claimed.Jobs[0]
-	if got := getJSON[httpapi.Job](t, h, "/v1/jobs/1"); got.State != "claimed" || got.Term != 1 || got.Node != "" {
+	if got := getJSON[httpapi.Job](t, h, "/v1/jobs/1"); got.State != "claimed" || got.Term != 1 || got.Node != "" || got.Leased.IsZero() || !got.RunAt.IsZero() {
 		t.Errorf("the job that is claimed is %+v, want one of term 1, and nobody to say whose that is", got)
 	}
 	if _, err := e.Jobs().Ack(t.Context(), []jobs.Ack{{

@@ -53,8 +53,8 @@ func TestFarJobs(t *testing.T) {
 		if err := s.jobs.Extend(t.Context(), got.Jobs, farAhead); err != nil {
 			t.Fatal(err)
 		}
-		if v := views()[early]; v.State != jobs.StateClaimed || !isFar(v.RunAt, farAhead) {
-			t.Errorf("with a lease until 9999: %s until %v", v.State, v.RunAt)
+		if v := views()[early]; v.State != jobs.StateClaimed || !isFar(v.LeasedUntil, farAhead) || !v.RunAt.IsZero() {
+			t.Errorf("with a lease until 9999: %s until %v, to run at %v", v.State, v.LeasedUntil, v.RunAt)
 		}
 		q.ack(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Retry, RunAt: farAhead, Error: "no"})
 		if v := views()[early]; v.State != jobs.StateWaiting || !isFar(v.RunAt, farAhead) {

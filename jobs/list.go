@@ -32,10 +32,11 @@ const (
 type View struct {
 	Job
 
-	State State
-	RunAt time.Time // until when it waits; for a claimed one, the end of its lease
-	Error string    // of its last attempt
-	URL   string    // where it is delivered; empty for a job of an endpoint
+	State       State
+	RunAt       time.Time // until when it waits or waited; zero for a claimed one
+	LeasedUntil time.Time // of a claimed one: when it can be claimed again if nobody extends its lease
+	Error       string    // of its last attempt
+	URL         string    // where it is delivered; empty for a job of an endpoint
 }
 
 // Filter selects jobs or dead letters. The zero Filter selects all.
@@ -105,7 +106,8 @@ func (v *View) scan(rows *sql.Rows, now time.Time) error {
 		v.State = StateBlocked
 		return nil
 	case v.Claim != 0:
-		v.State = StateClaimed
+		v.State, v.LeasedUntil = StateClaimed, sqldb.Time(due.Int64)
+		return nil
 	case due.Int64 > sqldb.Nanos(now):
 		v.State = StateWaiting
 	}
