@@ -226,8 +226,8 @@ func (q *queue) ack(ctx context.Context, items []*item) error {
 		switch outcome := it.ack.Outcome; {
 		case released || outcome == jobs.Return:
 			l.maybe = true
-		case (outcome == jobs.Retry || outcome == jobs.Postpone) && it.ack.RunAt.Before(l.next):
-			l.next = it.ack.RunAt
+		case outcome == jobs.Retry || outcome == jobs.Postpone:
+			l.next = earliest(l.next, now, it.ack.RunAt)
 		}
 	}
 	q.speed.add(len(items), now)
@@ -281,11 +281,20 @@ func (q *queue) claim(ctx, hard context.Context, c claim) error {
 	}
 	l.maybe = l.maybe || got.More
 	l.next = now.Add(max(l.idle, firstGap))
-	if !got.Next.IsZero() && got.Next.Before(l.next) {
-		l.next = got.Next
+	if !got.Next.IsZero() {
+		l.next = earliest(l.next, now, got.Next)
 	}
 	q.startLocked(hard)
 	return nil
+}
+
+// earliest returns the earlier one of two instants, at as one of the monotonic clock: it does not come later
+// if the wall clock is set back until then.
+func earliest(next, now, at time.Time) time.Time {
+	if at = now.Add(at.Sub(now)); at.Before(next) {
+		return at
+	}
+	return next
 }
 
 // eventsOf reads the events of jobs, and returns them by offset.

@@ -151,17 +151,22 @@ func addMoves(ctx context.Context, tx sqldb.Tx, from, to Lane, after uint64) err
 // lookStep is how many jobs, of any lane, one look goes through.
 const lookStep = 5000
 
+// lookEnd returns the last number of a look at the jobs after a number, up to another one.
+func lookEnd(ctx context.Context, tx sqldb.Tx, after, upto uint64) (uint64, error) {
+	var ids []uint64
+	err := tx.NewRaw("SELECT id FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", after, upto, lookStep).Scan(ctx, &ids)
+	if err != nil || len(ids) == 0 {
+		return upto, err
+	}
+	return ids[0], nil
+}
+
 // look sets held of some more jobs of the old lane. New jobs that are to run later are left out, since
 // they block no others.
 func (m *move) look(ctx context.Context, tx sqldb.Tx) error {
-	to := m.upto
-	var ids []uint64
-	err := tx.NewRaw("SELECT id FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", m.seen, m.upto, lookStep).Scan(ctx, &ids)
+	to, err := lookEnd(ctx, tx, m.seen, m.upto)
 	if err != nil {
 		return err
-	}
-	if len(ids) > 0 {
-		to = ids[0]
 	}
 	_, err = tx.NewRaw("UPDATE jobs SET held = okey, due = COALESCE(due, 0) WHERE id > ? AND id <= ? AND lane = ? AND okey <> 0 AND held IS NULL"+
 		" AND (due IS NULL OR claim <> 0)", m.seen, to, m.from.code()).Exec(ctx)

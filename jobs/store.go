@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/sqldb"
@@ -32,6 +33,7 @@ type Store struct {
 	router   router
 	watch    atomic.Pointer[func([]Lane)]
 	describe atomic.Pointer[func(context.Context, []Job) ([]Body, error)]
+	waits    waits
 
 	mu      sync.Mutex // guards the fields below
 	depths  map[Lane]int64
@@ -78,6 +80,11 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 	if _, err := tx.NewRaw("UPDATE jobs SET " + claimable + " WHERE due IS NOT NULL AND claim <> 0").Exec(ctx); err != nil {
 		return err
 	}
+	last, err := lastNumber(ctx, tx)
+	if err != nil {
+		return err
+	}
+	s.waits.begin(s.db.Now().Round(0), time.Now(), last)
 	s.mu.Lock()
 	s.cursors, s.claims = make(map[Lane]uint64), 0
 	s.mu.Unlock()
@@ -141,8 +148,12 @@ func (s *Store) write(ctx context.Context, op string, do func(ctx context.Contex
 	return s.change(ctx, op, func(ctx context.Context, tx sqldb.Tx) (map[Lane]int64, error) { return nil, do(ctx, tx) })
 }
 
-// change runs a transaction and adds the counts that do returns to the depths.
+// change runs a transaction, after it has followed the clock, and adds the counts that do returns to the
+// depths.
 func (s *Store) change(ctx context.Context, op string, do func(ctx context.Context, tx sqldb.Tx) (map[Lane]int64, error)) error {
+	if err := s.followClock(ctx); err != nil {
+		return err
+	}
 	var counts map[Lane]int64
 	var generation int64
 	err := s.db.Write(ctx, op, func(ctx context.Context, tx sqldb.Tx) (err error) {
