@@ -21,6 +21,8 @@ var (
 	// ErrGroups is returned by [Engine.Group] when the engine has 256 groups, that of the funcs
 	// among them.
 	ErrGroups = errors.New("timer: too many groups")
+	// ErrNil is wrapped by the error of a call that was given a nil func or a nil handler.
+	ErrNil = errors.New("timer: nothing to call")
 )
 
 // Unlimited as [Config.Workers] gives each task a goroutine of its own at once.

@@ -77,7 +77,7 @@ func newEngine(cfg Config) (*Engine, error) {
 		e.shards = append(e.shards, newShard(e, i, now))
 	}
 	e.groups.Store(new([]*Group))
-	_, err = e.Group(nil) // that of the funcs
+	_, err = e.addGroup(nil) // that of the funcs
 	return e, err
 }
 

@@ -1,6 +1,7 @@
 package timer
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -36,7 +37,15 @@ type Group struct {
 }
 
 // Group adds a group of timers to the engine. Groups are few (256) and stay as long as the engine.
+// Errors: ErrNil, ErrGroups, ErrClosed.
 func (e *Engine) Group(h Handler) (*Group, error) {
+	if h == nil {
+		return nil, fmt.Errorf("%w: Group got a nil Handler", ErrNil)
+	}
+	return e.addGroup(h)
+}
+
+func (e *Engine) addGroup(h Handler) (*Group, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
@@ -88,22 +97,29 @@ func (g *Group) Repeat(now, period time.Duration, mode Repeat, data uint64) (ID,
 }
 
 // AfterFunc starts a timer that calls f on a worker's goroutine once d has passed. It may be
-// touched, with d as its period.
+// touched, with d as its period. Errors: ErrNil, ErrFull, ErrClosed, ErrTooFar.
 func (e *Engine) AfterFunc(d time.Duration, f func()) (ID, error) {
-	return e.arm(e.funcs(), add(e.Now(), d), d, 0, nil, f)
+	return e.armFunc("AfterFunc", add(e.Now(), d), d, nil, f)
 }
 
 // AtFunc starts a timer that calls f when the engine's clock reaches an instant. It has no period
-// until a Reset gives it one, so that touching it matters only once the instant has passed.
+// until a Reset gives it one, so that touching it matters only once the instant has passed. Errors:
+// ErrNil, ErrFull, ErrClosed, ErrTooFar.
 func (e *Engine) AtFunc(at time.Duration, f func()) (ID, error) {
-	return e.arm(e.funcs(), at, 0, 0, nil, f)
+	return e.armFunc("AtFunc", at, 0, nil, f)
 }
 
 // RepeatFunc starts a timer that calls f one period from now and then again and again; see
-// [Group.Repeat].
+// [Group.Repeat]. Errors: ErrNil, ErrFull, ErrClosed, ErrTooFar.
 func (e *Engine) RepeatFunc(period time.Duration, mode Repeat, f func()) (ID, error) {
 	now := e.Now()
-	return e.arm(e.funcs(), add(now, period), period, 0, newRepeat(now, period, mode), f)
+	return e.armFunc("RepeatFunc", add(now, period), period, newRepeat(now, period, mode), f)
 }
 
-func (e *Engine) funcs() *Group { return (*e.groups.Load())[funcGroup] }
+// armFunc starts a timer with a func for the named call.
+func (e *Engine) armFunc(call string, at, period time.Duration, x *extra, f func()) (ID, error) {
+	if f == nil {
+		return 0, fmt.Errorf("%w: %s got a nil func", ErrNil, call)
+	}
+	return e.arm((*e.groups.Load())[funcGroup], at, period, 0, x, f)
+}

@@ -1,9 +1,11 @@
 package timer_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -226,17 +228,30 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// A func or a handler that is nil is a callback that panics, and takes nothing with it.
 func TestNilCallbacks(t *testing.T) {
-	bubble(t, timer.Config{}, func(e *fixture) {
+	bubble(t, timer.Config{MaxTimers: 1}, func(e *fixture) {
 		t := e.t
-		e.armed(e.AfterFunc(0, nil))
-		e.armed(e.RepeatFunc(time.Second, timer.FixedDelay, nil))
-		e.armed(e.group(nil).Arm(0, 0, 1))
-		e.advance(time.Second + resolution)
-		if st := e.Stats(); st.Panics != 3 || st.Fired != 3 || st.Armed != 1 {
-			t.Errorf("Panics, Fired, Armed = %d, %d, %d, want 3, 3, 1", st.Panics, st.Fired, st.Armed)
+		for name, call := range map[string]func() error{
+			"AfterFunc": func() error { _, err := e.AfterFunc(0, nil); return err },
+			"AtFunc":    func() error { _, err := e.AtFunc(0, nil); return err },
+			"RepeatFunc": func() error {
+				_, err := e.RepeatFunc(time.Second, timer.FixedDelay, nil)
+				return err
+			},
+			"Group": func() error { _, err := e.Group(nil); return err },
+		} {
+			if err := call(); !errors.Is(err, timer.ErrNil) || !strings.Contains(err.Error(), name+" got a nil") {
+				t.Errorf("%s(nil) = %v, want ErrNil of %s", name, err, name)
+			}
 		}
+		if n := e.Reserved(); n != 0 {
+			t.Errorf("%d places are taken, want 0", n)
+		}
+		e.advance(time.Minute)
+		if st := e.Stats(); st.Panics != 0 || st.Fired != 0 || st.Armed != 0 {
+			t.Errorf("Panics, Fired, Armed = %d, %d, %d, want 0", st.Panics, st.Fired, st.Armed)
+		}
+		e.armed(e.AfterFunc(0, func() {}))
 	})
 }
 
