@@ -238,10 +238,22 @@ func (e *benchmark) armFuncs(b *testing.B, n int) {
 	}
 }
 
-// A million timers are due at one instant: when is the last callback called?
-func BenchmarkDueAtOnce(b *testing.B) {
-	for _, mode := range []string{"handler", "func"} {
-		b.Run("n=1e6/mode="+mode, func(b *testing.B) {
+// A million timers are due at one instant, or one after the other: how long after the last deadline
+// is the last callback called?
+func BenchmarkDue(b *testing.B) {
+	for _, bench := range []struct {
+		name    string
+		workers int
+		funcs   bool
+		apart   time.Duration
+	}{
+		{"handler/apart=0", 0, false, 0},
+		{"func/apart=0", 0, true, 0},
+		{"func/apart=1µs", 0, true, time.Microsecond},
+		{"func/unlimited/apart=0", timer.Unlimited, true, 0},
+		{"func/unlimited/apart=1µs", timer.Unlimited, true, time.Microsecond},
+	} {
+		b.Run("n=1e6/mode="+bench.name, func(b *testing.B) {
 			var took time.Duration
 			for b.Loop() {
 				var handled atomic.Int64
@@ -252,23 +264,24 @@ func BenchmarkDueAtOnce(b *testing.B) {
 						done <- e.Now()
 					}
 				}
-				e = startBench(b, timer.Config{}, func(expired []timer.Expired) { count(len(expired)) })
-				at := e.Now() + 1500*time.Millisecond
-				for i := range uint64(million) {
+				e = startBench(b, timer.Config{Workers: bench.workers}, func(expired []timer.Expired) { count(len(expired)) })
+				first := e.Now() + 1500*time.Millisecond
+				for i := range million {
 					var err error
-					if mode == "func" {
+					at := first + time.Duration(i)*bench.apart
+					if bench.funcs {
 						_, err = e.AtFunc(at, func() { count(1) })
 					} else {
-						_, err = e.g.ArmAt(at, time.Second, i)
+						_, err = e.g.ArmAt(at, time.Second, uint64(i))
 					}
 					if err != nil {
 						b.Fatal(err)
 					}
 				}
-				if e.Now() > at {
+				if e.Now() > first {
 					b.Fatal("arming took too long")
 				}
-				took += <-done - at
+				took += <-done - first - (million-1)*bench.apart
 				e.close(b)
 			}
 			b.ReportMetric(float64(took.Microseconds())/1000/float64(b.N), "ms/last")

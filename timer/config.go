@@ -25,7 +25,8 @@ var (
 	ErrNil = errors.New("timer: nothing to call")
 )
 
-// Unlimited as [Config.Workers] gives each task a goroutine of its own at once.
+// Unlimited as [Config.Workers] gives each func that is due a goroutine of its own at once, and
+// each batch of a handler.
 const Unlimited = -1
 
 // Config describes an engine. The zero Config is ready to use.
@@ -43,9 +44,11 @@ type Config struct {
 	// more a timer. Default: it is left to be swept.
 	Eager bool
 	// Workers is the most callbacks that run at a time. Default 0: 8 × GOMAXPROCS. Unlimited: no
-	// bound.
+	// bound. [Engine.Resize] changes it.
 	Workers int
-	// PoolOptions are passed to the ants pool that the workers belong to.
+	// PoolOptions are passed to the ants pool that the workers belong to; it is not used while they
+	// are Unlimited. With ants.WithNonblocking, a task for which no worker is free is offered again
+	// after a millisecond, and Stats.Refused counts it.
 	PoolOptions []ants.Option
 	// Queue is how many batches the ready queue is meant to hold. When callbacks are slower than
 	// expiries it holds more, in proportion to the armed timers at most, and Stats.Spilled counts

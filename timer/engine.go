@@ -26,11 +26,13 @@ type Engine struct {
 	onPanic func(any)
 	memory  dualmap.Memory // or nil
 
-	ready    *readyQueue
-	pool     *ants.PoolWithFuncGeneric[task]
-	rejected atomic.Uint64
-	panics   atomic.Uint64
-	discard  atomic.Bool // close without running what is due
+	ready       *readyQueue
+	gate        *gate
+	pool        *ants.PoolWithFuncGeneric[task]
+	nonblocking bool // a task for which no worker is free is refused, and offered again
+	rejected    atomic.Uint64
+	panics      atomic.Uint64
+	discard     atomic.Bool // close without running what is due
 
 	mu      sync.Mutex // guards the fields below and the making of groups; taken before a shard's
 	closing bool
@@ -66,11 +68,12 @@ func newEngine(cfg Config) (*Engine, error) {
 		onPanic: cfg.OnPanic,
 		memory:  cfg.Memory,
 		ready:   newReadyQueue(cfg.Queue),
+		gate:    newGate(cfg.Workers),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	if e.pool, err = ants.NewPoolWithFuncGeneric(cfg.Workers, e.run, cfg.PoolOptions...); err != nil {
-		return nil, fmt.Errorf("timer: make pool: %w", err)
+	if err = e.makePool(cfg); err != nil {
+		return nil, err
 	}
 	now := tickFloor(e.clock.Now())
 	for i := range cfg.Shards {
@@ -81,13 +84,41 @@ func newEngine(cfg Config) (*Engine, error) {
 	return e, err
 }
 
+// makePool makes the pool, without a bound unless it is preallocated: the gate is the bound.
+func (e *Engine) makePool(cfg Config) (err error) {
+	var options ants.Options
+	for _, set := range cfg.PoolOptions {
+		set(&options)
+	}
+	e.nonblocking = options.Nonblocking
+	size := Unlimited
+	if options.PreAlloc {
+		size = cfg.Workers
+	}
+	options.Nonblocking = true
+	if e.pool, err = ants.NewPoolWithFuncGeneric(size, e.run, ants.WithOptions(options)); err != nil {
+		return fmt.Errorf("timer: make pool: %w", err)
+	}
+	return nil
+}
+
 // Now reads the engine's clock.
 func (e *Engine) Now() time.Duration { return e.clock.Now() }
 
-// Resize changes the number of workers, which must be above 0. Callbacks that run are not
-// disturbed. It does nothing to an engine that was started with Unlimited workers, or with
-// preallocated ones (ants.WithPreAlloc).
-func (e *Engine) Resize(workers int) { e.pool.Tune(min(workers, math.MaxInt32)) }
+// Resize changes the most callbacks that run at a time to a number from 1 to 2^31 - 1, or to
+// Unlimited; 0 is Unlimited, too. Callbacks that run, or that a worker is about to call, are not
+// disturbed; no other starts until fewer than that run. It does not wait. It returns an error if
+// workers is none of these. [Stats.Workers] shows the number.
+func (e *Engine) Resize(workers int) error {
+	if workers < Unlimited || workers > math.MaxInt32 {
+		return fmt.Errorf("timer: resize to %d workers: want 1 to %d, or 0 or Unlimited for no bound", workers, math.MaxInt32)
+	}
+	if workers == 0 {
+		workers = Unlimited
+	}
+	e.gate.resize(workers)
+	return nil
+}
 
 // slab returns the map that an id points into, or nil.
 func (e *Engine) slab(id ID) *dualmap.Map {

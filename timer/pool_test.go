@@ -3,6 +3,7 @@ package timer_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -313,19 +314,30 @@ func TestResize(t *testing.T) {
 			}
 		}
 		want(2, "at first")
-		e.Resize(7)
+		resize := func(workers int) {
+			t.Helper()
+			if err := e.Resize(workers); err != nil {
+				t.Error(err)
+			}
+			if got := e.Stats().Workers; got != workers {
+				t.Errorf("Stats.Workers = %d, want %d", got, workers)
+			}
+		}
+		resize(7)
 		want(7, "more workers")
-		e.Resize(3)
+		resize(3)
 		want(7, "before a callback has returned")
 		for range 10 {
 			r.release <- struct{}{}
 		}
 		want(3, "fewer workers")
-		for _, workers := range []int{0, -3, timer.Unlimited} {
-			e.Resize(workers)
+		for _, workers := range []int{-3, math.MaxInt32 + 1, math.MinInt} {
+			if err := e.Resize(workers); err == nil || !strings.Contains(err.Error(), strconv.Itoa(workers)) {
+				t.Errorf("Resize(%d) = %v, want an error that says so", workers, err)
+			}
 			want(3, "a size that is none")
 		}
-		e.Resize(1 << 32) // which is 0 in 32 bits
+		resize(math.MaxInt32)
 		want(90, "as many as there are")
 		close(r.release)
 		synctest.Wait()
@@ -335,18 +347,150 @@ func TestResize(t *testing.T) {
 	})
 }
 
+// Workers that are idle when there may be fewer of them stay idle.
+func TestShrinkIdle(t *testing.T) {
+	bubble(t, timer.Config{Workers: 40}, func(e *fixture) {
+		t := e.t
+		for _, step := range []struct{ workers, want int32 }{{40, 40}, {2, 2}, {1, 1}, {39, 39}, {3, 3}} {
+			if err := e.Resize(int(step.workers)); err != nil {
+				t.Fatal(err)
+			}
+			r := running{release: make(chan struct{})}
+			for range 100 {
+				e.armed(e.AfterFunc(0, r.call))
+			}
+			e.advance(resolution)
+			close(r.release)
+			synctest.Wait()
+			if n := r.most.Load(); n != step.want {
+				t.Errorf("with %d workers %d callbacks ran at a time, want %d", step.workers, n, step.want)
+			}
+		}
+	})
+}
+
+// From a number to Unlimited and back, also with workers that were preallocated.
 func TestResizeUnlimited(t *testing.T) {
+	for name, cfg := range map[string]timer.Config{
+		"from 3":            {Workers: 3},
+		"from Unlimited":    {Workers: timer.Unlimited},
+		"from preallocated": {Workers: 3, PoolOptions: []ants.Option{ants.WithPreAlloc(true)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, cfg, func(e *fixture) {
+				t := e.t
+				if got := e.Stats().Workers; got != cfg.Workers {
+					t.Errorf("Stats.Workers = %d, want %d", got, cfg.Workers)
+				}
+				for _, step := range []struct{ resize, workers, want int }{
+					{2, 2, 2}, {0, timer.Unlimited, 50}, {1, 1, 1}, {timer.Unlimited, timer.Unlimited, 50}, {7, 7, 7},
+				} {
+					if err := e.Resize(step.resize); err != nil {
+						t.Fatal(err)
+					}
+					if got := e.Stats().Workers; got != step.workers {
+						t.Errorf("after Resize(%d) Stats.Workers = %d, want %d", step.resize, got, step.workers)
+					}
+					r := running{release: make(chan struct{})}
+					for range 50 {
+						e.armed(e.AfterFunc(0, r.call))
+					}
+					e.advance(resolution)
+					close(r.release)
+					synctest.Wait()
+					if n := r.most.Load(); n != int32(step.want) {
+						t.Errorf("after Resize(%d) %d callbacks ran at a time, want %d", step.resize, n, step.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Those that wait for a worker start at once when there is no bound any longer; those that run
+// count when there is one again.
+func TestResizeWhileBusy(t *testing.T) {
+	bubble(t, timer.Config{Workers: 1}, func(e *fixture) {
+		t := e.t
+		r := running{release: make(chan struct{})}
+		arm := func(n int) {
+			for range n {
+				e.armed(e.AfterFunc(0, r.call))
+			}
+			e.advance(resolution)
+		}
+		want := func(n int32, when string) {
+			t.Helper()
+			synctest.Wait()
+			if got := r.now.Load(); got != n {
+				t.Errorf("%s: %d callbacks run, want %d", when, got, n)
+			}
+		}
+		resize := func(workers int) {
+			t.Helper()
+			if err := e.Resize(workers); err != nil {
+				t.Error(err)
+			}
+		}
+		arm(600)
+		want(1, "with one worker")
+		resize(timer.Unlimited)
+		want(600, "without a bound")
+		resize(599)
+		arm(10)
+		want(600, "with a bound again")
+		r.release <- struct{}{}
+		want(599, "when one has ended")
+		r.release <- struct{}{}
+		want(599, "when two have ended") // one of the ten has begun
+		close(r.release)
+		want(0, "at the end")
+		if st := e.Stats(); st.Fired != 610 {
+			t.Errorf("Fired = %d, want 610", st.Fired)
+		}
+	})
+}
+
+// Funcs that repeat go on one by one, whatever the others of their batch do.
+func TestUnlimitedRepeating(t *testing.T) {
 	bubble(t, timer.Config{Workers: timer.Unlimited}, func(e *fixture) {
 		t := e.t
-		e.Resize(1)
-		r := running{release: make(chan struct{})}
-		for range 10 {
-			e.armed(e.AfterFunc(0, r.call))
+		var runs [6]atomic.Int32
+		release := make(chan struct{})
+		for i := range runs {
+			f := func() {
+				runs[i].Add(1)
+				switch i % 3 {
+				case 1:
+					<-release
+				case 2:
+					panic("a callback's")
+				}
+			}
+			if i < 3 {
+				e.armed(e.RepeatFunc(time.Second, timer.FixedDelay, f))
+			} else {
+				e.armed(e.AfterFunc(time.Second, f))
+			}
 		}
-		e.advance(resolution)
-		if n := r.now.Load(); n != 10 {
-			t.Errorf("%d callbacks run, want 10", n)
+		want := func(when string, want ...int32) {
+			t.Helper()
+			for i := range runs {
+				if n := runs[i].Load(); n != want[i] {
+					t.Errorf("%s: func %d ran %d times, want %d", when, i, n, want[i])
+				}
+			}
 		}
-		close(r.release)
+		e.advance(time.Second + resolution)
+		want("at first", 1, 1, 1, 1, 1, 1)
+		e.advance(time.Second + resolution)
+		want("while one waits", 2, 1, 2, 1, 1, 1)
+		close(release)
+		synctest.Wait()
+		e.advance(time.Second + resolution)
+		want("when it has returned", 3, 2, 3, 1, 1, 1)
+		if st := e.Stats(); st.Armed != 3 || st.Panics != 4 {
+			t.Errorf("Armed, Panics = %d, %d, want 3, 4", st.Armed, st.Panics)
+		}
 	})
 }

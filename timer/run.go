@@ -2,11 +2,7 @@ package timer
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
-
-	"github.com/panjf2000/ants/v2"
 
 	"github.com/holter-iot/holter/dualmap"
 )
@@ -57,57 +53,87 @@ func (s *shard) expireSome(batches *[]*batch) (next tick, more bool) {
 	return s.alarm, more
 }
 
-// task is what a worker does: the func of one entry of a batch, or a handler for all of them.
+// task is what a worker does: the func of one entry of a batch, or a handler for all of them. It is
+// the funcs of a whole batch while the workers are unlimited.
 type task struct {
 	batch *batch
 	part  []dualmap.Original
-	wg    *sync.WaitGroup
 }
 
-// feed passes what is due to the pool, and waits for the pool so that the shards need not.
+// feed passes what is due to the workers, and waits for them so that the shards need not.
 func (e *Engine) feed() {
 	defer close(e.done)
-	var running sync.WaitGroup
 	for b := e.ready.take(); b != nil; b = e.ready.take() {
-		step := len(b.entries)
-		if b.group.index == funcGroup {
-			step = 1
-		}
-		for i := 0; i < len(b.entries); i += step {
-			running.Add(1)
-			e.submit(task{batch: b, part: b.entries[i : i+step : i+step], wg: &running})
-		}
+		e.pass(b)
 	}
-	running.Wait()
+	e.gate.drain()
 	_ = e.pool.ReleaseContext(context.Background()) // fails only when the context ends
 }
 
-// refusedWait is how long a task that the pool refused waits before it is offered again.
+func (e *Engine) pass(b *batch) {
+	for rest := b.entries; len(rest) > 0; {
+		if e.gate.unlimited() { // the pool would cost more than goroutines of their own
+			e.gate.join(1)
+			go e.run(task{b, rest})
+			return
+		}
+		n := len(rest)
+		if b.group.index == funcGroup {
+			n = 1
+		}
+		e.submit(task{b, rest[:n:n]})
+		rest = rest[n:]
+	}
+}
+
+// refusedWait is how long a task for which no worker was free waits before it is offered again.
 const refusedWait = time.Millisecond
 
 func (e *Engine) submit(t task) {
-	for {
-		err := e.pool.Invoke(t)
-		if err == nil {
-			return
+	if e.nonblocking {
+		for !e.gate.tryEnter() {
+			e.ready.countRefused()
+			<-time.After(refusedWait)
 		}
-		if !errors.Is(err, ants.ErrPoolOverload) { // the pool was closed, and nobody but feed can do that
-			e.run(t)
-			return
-		}
-		e.ready.countRefused()
-		<-time.After(refusedWait)
+	} else {
+		e.gate.enter()
+	}
+	if e.pool.Invoke(t) != nil { // it was preallocated, and the last worker has left the gate but is not back yet
+		go e.run(t)
 	}
 }
 
 // run is a worker's task.
 func (e *Engine) run(t task) {
-	defer t.wg.Done()
+	defer e.gate.leave()
 	s, g := t.batch.shard, t.batch.group
 	c := s.claim(t.batch, t.part)
 	for _, release := range c.releases {
 		release()
 	}
+	if g.index == funcGroup && len(c.expired) > 1 {
+		e.spread(s, g, c)
+	} else {
+		e.callClaimed(s, g, c)
+	}
+}
+
+// spread calls each of several funcs on a goroutine of its own.
+func (e *Engine) spread(s *shard, g *Group, c claimed) {
+	e.gate.join(len(c.expired))
+	for i, x := range c.expired {
+		one := claimed{expired: c.expired[i : i+1]}
+		if len(c.repeating) > 0 && c.repeating[0] == x.ID.original() { // they are in the same order
+			one.repeating, c.repeating = c.repeating[:1], c.repeating[1:]
+		}
+		go func() {
+			defer e.gate.leave()
+			e.callClaimed(s, g, one)
+		}()
+	}
+}
+
+func (e *Engine) callClaimed(s *shard, g *Group, c claimed) {
 	if len(c.repeating)+len(c.kept) > 0 {
 		defer func() { s.resume(g, &c, e.clock.Now()) }() // whatever the callback does
 	}

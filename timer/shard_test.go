@@ -3,7 +3,6 @@ package timer
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 )
@@ -53,9 +52,8 @@ func (s *still) due(at time.Duration) (batches []*batch, holds int) {
 
 // run does what a worker does with a batch.
 func (s *still) run(b *batch) {
-	var wg sync.WaitGroup
-	wg.Add(1)
-	s.Engine.run(task{batch: b, part: b.entries, wg: &wg})
+	s.gate.join(1)
+	s.Engine.run(task{b, b.entries})
 }
 
 // An entry of a batch is for one timer, not for the next one in its slot, also if workers come to

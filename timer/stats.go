@@ -19,7 +19,8 @@ type Stats struct {
 	Panics   uint64 `json:"panics"`   // callbacks that panicked
 	Queued   int    `json:"queued"`   // batches in the ready queue
 	Spilled  uint64 `json:"spilled"`  // batches that were queued while the ready queue held Config.Queue or more
-	Refused  uint64 `json:"refused"`  // times that the pool refused a task (possible with ants.WithNonblocking only); it was offered again
+	Refused  uint64 `json:"refused"`  // times that no worker was free for a task (counted with ants.WithNonblocking only); it was offered again
+	Workers  int    `json:"workers"`  // the most callbacks that run at a time, as set last; Unlimited: -1
 
 	// Lateness counts the expiries by how long after its deadline the engine found a timer due,
 	// callbacks not counted.
@@ -58,6 +59,7 @@ func (e *Engine) Stats() Stats {
 	st := Stats{
 		Rejected: e.rejected.Load(),
 		Panics:   e.panics.Load(),
+		Workers:  int(e.gate.limit.Load()),
 	}
 	st.Queued, st.Spilled, st.Refused = e.ready.stats()
 	for _, s := range e.shards {
