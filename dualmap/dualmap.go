@@ -135,6 +135,18 @@ func (m *Map) Load(o Original) (value uint64, ok bool) {
 	return value, value != 0 && word>>ValueBits == uint64(o.Generation)
 }
 
+// Prefetch reads the word and the parameter of an entry, if there can be such an entry, so that they
+// lie in the cache soon. Plain reads of several entries wait for memory together; the locked
+// instruction of a swap lets no later read begin.
+func (m *Map) Prefetch(o Original) {
+	chunks := *m.chunks.Load()
+	if int(o.Slot>>chunkBits) < len(chunks) {
+		c := &chunks[o.Slot>>chunkBits]
+		c.words[o.Slot&chunkMask].Load()
+		c.params[o.Slot&chunkMask].Load()
+	}
+}
+
 // CompareAndSwap changes the value of a living entry from old to next and reports whether it did.
 // Both are 1 to [MaxValue].
 func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {

@@ -54,6 +54,8 @@ func TestEntry(t *testing.T) {
 			if tenant, v := m.Tenant(o.Slot); tenant != o || v != tt.value {
 				t.Errorf("Tenant = %v, %d, want %v, %d", tenant, v, o, tt.value)
 			}
+			m.Prefetch(o)
+			m.Prefetch(dualmap.Original{Slot: 1<<32 - 1, Generation: 1<<32 - 1}) // not this map's
 			m.SetParam(o.Slot, ^tt.param)
 			if p := m.Param(o.Slot); p != ^tt.param {
 				t.Errorf("Param after SetParam = %d, want %d", p, ^tt.param)

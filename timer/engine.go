@@ -169,6 +169,31 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 	}
 }
 
+// touchAhead is how many timers TouchBatch reads before it touches them: what it reads must fit into
+// the nearest cache, two lines for each.
+const touchAhead = 64
+
+// TouchBatch is Touch of each of many timers. It appends to ended the indexes of those for which
+// Touch returns false, and returns the result. With timers that are in no cache it is faster than
+// single touches, since it waits for the memory of many of them at a time. It takes no lock, and
+// allocates only where ended grows. Each touch is atomic, the batch is not.
+func (e *Engine) TouchBatch(ids []ID, now time.Duration, ended []int) []int {
+	for first := 0; first < len(ids); first += touchAhead {
+		some := ids[first:min(first+touchAhead, len(ids))]
+		for _, id := range some {
+			if m := e.slab(id); m != nil {
+				m.Prefetch(id.original())
+			}
+		}
+		for i, id := range some {
+			if !e.Touch(id, now) {
+				ended = append(ended, first+i)
+			}
+		}
+	}
+	return ended
+}
+
 // TouchTo moves a timer's deadline to an instant on the engine's clock, later or earlier, and
 // reports whether the timer was armed. It takes no lock unless the deadline becomes an earlier one.
 // An instant beyond MaxDeadline is taken as MaxDeadline.
