@@ -2,6 +2,7 @@ package timer_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -194,13 +195,189 @@ func TestCloseEndsTies(t *testing.T) {
 		e.advance(resolution)
 		e.Bind(ctx, e.armed(e.AfterFunc(time.Hour, func() {})))
 		e.Bind(ctx, e.armed(e.RepeatFunc(time.Second, timer.FixedRate, func() {})))
-		e.advance(time.Minute) // the second one is due
+		done := make(chan struct{})
+		e.BindChan(done, e.armed(e.AfterFunc(time.Hour, func() {})))
+		e.BindChan(done, e.armed(e.AfterFunc(time.Second, func() {})))
+		e.BindChan(done, e.armed(e.RepeatFunc(time.Second, timer.FixedRate, func() {})))
+		e.advance(time.Minute) // those of a second are due
 		close(release)
 		if err := e.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if ctx.len() != 0 {
-			t.Errorf("%d ties are left", ctx.len())
+		if ctx.len() != 0 || e.Channels() != 0 {
+			t.Errorf("%d ties and %d channels are left", ctx.len(), e.Channels())
 		}
 	})
+}
+
+func TestBindChan(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		// act does something to a timer of one minute that is bound to done.
+		act      func(e *fixture, done chan struct{}, id timer.ID)
+		channels int
+		fired    int
+		armed    int
+	}{
+		{"left alone", func(*fixture, chan struct{}, timer.ID) {}, 1, 0, 1},
+		{"closed", func(_ *fixture, done chan struct{}, _ timer.ID) { close(done) }, 0, 0, 0},
+		{"receives a value", func(_ *fixture, done chan struct{}, _ timer.ID) { done <- struct{}{} }, 0, 0, 0},
+		{"cancelled", func(e *fixture, _ chan struct{}, id timer.ID) { e.Cancel(id) }, 0, 0, 0},
+		{"expired", func(e *fixture, _ chan struct{}, _ timer.ID) { e.advance(time.Hour) }, 0, 1, 0},
+		{"touched", func(e *fixture, _ chan struct{}, id timer.ID) {
+			e.Touch(id, time.Minute)
+			e.advance(time.Minute + resolution)
+		}, 1, 0, 1},
+		{"bound to another channel", func(e *fixture, done chan struct{}, id timer.ID) {
+			e.BindChan(make(chan struct{}), id)
+			close(done)
+		}, 1, 0, 1},
+		{"bound to a context", func(e *fixture, done chan struct{}, id timer.ID) {
+			e.Bind(newTiesContext(), id)
+			close(done)
+		}, 0, 0, 1},
+		{"bound to nil", func(e *fixture, done chan struct{}, id timer.ID) {
+			e.BindChan(nil, id)
+			close(done)
+		}, 1, 0, 1},
+		{"bound twice", func(e *fixture, done chan struct{}, id timer.ID) { e.BindChan(done, id) }, 1, 0, 1},
+		{"bound twice, then closed", func(e *fixture, done chan struct{}, id timer.ID) {
+			e.BindChan(done, id)
+			close(done)
+		}, 0, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
+				fired := 0
+				id := e.armed(e.AfterFunc(time.Minute, func() { fired++ }))
+				done := make(chan struct{})
+				if !e.BindChan(done, id) {
+					t.Fatal("BindChan = false")
+				}
+				tt.act(e, done, id)
+				synctest.Wait()
+				if e.Channels() != tt.channels || fired != tt.fired || e.Len() != tt.armed {
+					t.Errorf("channels, fired, armed = %d, %d, %d, want %d, %d, %d", e.Channels(), fired, e.Len(), tt.channels, tt.fired, tt.armed)
+				}
+			})
+		})
+	}
+}
+
+// From a context to a channel.
+func TestBindChanInstead(t *testing.T) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
+		ctx, done := newTiesContext(), make(chan struct{})
+		id := e.armed(e.AfterFunc(time.Minute, func() {}))
+		e.Bind(ctx, id)
+		e.BindChan(done, id)
+		if ctx.len() != 0 || e.Channels() != 1 {
+			t.Errorf("ties, channels = %d, %d, want 0, 1", ctx.len(), e.Channels())
+		}
+		close(done)
+		synctest.Wait()
+		if e.Len() != 0 {
+			t.Error("the timer is armed though its channel is closed")
+		}
+	})
+}
+
+func TestBindChanNotArmed(t *testing.T) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
+		id := e.armed(e.AfterFunc(0, func() {}))
+		e.advance(resolution)
+		if e.BindChan(make(chan struct{}), id) || e.BindChan(nil, 0) || e.Channels() != 0 {
+			t.Errorf("BindChan of no timer = true, or it leaves one of %d channels", e.Channels())
+		}
+		closed := make(chan struct{})
+		close(closed)
+		e.BindChan(closed, e.armed(e.AfterFunc(time.Minute, func() { t.Error("bound to a closed channel, and expired") })))
+		synctest.Wait()
+		if e.Channels() != 0 {
+			t.Error("a closed channel is waited for")
+		}
+		e.advance(time.Hour)
+	})
+}
+
+// Timers of one channel share a goroutine, which goes with the last of them, and comes back with
+// the next.
+func TestBindChanShares(t *testing.T) {
+	bubble(t, timer.Config{Shards: 4}, func(e *fixture) {
+		t := e.t
+		done := make(chan struct{})
+		g := e.group(func([]timer.Expired) {})
+		before := runtime.NumGoroutine()
+		arm := func() (ids []timer.ID) {
+			for range 1000 {
+				id := e.armed(g.Arm(e.Now(), time.Hour, 0))
+				e.BindChan(done, id)
+				ids = append(ids, id)
+			}
+			synctest.Wait()
+			return ids
+		}
+		for round := range 3 {
+			for _, id := range arm() {
+				e.Cancel(id)
+			}
+			synctest.Wait()
+			if e.Channels() != 0 {
+				t.Errorf("round %d: %d channels, want 0", round, e.Channels())
+			}
+		}
+		arm()
+		if n := runtime.NumGoroutine() - before; e.Channels() != 1 || n > 10 {
+			t.Errorf("%d channels and %d more goroutines for 1000 timers of one channel", e.Channels(), n)
+		}
+		close(done)
+		synctest.Wait()
+		if e.Len() != 0 || e.Channels() != 0 {
+			t.Errorf("armed, channels = %d, %d, want 0, 0", e.Len(), e.Channels())
+		}
+	})
+}
+
+// Everything ends in any order: channels close, timers are cancelled, bound anew and expire, and
+// the engine is closed.
+func TestBindChanConcurrent(t *testing.T) {
+	for range 20 {
+		e, err := timer.Start(timer.Config{Shards: 2, Workers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 20 {
+					done := make(chan struct{})
+					var ids []timer.ID
+					for i := range 10 {
+						id, err := e.AfterFunc(time.Duration(i%3)*time.Millisecond, func() {})
+						if err != nil {
+							return // closed
+						}
+						e.BindChan(done, id)
+						e.BindChan(done, id)
+						ids = append(ids, id)
+					}
+					e.Cancel(ids[9])
+					wg.Go(func() { close(done) })
+					for _, id := range ids {
+						e.BindChan(done, id)
+					}
+				}
+			})
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := e.Channels(); n != 0 {
+			t.Errorf("%d channels are left", n)
+		}
+		wg.Wait()
+	}
 }

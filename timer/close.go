@@ -43,6 +43,7 @@ func (e *Engine) shut() {
 	for _, s := range e.shards {
 		s.close()
 	}
+	e.channels.close()
 	e.ready.end()
 }
 
@@ -62,7 +63,7 @@ func (s *shard) refuse() {
 	s.closed = true
 }
 
-// drop hides the timers from Touch, and returns the functions that unbind them from contexts.
+// drop hides the timers from Touch, and returns the functions that unbind them.
 func (s *shard) drop() (stops []func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +72,7 @@ func (s *shard) drop() (stops []func() bool) {
 	for _, x := range s.extras {
 		if x.stop != nil {
 			stops = append(stops, x.stop)
+			x.stop = nil // one that is due is released by a worker
 		}
 	}
 	return stops

@@ -32,6 +32,7 @@ type Engine struct {
 	nonblocking bool // a task for which no worker is free is refused, and offered again
 	rejected    atomic.Uint64
 	panics      atomic.Uint64
+	channels    channels
 	discard     atomic.Bool // close without running what is due
 
 	mu      sync.Mutex // guards the fields below and the making of groups; taken before a shard's

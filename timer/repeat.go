@@ -1,7 +1,6 @@
 package timer
 
 import (
-	"context"
 	"time"
 
 	"github.com/holter-iot/holter/dualmap"
@@ -26,7 +25,7 @@ type extra struct {
 	mode   Repeat        // 0: once
 	period time.Duration // exact, where the slot's is rounded
 	next   time.Duration // FixedRate: the exact instant behind the slot's deadline
-	stop   func() bool   // unbinds the timer from its context; nil without one
+	stop   func() bool   // unbinds the timer from its context or channel; nil without one. It is called once
 }
 
 // untilReturn is the deadline of a FixedDelay timer while its callback runs. No deadline that is
@@ -109,43 +108,4 @@ func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 		s.inBatch--
 		s.hintLocked(m, r, deadline)
 	}
-}
-
-// Bind cancels a timer when ctx is done, and reports whether the timer was armed. The binding ends
-// with the timer. A timer is bound to at most one context, the last one.
-func (e *Engine) Bind(ctx context.Context, id ID) bool {
-	if _, ok := e.load(id); !ok {
-		return false
-	}
-	s := e.shards[id.shard()]
-	stop := context.AfterFunc(ctx, func() { e.Cancel(id) })
-	before, ok := s.bind(id, stop)
-	if before != nil {
-		before()
-	}
-	if !ok {
-		stop()
-	}
-	return ok
-}
-
-// bind stores the function that unbinds a timer from its context, and returns the one before.
-func (s *shard) bind(id ID, stop func() bool) (before func() bool, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := id.ref()
-	if s.closed {
-		return nil, false
-	}
-	m := s.mapLocked(r)
-	if _, ok := m.Load(id.original()); !ok {
-		return nil, false
-	}
-	x := s.extras[r]
-	if x == nil {
-		x = &extra{}
-		s.setExtraLocked(m, r, x)
-	}
-	before, x.stop = x.stop, stop
-	return before, true
 }

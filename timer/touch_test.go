@@ -324,7 +324,7 @@ func TestForeignID(t *testing.T) {
 			own ^ 1<<42, own ^ 1<<63, // generations
 		} {
 			_, ok := e.Deadline(id)
-			if ok || e.Touch(id, 0) || len(e.TouchBatch([]timer.ID{id}, 0, nil)) != 1 || e.TouchTo(id, 0) || e.Reset(id, 0, 1) || e.Cancel(id) || e.Bind(t.Context(), id) {
+			if ok || e.Touch(id, 0) || len(e.TouchBatch([]timer.ID{id}, 0, nil)) != 1 || e.TouchTo(id, 0) || e.Reset(id, 0, 1) || e.Cancel(id) || e.Bind(t.Context(), id) || e.BindChan(nil, id) {
 				t.Errorf("%x is taken for a timer", uint64(id))
 			}
 		}
