@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"runtime"
+	"time"
 
 	"github.com/panjf2000/ants/v2"
 
@@ -33,6 +34,9 @@ const Unlimited = -1
 type Config struct {
 	// Clock is what deadlines are measured on. Default: System().
 	Clock Clock
+	// Wall reads the wall clock, which the timers of [Engine.AtTime] follow. It may be called
+	// concurrently, must return at once, and must not call the engine. Default: time.Now.
+	Wall func() time.Time
 	// Shards is the number of shards, a power of two up to 1024. Default: 4 × GOMAXPROCS, rounded
 	// up to a power of two.
 	Shards int
@@ -67,6 +71,9 @@ func (c Config) withDefaults() (Config, error) {
 	procs := runtime.GOMAXPROCS(0)
 	if c.Clock == nil {
 		c.Clock = System()
+	}
+	if c.Wall == nil {
+		c.Wall = time.Now
 	}
 	if c.Shards == 0 {
 		c.Shards = min(1<<bits.Len(uint(4*procs-1)), maxShards)

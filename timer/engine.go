@@ -18,6 +18,7 @@ import (
 // callback must not wait for Close. Make one with [Start].
 type Engine struct {
 	clock   Clock
+	wall    *wall
 	shards  []*shard
 	groups  atomic.Pointer[[]*Group] // group 0 is that of the funcs
 	max     int64
@@ -35,11 +36,12 @@ type Engine struct {
 	channels    channels
 	discard     atomic.Bool // close without running what is due
 
-	mu      sync.Mutex // guards the fields below and the making of groups; taken before a shard's
-	closing bool
-	stop    chan struct{}  // closed by Close
-	clocks  sync.WaitGroup // the shards' goroutines
-	done    chan struct{}  // closed when the last callback has returned and the pool is gone
+	mu        sync.Mutex // guards the fields below and the making of groups; taken before a shard's
+	closing   bool
+	following bool           // the wall clock
+	stop      chan struct{}  // closed by Close
+	clocks    sync.WaitGroup // the shards' goroutines, and that which looks at the wall clock
+	done      chan struct{}  // closed when the last callback has returned and the pool is gone
 }
 
 // Start returns a running engine; end it with [Engine.Close]. It starts a goroutine for each shard,
@@ -64,6 +66,7 @@ func newEngine(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		clock:   cfg.Clock,
+		wall:    &wall{now: cfg.Wall, clock: cfg.Clock},
 		max:     int64(cfg.MaxTimers),
 		eager:   cfg.Eager,
 		onPanic: cfg.OnPanic,

@@ -151,6 +151,10 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 			s.hintLocked(m, r, deadline)
 			return
 		}
+		if next, early := s.earlyLocked(m, r, deadline, b.now); early {
+			m.CompareAndSwap(o, deadline, next)
+			continue
+		}
 		e := Expired{
 			ID:       newID(s.index, r.group(), o),
 			Data:     m.Data(o.Slot),

@@ -24,7 +24,8 @@ const (
 type extra struct {
 	mode   Repeat        // 0: once
 	period time.Duration // exact, where the slot's is rounded
-	next   time.Duration // FixedRate: the exact instant behind the slot's deadline
+	next   time.Duration // FixedRate, AtTime: the exact instant behind the slot's deadline
+	at     time.Time     // AtTime: the instant on the wall clock; else zero
 	stop   func() bool   // unbinds the timer from its context or channel; nil without one. It is called once
 }
 
@@ -43,7 +44,7 @@ func (x *extra) reset(now, period time.Duration) {
 	if period <= 0 {
 		x.mode = 0
 	}
-	x.period, x.next = period, add(now, period)
+	x.period, x.next, x.at = period, add(now, period), time.Time{}
 }
 
 // following returns and records the deadline after one that has expired, if there is one.
