@@ -34,6 +34,14 @@ const Unlimited = -1
 type Config struct {
 	// Clock is what deadlines are measured on. Default: System().
 	Clock Clock
+	// Precision is the unit in which deadlines are kept: a power of two of nanoseconds, at most
+	// Resolution. A finer one makes them, and the order of those of a shard, finer, at the price of
+	// range: deadlines lie up to 2^42 × Precision after the clock's origin, for instance 18 years
+	// with 131.072µs, 52 days with 1.024µs, and 73 minutes with 1ns. What is armed when the clock
+	// comes there expires. Other figures shrink in proportion: a hint farther ahead than 2^32 units
+	// is keyed anew on the way, a period of more than 2^30 is rounded up to 2^14. A Memory needs
+	// the default. Default: Resolution.
+	Precision time.Duration
 	// Wall reads the wall clock, which the timers of [Engine.AtTime] follow. It may be called
 	// concurrently, must return at once, and must not call the engine. Default: time.Now.
 	Wall func() time.Time
@@ -72,6 +80,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = System()
 	}
+	if c.Precision == 0 {
+		c.Precision = Resolution
+	}
 	if c.Wall == nil {
 		c.Wall = time.Now
 	}
@@ -85,6 +96,11 @@ func (c Config) withDefaults() (Config, error) {
 		c.Queue = 1024
 	}
 	var errs []error
+	if c.Precision < 1 || c.Precision > Resolution || c.Precision&(c.Precision-1) != 0 {
+		errs = append(errs, fmt.Errorf("timer: Precision is %v, want a power of two of nanoseconds from 1ns to %v", c.Precision, Resolution))
+	} else if c.Precision != Resolution && c.Memory != nil {
+		errs = append(errs, fmt.Errorf("timer: Precision is %v, want %v: what is left in a Memory is read in that unit", c.Precision, Resolution))
+	}
 	if c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {
 		errs = append(errs, fmt.Errorf("timer: Shards is %d, want a power of two from 1 to %d", c.Shards, maxShards))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 // Engine holds timers. Its methods may be called concurrently, also by callbacks, except that a
 // callback must not wait for Close. Make one with [Start].
 type Engine struct {
+	scale   scale
 	clock   Clock
 	wall    *wall
 	shards  []*shard
@@ -65,6 +67,7 @@ func newEngine(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
+		scale:   scale(bits.TrailingZeros64(uint64(cfg.Precision))),
 		clock:   cfg.Clock,
 		wall:    &wall{now: cfg.Wall, clock: cfg.Clock},
 		max:     int64(cfg.MaxTimers),
@@ -79,7 +82,7 @@ func newEngine(cfg Config) (*Engine, error) {
 	if err = e.makePool(cfg); err != nil {
 		return nil, err
 	}
-	now := tickFloor(e.clock.Now())
+	now := e.scale.floor(e.clock.Now())
 	for i := range cfg.Shards {
 		e.shards = append(e.shards, newShard(e, i, now))
 	}
@@ -162,7 +165,7 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 		if !ok {
 			return false
 		}
-		next := tickCeil(now) + unpackPeriod(m.Param(o.Slot))
+		next := e.scale.ceil(now) + unpackPeriod(m.Param(o.Slot))
 		if next > old {
 			if m.CompareAndSwap(o, old, min(next, maxTick)) {
 				return true
@@ -206,7 +209,7 @@ func (e *Engine) TouchTo(id ID, deadline time.Duration) bool {
 	if m == nil {
 		return false
 	}
-	o, next := id.original(), min(tickCeil(deadline), maxTick)
+	o, next := id.original(), min(e.scale.ceil(deadline), maxTick)
 	for {
 		old, ok := m.Load(o)
 		if !ok {
@@ -253,7 +256,7 @@ func (e *Engine) Deadline(id ID) (time.Duration, bool) {
 	if !armed {
 		return 0, false
 	}
-	return instant(t), true
+	return e.scale.instant(t), true
 }
 
 // Remaining returns the time from now, an instant on the engine's clock, until a timer expires,
@@ -282,12 +285,7 @@ func (e *Engine) Touched(id ID) (time.Duration, bool) {
 	if _, ok := m.Load(id.original()); !ok { // then the period may be that of the slot's next timer
 		return 0, false
 	}
-	return touchedAt(t, param), true
-}
-
-// touchedAt returns the instant one period before a deadline.
-func touchedAt(deadline tick, param uint32) time.Duration {
-	return instant(deadline - min(unpackPeriod(param), deadline))
+	return e.scale.touchedAt(t, param), true
 }
 
 // Len returns the number of armed timers, 0 once the engine is closed. It takes each shard's lock
@@ -296,7 +294,7 @@ func (e *Engine) Len() int { return e.Stats().Armed }
 
 // arm starts a timer in a shard picked at random.
 func (e *Engine) arm(g *Group, at time.Duration, period time.Duration, data uint64, x *extra, f func()) (ID, error) {
-	deadline := tickCeil(at)
+	deadline := e.scale.ceil(at)
 	if deadline > maxTick {
 		return 0, ErrTooFar
 	}
@@ -304,7 +302,7 @@ func (e *Engine) arm(g *Group, at time.Duration, period time.Duration, data uint
 		return 0, e.full()
 	}
 	s := e.shards[int(rand.Uint32())&(len(e.shards)-1)]
-	id, err := s.arm(g.index, deadline, packPeriod(period), data, x, f)
+	id, err := s.arm(g.index, deadline, e.scale.packPeriod(period), data, x, f)
 	if err != nil {
 		e.release()
 		if errors.Is(err, ErrFull) {

@@ -29,7 +29,7 @@ type batch struct {
 // expireLocked takes due hints from the heap, at most batchLen timers, and returns them by group,
 // each in the order of their deadlines. It reports whether the heap may hold more that is due.
 func (s *shard) expireLocked(now time.Duration, out []*batch) (batches []*batch, more bool) {
-	nowTick := tickFloor(now)
+	nowTick := s.engine.scale.floor(now)
 	taken := 0
 	for range lookLen {
 		s.rebaseLocked(nowTick)
@@ -40,7 +40,7 @@ func (s *shard) expireLocked(now time.Duration, out []*batch) (batches []*batch,
 		if !due {
 			continue
 		}
-		s.lateness[latenessBucket(now-instant(deadline))]++
+		s.lateness[latenessBucket(now-s.engine.scale.instant(deadline))]++
 		out = s.addLocked(out, r, o, nowTick)
 		if taken++; taken == batchLen {
 			break
@@ -158,8 +158,8 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 		e := Expired{
 			ID:       newID(s.index, r.group(), o),
 			Data:     m.Data(o.Slot),
-			Deadline: instant(deadline),
-			Touched:  instant(deadline - min(unpackPeriod(m.Param(o.Slot)), deadline)),
+			Deadline: s.engine.scale.instant(deadline),
+			Touched:  s.engine.scale.touchedAt(deadline, m.Param(o.Slot)),
 		}
 		if r.group() == funcGroup {
 			e.f = s.funcs[o.Slot/funcChunk][o.Slot%funcChunk]
@@ -197,5 +197,5 @@ func (s *shard) followingLocked(m *dualmap.Map, r ref, expired tick) (next tick,
 	if x == nil {
 		return 0, false
 	}
-	return x.following(expired, tickFloor(s.engine.clock.Now()))
+	return x.following(s.engine.scale, expired, s.engine.scale.floor(s.engine.clock.Now()))
 }

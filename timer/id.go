@@ -29,31 +29,43 @@ func (id ID) original() dualmap.Original {
 	return dualmap.Original{Slot: id.ref().slot(), Generation: uint32(id >> (64 - dualmap.GenerationBits))}
 }
 
-// Resolution is the unit in which deadlines are kept. A deadline is rounded up to a multiple of it.
-const Resolution = time.Duration(1) << tickBits
+// Resolution is the unit in which deadlines are kept, unless [Config.Precision] is another. A
+// deadline is rounded up to a multiple of it.
+const Resolution = time.Duration(1) << coarsest
 
 // MaxDeadline is the last instant of a clock that a deadline can lie at, some 18 years after the
-// clock's origin.
-const MaxDeadline = time.Duration(dualmap.MaxValue-1) << tickBits
+// clock's origin. With a [Config.Precision] it comes sooner, in proportion.
+const MaxDeadline = time.Duration(maxTick) << coarsest
 
-const (
-	tickBits = 17
-	maxTick  = dualmap.MaxValue - 1
-)
+const maxTick = dualmap.MaxValue - 1
 
 // ErrTooFar is returned when a deadline lies beyond [MaxDeadline].
 var ErrTooFar = errors.New("timer: deadline lies beyond MaxDeadline")
 
-// A tick is an instant in units of Resolution. Tick 0 stands for no deadline, so the earliest
-// deadline is tick 1.
+// A tick is an instant in units of Resolution, or of the engine's precision. Tick 0 stands for no
+// deadline, so the earliest deadline is tick 1.
 type tick = uint64
 
-// tickFloor returns the last tick at or before an instant.
-func tickFloor(at time.Duration) tick { return uint64(max(at, 0)) >> tickBits }
+// scale is the binary logarithm of a tick in nanoseconds, 0 to coarsest.
+type scale uint8
 
-// tickCeil returns the first tick at or after an instant, at least 1.
-func tickCeil(at time.Duration) tick {
-	return max((uint64(max(at, 0))+uint64(Resolution-1))>>tickBits, 1)
+// coarsest is the scale of Resolution.
+const coarsest scale = 17
+
+// floor returns the last tick at or before an instant.
+func (s scale) floor(at time.Duration) tick { return uint64(max(at, 0)) >> (s & 63) }
+
+// ceil returns the first tick at or after an instant, at least 1.
+func (s scale) ceil(at time.Duration) tick {
+	return max((uint64(max(at, 0))+(1<<(s&63)-1))>>(s&63), 1)
+}
+
+// instant returns when a tick is.
+func (s scale) instant(t tick) time.Duration { return time.Duration(t << (s & 63)) }
+
+// touchedAt returns the instant one period before a deadline.
+func (s scale) touchedAt(deadline tick, param uint32) time.Duration {
+	return s.instant(deadline - min(unpackPeriod(param), deadline))
 }
 
 // add returns the instant d after now, or the last or first instant there is.
@@ -67,10 +79,8 @@ func add(now, d time.Duration) time.Duration {
 	return now + d
 }
 
-func instant(t tick) time.Duration { return time.Duration(t << tickBits) }
-
 // A timer's parameter is its period in 30 bits of ticks, 0 if it has none; of coarse units when it
-// exceeds a day and a half. Both are rounded up. One bit says that the shard holds extras of the
+// exceeds that, a day and a half of Resolution. Both are rounded up. One bit says that the shard holds extras of the
 // timer.
 const (
 	paramExtra  = 1 << 31
@@ -79,11 +89,11 @@ const (
 	coarseBits  = 14
 )
 
-func packPeriod(period time.Duration) uint32 {
+func (s scale) packPeriod(period time.Duration) uint32 {
 	if period <= 0 {
 		return 0
 	}
-	t := tickCeil(period)
+	t := s.ceil(period)
 	if t <= paramMask {
 		return uint32(t)
 	}

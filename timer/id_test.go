@@ -32,7 +32,7 @@ func TestIDParts(t *testing.T) {
 	}
 }
 
-func TestTickCeil(t *testing.T) {
+func TestCeil(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		at   time.Duration
@@ -50,23 +50,63 @@ func TestTickCeil(t *testing.T) {
 		{"greatest", math.MaxInt64, 1 << 46},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := tickCeil(tt.at)
+			got := coarsest.ceil(tt.at)
 			if got != tt.want {
-				t.Fatalf("tickCeil(%d) = %d, want %d", tt.at, got, tt.want)
+				t.Fatalf("ceil(%d) = %d, want %d", tt.at, got, tt.want)
 			}
-			if got < 1<<46 && instant(got) < tt.at {
+			if got < 1<<46 && coarsest.instant(got) < tt.at {
 				t.Errorf("tick %d lies before %d", got, tt.at)
 			}
 		})
 	}
 }
 
-func TestTickFloor(t *testing.T) {
+func TestFloor(t *testing.T) {
 	for at, want := range map[time.Duration]tick{
 		math.MinInt64: 0, -1: 0, 0: 0, Resolution - 1: 0, Resolution: 1, 2*Resolution - 1: 1, math.MaxInt64: 1<<46 - 1,
 	} {
-		if got := tickFloor(at); got != want {
-			t.Errorf("tickFloor(%d) = %d, want %d", at, got, want)
+		if got := coarsest.floor(at); got != want {
+			t.Errorf("floor(%d) = %d, want %d", at, got, want)
+		}
+	}
+}
+
+// At each scale a tick is the first at or after its instants, and the edges of the range are where
+// they should be.
+func TestScales(t *testing.T) {
+	for s := range coarsest + 1 {
+		unit := time.Duration(1) << s
+		last := maxTick * unit
+		var one uint64 // a nanosecond in ticks, if it is a multiple
+		if unit == 1 {
+			one = 1
+		}
+		for _, tt := range []struct {
+			at          time.Duration
+			floor, ceil tick
+		}{
+			{math.MinInt64, 0, 1},
+			{-1, 0, 1},
+			{0, 0, 1},
+			{1, one, 1},
+			{unit, 1, 1},
+			{unit + 1, 1 + one, 2},
+			{2*unit - 1, 1, 2 - one},
+			{last - unit, maxTick - 1, maxTick - 1},
+			{last - 1, maxTick - 1, maxTick - one},
+			{last, maxTick, maxTick},
+			{last + 1, maxTick + one, maxTick + 1},
+			{math.MaxInt64, math.MaxInt64 >> s, 1<<(63-s) - one},
+		} {
+			if floor, ceil := s.floor(tt.at), s.ceil(tt.at); floor != tt.floor || ceil != tt.ceil {
+				t.Errorf("scale %d: floor and ceil of %d = %d, %d, want %d, %d", s, tt.at, floor, ceil, tt.floor, tt.ceil)
+			}
+		}
+		if at := s.instant(maxTick); at != last || at <= 0 {
+			t.Errorf("scale %d: the last tick is at %d, want %d", s, at, last)
+		}
+		if at := s.instant(untilReturn); at <= last {
+			t.Errorf("scale %d: untilReturn is at %d, want after %d", s, at, last)
 		}
 	}
 }
@@ -92,32 +132,34 @@ func TestAdd(t *testing.T) {
 // A packed period is never shorter than the period, longer by less than its unit, and leaves the
 // extra bit alone.
 func TestPackPeriod(t *testing.T) {
-	const fineMax = paramMask * Resolution
-	for _, period := range []time.Duration{
-		1, Resolution, Resolution + 1, time.Second, 30 * time.Second, 24 * time.Hour, fineMax - 1, fineMax, fineMax + 1,
-		48 * time.Hour, 365 * 24 * time.Hour, MaxDeadline,
-	} {
-		unit := Resolution
-		if period > fineMax {
-			unit <<= coarseBits
+	for s := range coarsest + 1 {
+		fine := time.Duration(1) << s
+		fineMax := paramMask * fine
+		for _, period := range []time.Duration{
+			1, fine, fine + 1, time.Second, 30 * time.Second, fineMax - 1, fineMax, fineMax + 1, fineMax + fine, 2 * fineMax, maxTick * fine,
+		} {
+			unit := fine
+			if period > fineMax {
+				unit <<= coarseBits
+			}
+			param := s.packPeriod(period)
+			if param&paramExtra != 0 {
+				t.Errorf("scale %d: packPeriod(%v) sets the extra bit", s, period)
+			}
+			got := unpackPeriod(param | paramExtra)
+			want := (uint64(period) + uint64(unit) - 1) / uint64(unit) * uint64(unit>>s)
+			if got != want {
+				t.Errorf("scale %d: period %v is kept as %d ticks, want %d", s, period, got, want)
+			}
 		}
-		param := packPeriod(period)
-		if param&paramExtra != 0 {
-			t.Errorf("packPeriod(%v) sets the extra bit", period)
+		for _, period := range []time.Duration{0, -1, math.MinInt64} {
+			if param := s.packPeriod(period); param != 0 {
+				t.Errorf("scale %d: packPeriod(%v) = %x, want 0", s, period, param)
+			}
 		}
-		got := unpackPeriod(param | paramExtra)
-		want := (uint64(period) + uint64(unit) - 1) / uint64(unit) * uint64(unit>>tickBits)
-		if got != want {
-			t.Errorf("period %v is kept as %d ticks, want %d", period, got, want)
+		if got := unpackPeriod(s.packPeriod(math.MaxInt64)); got <= maxTick {
+			t.Errorf("scale %d: the longest period is kept as %d ticks, want more than any deadline", s, got)
 		}
-	}
-	for _, period := range []time.Duration{0, -1, math.MinInt64} {
-		if param := packPeriod(period); param != 0 {
-			t.Errorf("packPeriod(%v) = %x, want 0", period, param)
-		}
-	}
-	if got := unpackPeriod(packPeriod(math.MaxInt64)); got <= maxTick {
-		t.Errorf("the longest period is kept as %d ticks, want more than any deadline", got)
 	}
 }
 

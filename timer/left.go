@@ -24,7 +24,7 @@ func Left(block []byte) iter.Seq2[uint64, time.Duration] {
 			if unpackPeriod(e.Param) == 0 || e.Value > maxTick {
 				continue
 			}
-			if !yield(e.Data, touchedAt(e.Value, e.Param)) {
+			if !yield(e.Data, coarsest.touchedAt(e.Value, e.Param)) {
 				return
 			}
 		}

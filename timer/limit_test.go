@@ -25,6 +25,10 @@ func TestConfigRejected(t *testing.T) {
 		{"too many shards", timer.Config{Shards: 2048}, []string{"Shards is 2048"}},
 		{"negative", timer.Config{Shards: -1, MaxTimers: -2, Workers: -3, Queue: -4}, []string{"Shards is -1", "MaxTimers is -2", "Workers is -3", "Queue is -4"}},
 		{"too many workers", timer.Config{Workers: math.MaxInt32 + 1}, []string{"Workers is 2147483648"}},
+		{"precision negative", timer.Config{Precision: -1}, []string{"Precision is -1ns", "power of two"}},
+		{"precision not a power of two", timer.Config{Precision: time.Microsecond}, []string{"Precision is 1µs", "power of two"}},
+		{"precision too coarse", timer.Config{Precision: 2 * timer.Resolution}, []string{"Precision is 262.144µs", "131.072µs"}},
+		{"precision of a memory", timer.Config{Precision: 1 << 10, Memory: new(fakeMemory)}, []string{"Precision is 1.024µs", "Memory"}},
 		{"pool options", timer.Config{PoolOptions: []ants.Option{ants.WithExpiryDuration(-1)}}, []string{"expiry"}},
 		{"unlimited preallocated", timer.Config{Workers: timer.Unlimited, PoolOptions: []ants.Option{ants.WithPreAlloc(true)}}, []string{"PreAlloc"}},
 	} {

@@ -120,8 +120,10 @@ func dataOf(expired []timer.Expired) (data []uint64) {
 }
 
 // ceil returns the first instant at or after d that a deadline can lie at.
-func ceil(d time.Duration) time.Duration {
-	return max(times(int((d+resolution-1)/resolution), resolution), resolution)
+func ceil(d time.Duration) time.Duration { return ceilTo(d, resolution) }
+
+func ceilTo(d, unit time.Duration) time.Duration {
+	return max(times(int((d+unit-1)/unit), unit), unit)
 }
 
 func times(n int, d time.Duration) time.Duration { return time.Duration(n) * d }

@@ -1,6 +1,7 @@
 package timer_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -51,7 +52,7 @@ func duration(scale, n uint8) time.Duration {
 type modelTimer struct {
 	id       timer.ID
 	data     uint64
-	deadline time.Duration // a multiple of Resolution
+	deadline time.Duration // a multiple of the unit
 	exact    time.Duration // FixedRate: before rounding
 	period   time.Duration
 	mode     timer.Repeat // 0: once
@@ -67,6 +68,7 @@ type model struct {
 	groupOf recorder
 	funcsOf recorder
 	cfg     timer.Config
+	unit    time.Duration
 	timers  []*modelTimer
 	mu      sync.Mutex // guards errs
 	errs    []string
@@ -82,7 +84,7 @@ func (m *model) errorf(format string, args ...any) {
 // first.
 func playModel(t *testing.T, cfg timer.Config, ops []operation) (err error) { //nolint:thelper // the test is only for its bubble
 	synctest.Test(t, func(t *testing.T) {
-		m := &model{clock: new(timer.Manual), cfg: cfg}
+		m := &model{clock: new(timer.Manual), cfg: cfg, unit: cmp.Or(cfg.Precision, timer.Resolution)}
 		m.cfg.Clock, m.cfg.Workers = m.clock, 1
 		if cfg.Memory != nil {
 			m.cfg.Memory = new(fakeMemory)
@@ -129,13 +131,9 @@ func (m *model) play(op operation) {
 		id, err := m.e.RepeatFunc(op.D, mode, m.call(m.next()))
 		m.add(id, err, now+op.D, op.D, mode, true)
 	case 6, 7:
-		if now < timer.MaxDeadline*3/4 {
-			m.clock.Advance(op.D)
-		}
+		m.advance(op.D)
 	case 8:
-		if now < timer.MaxDeadline*3/4 {
-			m.clock.Advance(op.D * 20) // across the range of the keys
-		}
+		m.advance(op.D * 20) // across the range of the keys
 	case 15:
 		for range 20 {
 			id, err := m.group.Arm(now, time.Hour, m.next())
@@ -148,6 +146,16 @@ func (m *model) play(op operation) {
 		}
 	}
 }
+
+// advance moves the clock, if there is room for deadlines after that.
+func (m *model) advance(d time.Duration) {
+	if m.clock.Now()+d < timer.MaxDeadline/timer.Resolution*m.unit*3/4 {
+		m.clock.Advance(d)
+	}
+}
+
+// ceil returns the first instant at or after d that a deadline can lie at.
+func (m *model) ceil(d time.Duration) time.Duration { return ceilTo(d, m.unit) }
 
 func (m *model) next() uint64 { return uint64(len(m.timers)) }
 
@@ -169,7 +177,7 @@ func (m *model) add(id timer.ID, err error, at, period time.Duration, mode timer
 		mode = 0
 	}
 	m.timers = append(m.timers, &modelTimer{
-		id: id, data: m.next(), deadline: ceil(at), exact: at, period: period, mode: mode, armed: true, function: function,
+		id: id, data: m.next(), deadline: m.ceil(at), exact: at, period: period, mode: mode, armed: true, function: function,
 	})
 }
 
@@ -180,17 +188,17 @@ func (m *model) change(op operation, x *modelTimer, now time.Duration) {
 	case 9, 10:
 		got = m.e.Touch(x.id, now)
 		if x.armed {
-			x.deadline = max(x.deadline, ceil(now)+roundedPeriod(x.period))
+			x.deadline = max(x.deadline, m.ceil(now)+m.roundedPeriod(x.period))
 		}
 	case 11, 12:
 		got = m.e.TouchTo(x.id, now+op.D)
 		if x.armed {
-			x.deadline = ceil(now + op.D)
+			x.deadline = m.ceil(now + op.D)
 		}
 	case 13:
 		got = m.e.Reset(x.id, now, op.D)
 		if x.armed {
-			x.deadline, x.exact, x.period = ceil(now+op.D), now+op.D, op.D
+			x.deadline, x.exact, x.period = m.ceil(now+op.D), now+op.D, op.D
 			if op.D <= 0 {
 				x.mode = 0
 			}
@@ -212,22 +220,22 @@ func (m *model) change(op operation, x *modelTimer, now time.Duration) {
 }
 
 // roundedPeriod is how long a touch is good for.
-func roundedPeriod(period time.Duration) time.Duration {
-	const fineMax = (1<<30 - 1) * timer.Resolution
+func (m *model) roundedPeriod(period time.Duration) time.Duration {
+	fineMax := (1<<30 - 1) * m.unit
 	switch {
 	case period <= 0:
 		return 0
 	case period <= fineMax:
-		return ceil(period)
+		return m.ceil(period)
 	default:
-		const unit = timer.Resolution << 14
+		unit := m.unit << 14
 		return times(int((period+unit-1)/unit), unit)
 	}
 }
 
 // expire lets the model's timers expire, and compares them with those of the engine.
 func (m *model) expire() {
-	now := m.clock.Now().Truncate(timer.Resolution)
+	now := m.clock.Now().Truncate(m.unit)
 	due := map[bool]map[uint64]*modelTimer{false: {}, true: {}} // by whether they have funcs
 	for _, x := range m.timers {
 		if x.armed && x.deadline <= now {
@@ -273,16 +281,16 @@ func (m *model) sameExpiries(got []timer.Expired, due map[uint64]*modelTimer) {
 func (m *model) follow(x *modelTimer, now time.Duration) {
 	switch x.mode {
 	case timer.FixedRate:
-		if ceil(x.exact) != x.deadline { // it was touched
+		if m.ceil(x.exact) != x.deadline { // it was touched
 			x.exact = x.deadline
 		}
 		x.exact += times(int((now-x.exact)/x.period)+1, x.period)
 		if x.exact <= now { // the phase lay after the beginning of the unit
 			x.exact += x.period
 		}
-		x.deadline = ceil(x.exact)
+		x.deadline = m.ceil(x.exact)
 	case timer.FixedDelay:
-		x.deadline = ceil(m.clock.Now() + x.period)
+		x.deadline = m.ceil(m.clock.Now() + x.period)
 	default:
 		x.armed = false
 	}
@@ -323,7 +331,7 @@ func (m *model) compareLeft() {
 	want := map[uint64]time.Duration{}
 	for _, x := range m.timers {
 		if x.armed && !x.function && x.period > 0 {
-			want[x.data] = x.deadline - min(roundedPeriod(x.period), x.deadline)
+			want[x.data] = x.deadline - min(m.roundedPeriod(x.period), x.deadline)
 		}
 	}
 	if got := memory.left(); !maps.Equal(got, want) {
@@ -338,6 +346,8 @@ var modelConfigs = []timer.Config{
 	{Shards: 4, Eager: true},
 	{Shards: 1, Memory: new(fakeMemory)},
 	{Shards: 4, Eager: true, Memory: new(fakeMemory)},
+	{Shards: 1, Precision: 1 << 13},
+	{Shards: 4, Eager: true, Precision: 1 << 13},
 }
 
 func TestModel(t *testing.T) {
@@ -351,7 +361,7 @@ func TestModel(t *testing.T) {
 		}
 	}), 1, 150)
 	for _, cfg := range modelConfigs {
-		t.Run(fmt.Sprintf("shards=%d/eager=%v/memory=%v", cfg.Shards, cfg.Eager, cfg.Memory != nil), func(t *testing.T) {
+		t.Run(fmt.Sprintf("shards=%d/eager=%v/memory=%v/precision=%v", cfg.Shards, cfg.Eager, cfg.Memory != nil, cfg.Precision), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				ops := operations.Draw(rt, "operations") // all of them first: what is drawn in the bubble cannot be given up
 				if err := playModel(t, cfg, ops); err != nil {

@@ -48,19 +48,19 @@ func (x *extra) reset(now, period time.Duration) {
 }
 
 // following returns and records the deadline after one that has expired, if there is one.
-func (x *extra) following(expired, now tick) (next tick, again bool) {
+func (x *extra) following(s scale, expired, now tick) (next tick, again bool) {
 	switch x.mode {
 	case FixedRate:
 		phase := x.next
-		if tickCeil(phase) != expired { // it was touched
-			phase = instant(expired)
+		if s.ceil(phase) != expired { // it was touched
+			phase = s.instant(expired)
 		}
-		behind := max(instant(now)-phase, 0)
+		behind := max(s.instant(now)-phase, 0)
 		x.next = add(phase, add(behind-behind%x.period, x.period))
-		next = tickCeil(x.next)
+		next = s.ceil(x.next)
 		return next, next <= maxTick
 	case FixedDelay:
-		return untilReturn, tickCeil(add(instant(now), x.period)) <= maxTick
+		return untilReturn, s.ceil(add(s.instant(now), x.period)) <= maxTick
 	default:
 		return 0, false
 	}
@@ -102,7 +102,7 @@ func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 		}
 		r := newRef(g.index, o.Slot)
 		if deadline == untilReturn {
-			next := min(tickCeil(add(now, s.extras[r].period)), maxTick)
+			next := min(s.engine.scale.ceil(add(now, s.extras[r].period)), maxTick)
 			m.CompareAndSwap(o, deadline, next)
 			deadline, _ = m.Load(o) // that, or what it was touched to
 		}

@@ -14,7 +14,7 @@ func (s *shard) watch() {
 	for {
 		next := s.expire()
 		if next != noAlarm {
-			alarm.Set(instant(next))
+			alarm.Set(s.engine.scale.instant(next))
 		}
 		select {
 		case <-alarm.C():

@@ -174,13 +174,13 @@ func (s *shard) reset(id ID, now, period time.Duration) bool {
 	if !ok {
 		return false
 	}
-	param := packPeriod(period)
+	param := s.engine.scale.packPeriod(period)
 	if x := s.extraLocked(m, r); x != nil {
 		param |= paramExtra
 		x.reset(now, period)
 	}
 	m.SetParam(o.Slot, param) // before the deadline, or a touch could add the old period to the new one
-	next := min(tickCeil(add(now, period)), maxTick)
+	next := min(s.engine.scale.ceil(add(now, period)), maxTick)
 	for !m.CompareAndSwap(o, old, next) {
 		old, _ = m.Load(o) // touched; the lock keeps it from ending
 	}
@@ -220,7 +220,7 @@ func (s *shard) remove(id ID) (release func() bool, touched time.Duration, ok bo
 	if !batched && s.hints.moved != nil {
 		s.hints.remove(int(m.Position(o.Slot)))
 	}
-	touched = touchedAt(deadline, m.Param(o.Slot))
+	touched = s.engine.scale.touchedAt(deadline, m.Param(o.Slot))
 	release = s.endLocked(m, r)
 	m.Release(o.Slot)
 	if batched {

@@ -122,10 +122,10 @@ func (s *shard) setWall() {
 	for r, x := range s.extras {
 		m := s.mapLocked(r)
 		o, deadline := m.Tenant(r.slot())
-		if !x.followsWall(deadline) {
+		if !x.followsWall(s.engine.scale, deadline) {
 			continue
 		}
-		next := x.setWall(s.engine.wall, 0)
+		next := x.setWall(s.engine.scale, s.engine.wall)
 		if m.CompareAndSwap(o, deadline, next) && next < deadline {
 			s.advanceLocked(newID(s.index, r.group(), o))
 		}
@@ -133,22 +133,26 @@ func (s *shard) setWall() {
 }
 
 // earlyLocked returns the deadline of a timer that the wall clock, unlike the engine's, has not
-// reached yet, if it is one. It lies after an instant.
-func (s *shard) earlyLocked(m *dualmap.Map, r ref, deadline, after tick) (next tick, early bool) {
+// reached yet, if it is one. At the end of the engine's range there is none.
+func (s *shard) earlyLocked(m *dualmap.Map, r ref, deadline, now tick) (next tick, early bool) {
 	x := s.extraLocked(m, r)
-	if x == nil || !x.followsWall(deadline) || !s.engine.wall.now().Before(x.at) {
+	if x == nil || now >= maxTick || !x.followsWall(s.engine.scale, deadline) || !s.engine.wall.now().Before(x.at) {
 		return 0, false
 	}
-	return x.setWall(s.engine.wall, after), true
+	next = max(x.setWall(s.engine.scale, s.engine.wall), now+1)
+	x.next = s.engine.scale.instant(next)
+	return next, true
 }
 
 // followsWall reports whether a timer with a deadline follows the wall clock: it does until its
 // deadline is moved.
-func (x *extra) followsWall(deadline tick) bool { return !x.at.IsZero() && tickCeil(x.next) == deadline }
+func (x *extra) followsWall(s scale, deadline tick) bool {
+	return !x.at.IsZero() && s.ceil(x.next) == deadline
+}
 
 // setWall returns and records the deadline of a timer that follows the wall clock.
-func (x *extra) setWall(w *wall, after tick) tick {
-	next := min(max(tickCeil(w.until(x.at)), after+1), maxTick)
-	x.next = instant(next)
+func (x *extra) setWall(s scale, w *wall) tick {
+	next := min(s.ceil(w.until(x.at)), maxTick)
+	x.next = s.instant(next)
 	return next
 }
