@@ -38,9 +38,9 @@ type Config struct {
 	// Resolution. A finer one makes them, and the order of those of a shard, finer, at the price of
 	// range: deadlines lie up to 2^42 × Precision after the clock's origin, for instance 18 years
 	// with 131.072µs, 52 days with 1.024µs, and 73 minutes with 1ns. What is armed when the clock
-	// comes there expires. Other figures shrink in proportion: a hint farther ahead than 2^32 units
-	// is keyed anew on the way, a period of more than 2^30 is rounded up to 2^14. A Memory needs
-	// the default. Default: Resolution.
+	// comes there expires. Other figures shrink in proportion: the entry of a deadline farther ahead
+	// than 2^32 units is looked at on the way, and a period of more than 2^30 units is rounded up
+	// to a multiple of 2^14. A Memory needs the default. Default: Resolution.
 	Precision time.Duration
 	// Wall reads the wall clock, which the timers of [Engine.AtTime] follow. It may be called
 	// concurrently, must return at once, and must not call the engine. Default: time.Now.

@@ -251,3 +251,40 @@ func ExampleEngine_TouchTo() {
 	// asleep until 8h0m0s
 	// woken, due at 1m0s
 }
+
+// Timers that are of no use once a channel is closed.
+func ExampleEngine_BindChan() {
+	e, _ := startExample(timer.Config{})
+	defer closeExample(e)
+	done := make(chan struct{})
+	for range 1000 {
+		id, _ := e.AfterFunc(time.Minute, func() { fmt.Println("not reached") })
+		e.BindChan(done, id)
+	}
+
+	close(done)
+	for e.Len() > 0 { // a goroutine cancels them all
+		runtime.Gosched()
+	}
+	fmt.Println("timers left:", e.Len())
+	// Output:
+	// timers left: 0
+}
+
+// The heartbeats that one read of a socket has brought.
+func ExampleEngine_TouchBatch() {
+	e, _ := startExample(timer.Config{})
+	defer closeExample(e)
+	devices, _ := e.Group(func([]timer.Expired) {})
+	var heard []timer.ID
+	for i := range uint64(100) {
+		id, _ := devices.Arm(0, 30*time.Second, i)
+		heard = append(heard, id)
+	}
+	e.Cancel(heard[42])
+
+	ended := e.TouchBatch(heard, e.Now(), nil)
+	fmt.Println("no longer there:", ended)
+	// Output:
+	// no longer there: [42]
+}

@@ -1,6 +1,7 @@
 package timer
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -112,17 +113,37 @@ func (e *Engine) watchWall(alarm Alarm) {
 	}
 }
 
-// setWall sets the deadlines that follow the wall clock anew.
+// setWall sets the deadlines that follow the wall clock anew, some of them under one hold of the
+// lock.
 func (s *shard) setWall() {
+	for refs := range slices.Chunk(s.onWall(), lookLen) {
+		s.setWallOf(refs)
+	}
+}
+
+// onWall returns the timers made by AtTime.
+func (s *shard) onWall() (refs []ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r, x := range s.extras {
+		if !x.at.IsZero() {
+			refs = append(refs, r)
+		}
+	}
+	return refs
+}
+
+func (s *shard) setWallOf(refs []ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	for r, x := range s.extras {
+	for _, r := range refs {
 		m := s.mapLocked(r)
 		o, deadline := m.Tenant(r.slot())
-		if !x.followsWall(s.engine.scale, deadline) {
+		x := s.extraLocked(m, r)
+		if x == nil || !x.followsWall(s.engine.scale, deadline) { // it has ended, or was moved
 			continue
 		}
 		next := x.setWall(s.engine.scale, s.engine.wall)
