@@ -2,6 +2,7 @@ package timer
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/holter-iot/holter/dualmap"
@@ -75,6 +76,7 @@ func (e *Engine) pass(b *batch) {
 		if e.gate.unlimited() { // the pool would cost more than goroutines of their own
 			e.gate.join(1)
 			go e.run(task{b, rest})
+			runtime.Gosched() // else there would soon be as many goroutines, and stacks, as there are funcs
 			return
 		}
 		n := len(rest)
