@@ -15,7 +15,7 @@
 //
 // # Concurrency
 //
-// [Map.Load], [Map.Prefetch], [Map.CompareAndSwap], [Map.Remove] and [Map.Param] may be called by any goroutine at
+// [Map.Load], [Map.Cell], [Map.CompareAndSwap], [Map.Remove] and [Map.Param] may be called by any goroutine at
 // any time; they take no lock. All other methods change or read the structure of the map, and need
 // the lock that guards it, which is the caller's. [Map.Remove] needs it, too, on a map with a
 // memory.

@@ -135,16 +135,44 @@ func (m *Map) Load(o Original) (value uint64, ok bool) {
 	return value, value != 0 && word>>ValueBits == uint64(o.Generation)
 }
 
-// Prefetch reads the word and the parameter of an entry, if there can be such an entry, so that they
-// lie in the cache soon. Plain reads of several entries wait for memory together; the locked
-// instruction of a swap lets no later read begin.
-func (m *Map) Prefetch(o Original) {
+// Cell is where an entry is, for several accesses to it.
+type Cell struct {
+	word       *atomic.Uint64
+	param      *atomic.Uint32
+	generation uint64 // shifted to its place in the word
+}
+
+// Cell returns where an entry is, and whether there can be such an entry, which need not live. It
+// stays there.
+func (m *Map) Cell(o Original) (Cell, bool) {
 	chunks := *m.chunks.Load()
-	if int(o.Slot>>chunkBits) < len(chunks) {
-		c := &chunks[o.Slot>>chunkBits]
-		c.words[o.Slot&chunkMask].Load()
-		c.params[o.Slot&chunkMask].Load()
+	if int(o.Slot>>chunkBits) >= len(chunks) || o.Generation > MaxGeneration {
+		return Cell{}, false
 	}
+	c, i := &chunks[o.Slot>>chunkBits], o.Slot&chunkMask
+	return Cell{&c.words[i], &c.params[i], uint64(o.Generation) << ValueBits}, true
+}
+
+// Load is [Map.Load] of the entry.
+func (c Cell) Load() (value uint64, ok bool) {
+	word := c.word.Load()
+	value = word & MaxValue
+	return value, value != 0 && word&^MaxValue == c.generation
+}
+
+// Param is [Map.Param] of the entry's slot.
+func (c Cell) Param() uint32 { return c.param.Load() }
+
+// CompareAndSwap is [Map.CompareAndSwap] of the entry.
+func (c Cell) CompareAndSwap(old, next uint64) bool {
+	return c.word.CompareAndSwap(c.generation|old, c.generation|next)
+}
+
+// Prefetch reads the word and the parameter, so that they lie in the cache soon. Plain reads of
+// several cells wait for memory together; the locked instruction of a swap lets no later read begin.
+func (c Cell) Prefetch() {
+	c.word.Load()
+	c.param.Load()
 }
 
 // CompareAndSwap changes the value of a living entry from old to next and reports whether it did.

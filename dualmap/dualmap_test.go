@@ -19,6 +19,44 @@ func insert(t *testing.T, m *dualmap.Map, value, data uint64, param uint32) dual
 	return o
 }
 
+// A cell shows an entry as the map does, until the entry ends and not longer.
+func TestCell(t *testing.T) {
+	m := dualmap.New(1, false, nil)
+	for range 3 {
+		o := insert(t, m, 7, 1, 5)
+		c, ok := m.Cell(o)
+		if !ok {
+			t.Fatal("Cell = false")
+		}
+		c.Prefetch()
+		if v, ok := c.Load(); v != 7 || !ok || c.Param() != 5 {
+			t.Errorf("Load, Param = %d, %v, %d, want 7, true, 5", v, ok, c.Param())
+		}
+		if c.CompareAndSwap(8, 9) || !c.CompareAndSwap(7, dualmap.MaxValue) {
+			t.Error("CompareAndSwap does not compare")
+		}
+		if v, _ := m.Load(o); v != dualmap.MaxValue {
+			t.Errorf("the map's Load = %d, want %d", v, uint64(dualmap.MaxValue))
+		}
+		end(t, m, o)
+		if _, ok := c.Load(); ok || c.CompareAndSwap(dualmap.MaxValue, 1) {
+			t.Error("the cell shows an entry that has ended")
+		}
+		next := insert(t, m, 7, 1, 5)
+		if _, ok := c.Load(); ok || c.CompareAndSwap(7, 1) {
+			t.Error("the cell shows the next tenant of its slot")
+		}
+		end(t, m, next)
+	}
+	for _, o := range []dualmap.Original{
+		{Slot: 1 << 20, Generation: 1}, {Slot: 1<<32 - 1, Generation: 1}, {Generation: dualmap.MaxGeneration + 1},
+	} {
+		if _, ok := m.Cell(o); ok {
+			t.Errorf("Cell(%v) = true", o)
+		}
+	}
+}
+
 // end removes an entry whatever its value, and releases its slot.
 func end(t *testing.T, m *dualmap.Map, o dualmap.Original) { //nolint:thelper // it is called millions of times
 	value, ok := m.Load(o)
@@ -54,8 +92,6 @@ func TestEntry(t *testing.T) {
 			if tenant, v := m.Tenant(o.Slot); tenant != o || v != tt.value {
 				t.Errorf("Tenant = %v, %d, want %v, %d", tenant, v, o, tt.value)
 			}
-			m.Prefetch(o)
-			m.Prefetch(dualmap.Original{Slot: 1<<32 - 1, Generation: 1<<32 - 1}) // not this map's
 			m.SetParam(o.Slot, ^tt.param)
 			if p := m.Param(o.Slot); p != ^tt.param {
 				t.Errorf("Param after SetParam = %d, want %d", p, ^tt.param)

@@ -159,18 +159,21 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 	if m == nil {
 		return false
 	}
-	o := id.original()
+	c, ok := m.Cell(id.original())
+	if !ok {
+		return false
+	}
 	for {
-		old, ok := m.Load(o)
+		old, ok := c.Load()
 		if !ok {
 			return false
 		}
-		next := e.scale.ceil(now) + unpackPeriod(m.Param(o.Slot))
+		next := e.scale.ceil(now) + unpackPeriod(c.Param())
 		if next > old {
-			if m.CompareAndSwap(o, old, min(next, maxTick)) {
+			if c.CompareAndSwap(old, min(next, maxTick)) {
 				return true
 			}
-		} else if again, _ := m.Load(o); again == old {
+		} else if again, _ := c.Load(); again == old {
 			return true // and the period was its own: it did not end meanwhile
 		}
 	}
@@ -189,7 +192,9 @@ func (e *Engine) TouchBatch(ids []ID, now time.Duration, ended []int) []int {
 		some := ids[first:min(first+touchAhead, len(ids))]
 		for _, id := range some {
 			if m := e.slab(id); m != nil {
-				m.Prefetch(id.original())
+				if c, ok := m.Cell(id.original()); ok {
+					c.Prefetch()
+				}
 			}
 		}
 		for i, id := range some {

@@ -149,7 +149,7 @@ func (m *model) play(op operation) {
 
 // advance moves the clock, if there is room for deadlines after that.
 func (m *model) advance(d time.Duration) {
-	if m.clock.Now()+d < timer.MaxDeadline/timer.Resolution*m.unit*3/4 {
+	if m.clock.Now()+d < times(int(timer.MaxDeadline/timer.Resolution), m.unit)*3/4 {
 		m.clock.Advance(d)
 	}
 }

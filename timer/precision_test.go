@@ -58,7 +58,7 @@ func TestPrecisionRange(t *testing.T) {
 		t.Run(unit.String(), func(t *testing.T) {
 			bubble(t, timer.Config{Precision: unit, Wall: func() time.Time { return wallStart }}, func(e *fixture) {
 				t := e.t
-				last := timer.MaxDeadline / timer.Resolution * unit
+				last := times(int(timer.MaxDeadline/timer.Resolution), unit)
 				var r recorder
 				g := e.group(r.handle)
 				tooFar := func(when string) {
