@@ -23,6 +23,7 @@ type Request struct {
 	Queue    string          // default: jobs.DefaultQueue
 	Endpoint string          // where to deliver; or
 	URL      string          // where to deliver
+	Name     string          // by which the jobs of a queue and endpoint take turns; empty for none
 	Body     json.RawMessage // required
 	RunAt    time.Time       // zero: at once
 	Deadline time.Time       // after which it becomes a dead letter; zero: the maximum age of the queue
@@ -34,7 +35,7 @@ const (
 	// MaxBody is the maximum size of the body of a job in bytes.
 	MaxBody = jobs.MaxBody
 
-	maxKey = 200 // bytes
+	maxKey = 200 // bytes, also of a name
 	// maxTogether is the maximum number of jobs that one transaction makes.
 	maxTogether = 100
 	// lastYear is the last one of a deadline: the database has nanoseconds since 1970, which end in
@@ -72,7 +73,7 @@ func (e *Engine) spec(r Request) (jobs.Queue, jobs.Spec, error) {
 	return q, jobs.Spec{
 		Lane: lane, RunAt: r.RunAt, Unique: r.Unique,
 		Body: jobs.Body{
-			Key: r.Key, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: latest(r.RunAt, time.Now()), Deadline: r.Deadline,
+			Key: r.Key, Name: r.Name, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: latest(r.RunAt, time.Now()), Deadline: r.Deadline,
 		},
 	}, err
 }
@@ -145,9 +146,9 @@ func (r *Request) check(now time.Time) error {
 	case r.RunAt.After(now.Add(10 * 365 * 24 * time.Hour)):
 		return bad("the time to run at, %s, is more than ten years away: want one before that", r.RunAt.Format(time.RFC3339))
 	}
-	for what, key := range map[string]string{"ordering": r.Key, "idempotency": r.Unique} {
+	for what, key := range map[string]string{"ordering key": r.Key, "idempotency key": r.Unique, "name": r.Name} {
 		if len(key) > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
-			return bad("the %s key is too long (%d bytes, want %d at most), or has control characters", what, len(key), maxKey)
+			return bad("the %s is too long (%d bytes, want %d at most), or has control characters", what, len(key), maxKey)
 		}
 	}
 	if r.URL != "" {

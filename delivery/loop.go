@@ -39,8 +39,9 @@ type plan struct {
 }
 
 type claim struct {
-	lane *lane
-	n    int
+	lane    *lane
+	n       int
+	without []uint16 // shares of which there is enough
 }
 
 // run claims and acks until ctx is done. Then it waits for the deliveries in progress, which end with
@@ -106,17 +107,17 @@ func (q *queue) plan(now time.Time) plan {
 	if len(q.items) > 0 {
 		before(q.leases.Add(q.engine.config.Lease / 6))
 	}
-	if d := q.rateLocked(now); d > 0 && slices.ContainsFunc(q.order, func(l *lane) bool { return len(l.ready) > 0 }) {
+	if d := q.rateLocked(now); d > 0 && slices.ContainsFunc(q.order, func(l *lane) bool { return l.ready.ready > 0 }) {
 		before(now.Add(d))
 	}
 	room := maxItems - len(q.items)
 	for _, l := range q.order {
-		n, at := q.wantLocked(l, now)
+		c, at := q.wantLocked(l, now)
 		before(at)
-		if n = min(n, room); n > 0 {
-			room -= n
-			l.maybe = false
-			p.claims = append(p.claims, claim{l, n})
+		if c.n = min(c.n, room); c.n > 0 {
+			room -= c.n
+			l.maybe, l.left = false, c.without
+			p.claims = append(p.claims, c)
 		}
 	}
 	return p
@@ -139,28 +140,35 @@ func (q *queue) endingLocked(now time.Time) []*item {
 }
 
 // wantLocked returns how many jobs of a lane to claim, and when to ask again.
-func (q *queue) wantLocked(l *lane, now time.Time) (n int, at time.Time) {
+func (q *queue) wantLocked(l *lane, now time.Time) (c claim, at time.Time) {
 	later := now.Add(q.engine.config.Poll)
 	if q.conf.Paused || q.stopping || !l.endpoint.usable() {
-		return 0, later
+		return c, later
 	}
 	if now.Before(l.hold) {
-		return 0, l.hold
+		return c, l.hold
 	}
 	if rest := l.endpoint.rest(); rest > 0 {
-		return 0, now.Add(rest)
-	}
-	if !l.maybe && now.Before(l.next) {
-		return 0, l.next
+		return c, now.Add(rest)
 	}
 	target := min(max(2*q.conf.Concurrency*l.endpoint.batch, 2*q.speed.last, minClaim), maxClaim)
 	if b := l.endpoint.breaker; b != nil && b.State() != circuitbreaker.ClosedState {
 		target = 1
 	}
-	if l.items > target/2 {
-		return 0, later
+	isEnough := func(share uint16) bool { return l.stock[share] > target/2 }
+	l.maybe = l.maybe || slices.ContainsFunc(l.left, func(share uint16) bool { return !isEnough(share) })
+	if !l.maybe && now.Before(l.next) {
+		return c, l.next
 	}
-	return target - l.items, later
+	c.lane = l
+	for _, share := range append(q.engine.jobs.Shares(l.id), 0) {
+		if isEnough(share) {
+			c.without = append(c.without, share)
+		} else {
+			c.n = max(c.n, target-l.stock[share])
+		}
+	}
+	return c, later
 }
 
 // do carries out a plan, as far as the database allows.
@@ -260,7 +268,7 @@ func (q *queue) extend(ctx context.Context, items []*item) error {
 // claim claims jobs of a lane, and begins to deliver them.
 func (q *queue) claim(ctx, hard context.Context, c claim) error {
 	now := time.Now()
-	got, err := q.engine.jobs.Claim(ctx, c.lane.id, c.n, now, q.engine.config.Lease)
+	got, err := q.engine.jobs.Claim(ctx, c.lane.id, c.n, now, q.engine.config.Lease, c.without...)
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (e *Engine) eventMessage(ev *liveness.Event) (sink.Message, error) {
 
 // bodyOf returns what a dead letter keeps.
 func bodyOf(m *sink.Message, it *item) jobs.Body {
-	b := jobs.Body{Message: m.ID, Key: m.Key, URL: m.URL, ContentType: m.ContentType, Data: m.Data}
+	b := jobs.Body{Message: m.ID, Key: m.Key, Name: it.job.Name, URL: m.URL, ContentType: m.ContentType, Data: m.Data}
 	if it.job.Body != nil {
 		b.Created, b.Deadline = it.job.Body.Created, it.job.Body.Deadline
 	} else if it.event != nil {

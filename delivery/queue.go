@@ -25,9 +25,10 @@ type item struct {
 type lane struct {
 	id       jobs.Lane
 	endpoint *endpoint
-	ready    []*item           // may be delivered: the first of their keys
+	ready    turns             // may be delivered: the first of their keys
 	lines    map[int64][]*item // by key: one that is ready or being delivered, then those after it
-	items    int               // without an outcome
+	stock    map[uint16]int    // those without an outcome, by the share that they were claimed from
+	left     []uint16          // shares that the last claim left out, because there was enough of them
 	maybe    bool              // the database may have jobs to claim
 	next     time.Time         // when to claim even if nothing woke the lane
 	idle     time.Duration     // between two such claims
@@ -91,7 +92,7 @@ func (q *queue) configureLocked(conf jobs.Queue) {
 func (q *queue) laneLocked(id jobs.Lane, p *endpoint) *lane {
 	l := q.lanes[id]
 	if l == nil {
-		l = &lane{id: id, lines: make(map[int64][]*item), maybe: true}
+		l = &lane{id: id, lines: make(map[int64][]*item), stock: make(map[uint16]int), maybe: true}
 		q.lanes[id] = l
 		q.order = append(q.order, l)
 	}
@@ -115,7 +116,7 @@ func (q *queue) addLocked(l *lane, it *item) {
 		return
 	}
 	q.items[it.job.ID] = it
-	l.items++
+	l.stock[it.job.Share]++
 	if key := it.job.Key; key != 0 {
 		if q.blocked[key] > 0 {
 			q.ackLocked(l, it, &jobs.Ack{Outcome: jobs.Return}, time.Now())
@@ -127,7 +128,7 @@ func (q *queue) addLocked(l *lane, it *item) {
 			return
 		}
 	}
-	l.ready = append(l.ready, it)
+	l.ready.add(it)
 }
 
 // nextLocked takes the jobs of the next delivery from the lane whose turn it is; nil if there are
@@ -139,17 +140,12 @@ func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
 	for i := range q.order {
 		l := q.order[(q.turn+i)%len(q.order)]
 		p := l.endpoint
-		if len(l.ready) == 0 || !p.usable() || now.Before(l.hold) || p.breaker != nil && !p.breaker.TryAcquirePermit() {
+		if l.ready.ready == 0 || !p.usable() || now.Before(l.hold) || p.breaker != nil && !p.breaker.TryAcquirePermit() {
 			continue
 		}
 		q.turn = (q.turn + i + 1) % len(q.order)
-		n := min(p.batch, len(l.ready))
-		batch := l.ready[:n:n]
-		if l.ready = l.ready[n:]; len(l.ready) == 0 {
-			l.ready = nil
-		}
 		q.limiter.AllowN(now, 1)
-		return l, batch
+		return l, l.ready.next(p.batch)
 	}
 	return nil, nil
 }
@@ -182,6 +178,7 @@ func (q *queue) resetLane(id jobs.Lane) {
 // finishLocked notes the outcome of a delivered job. If the job leaves the database, the next one with
 // its key may be delivered; otherwise those after it are blocked.
 func (q *queue) finishLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
+	l.ready.ended(it)
 	q.ackLocked(l, it, ack, now)
 	key := it.job.Key
 	if key == 0 {
@@ -193,7 +190,7 @@ func (q *queue) finishLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
 		delete(l.lines, key)
 	case ack.Outcome == jobs.Done || ack.Outcome == jobs.Dead:
 		l.lines[key] = line
-		l.ready = append(l.ready, line[0])
+		l.ready.add(line[0])
 	default:
 		delete(l.lines, key)
 		for _, other := range line {
@@ -205,7 +202,9 @@ func (q *queue) finishLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
 // ackLocked notes an outcome, which is acked later.
 func (q *queue) ackLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
 	it.ack = ack
-	l.items--
+	if l.stock[it.job.Share]--; l.stock[it.job.Share] == 0 {
+		delete(l.stock, it.job.Share)
+	}
 	if len(q.finished) == 0 {
 		q.oldest = now
 	}
@@ -233,9 +232,8 @@ func (it *item) blocks() bool {
 func (q *queue) returnLocked() {
 	now := time.Now()
 	for _, l := range q.order {
-		first := make(map[int64]bool, len(l.ready)) // keys whose first job is not being delivered
-		ready := l.ready
-		l.ready = nil
+		ready := l.ready.clear()
+		first := make(map[int64]bool, len(ready)) // keys whose first job is not being delivered
 		for _, it := range ready {
 			if first[it.job.Key] = true; it.job.Key == 0 {
 				q.ackLocked(l, it, &jobs.Ack{Outcome: jobs.Return}, now)

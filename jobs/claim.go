@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -24,29 +26,35 @@ type Claimed struct {
 	Next time.Time // when the next waiting job is due; zero if none waits
 }
 
-// Claim takes up to n jobs of a lane, those that were due first and then new ones, and keeps others
-// from taking them until the lease ends. A job that is not acked by then can be claimed again, see
-// [Store.Extend].
+// Claim takes up to n jobs of a lane, and keeps others from taking them until the lease ends. New jobs
+// with names take turns by name; those that were due before have one turn together with new ones without a
+// name, which come after them. A job that is not acked by then can be claimed again, see
+// [Store.Extend]. Jobs of some shares (see [Store.Shares]) may be left out.
 //
 // The caller keeps the order among the jobs that it has claimed and that have the same key. A job is
 // not given out while one before it with its key waits for a retry, or is in a lane where their route
 // led before. So only one process at a time may work on a lane. A job is taken under the condition
 // that its claim number has not changed since it was read, so no two callers ever have the same job.
-func (s *Store) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease time.Duration) (Claimed, error) {
+func (s *Store) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease time.Duration, without ...uint16) (Claimed, error) {
 	s.mu.Lock()
 	s.claims++
-	c := claim{lane: lane, n: n, now: now, until: dueOf(now.Add(lease)), number: s.db.Fence()<<claimBits | s.claims, cursor: s.cursors[lane]}
+	c := claim{
+		lane: lane, n: n, now: now, until: dueOf(now.Add(lease)), number: s.db.Fence()<<claimBits | s.claims, cursor: s.cursors[lane],
+		shares: s.takeSharesLocked(lane, without), others: !slices.Contains(without, 0),
+	}
 	s.mu.Unlock()
 	var out Claimed
 	err := s.write(ctx, "claim jobs", func(ctx context.Context, tx sqldb.Tx) (err error) {
 		out, err = c.run(ctx, tx)
 		return err
 	})
-	if err != nil {
-		return Claimed{}, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil {
+		s.offerLocked(lane, c.shares)
+		return Claimed{}, err
+	}
+	s.offerLocked(lane, c.left)
 	s.cursors[lane] = max(s.cursors[lane], c.seen)
 	return out, nil
 }
@@ -56,10 +64,13 @@ type claim struct {
 	lane   Lane
 	n      int
 	now    time.Time
-	until  int64  // end of the lease
-	number int64  // of the claim
-	cursor uint64 // jobs up to this one are not new
-	seen   uint64 // the next cursor
+	until  int64    // end of the lease
+	number int64    // of the claim
+	cursor uint64   // jobs up to this one are not new
+	shares []uint16 // that it looks at
+	others bool     // it looks at share 0
+	seen   uint64   // the next cursor
+	left   []uint16 // shares that may have more
 }
 
 // candidate is a job that may be claimed.
@@ -71,10 +82,11 @@ type candidate struct {
 
 // view is what a claim finds in a lane.
 type view struct {
-	due, fresh []candidate // up to n jobs each: those that were due, and new ones; by number
-	blocking   bool        // a job that blocks others may exist
-	into       []move      // from other lanes to this one
-	keep       uint64      // jobs up to this one block jobs of other lanes
+	due, fresh []candidate   // up to n jobs each of share 0: those that were due, and new ones
+	named      [][]candidate // new jobs of the other shares, up to claim.each of each
+	blocking   bool          // a job that blocks others may exist
+	into       []move        // from other lanes to this one
+	keep       uint64        // jobs up to this one block jobs of other lanes
 }
 
 func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
@@ -87,19 +99,17 @@ func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
 	if err != nil {
 		return Claimed{}, err
 	}
-	found, fresh := v.due, v.fresh
-	out := Claimed{More: limited || len(found)+len(fresh) >= c.n}
-	if len(found) < c.n {
-		fresh = fresh[:min(len(fresh), c.n-len(found))]
-		if !out.More {
-			if c.seen, err = lastNumber(ctx, tx); err != nil {
-				return Claimed{}, err
-			}
-		} else if len(fresh) > 0 {
-			c.seen = fresh[len(fresh)-1].ID
-		}
-		found = append(found, fresh...)
+	if limited {
+		c.left = slices.Clone(c.shares)
 	}
+	found, more := c.pickOthers(&v)
+	if c.others && !more && !limited {
+		if c.seen, err = lastNumber(ctx, tx); err != nil {
+			return Claimed{}, err
+		}
+	}
+	found, moreNamed := c.pickNamed(&v, found)
+	out := Claimed{More: limited || more || moreNamed}
 	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 	if v.blocking {
 		if found, err = block(ctx, tx, found, v.into); err != nil {
@@ -114,6 +124,67 @@ func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
 	}
 	out.Next, err = nextDue(ctx, tx, c.lane)
 	return out, err
+}
+
+// each returns how many jobs of each share but 0 a claim looks at.
+func (c *claim) each() int { return (c.n + len(c.shares) - 1) / max(len(c.shares), 1) }
+
+// pickOthers returns the jobs of share 0 to be claimed: those that were due first, then new ones. more
+// reports whether there may be others that could be claimed now.
+func (c *claim) pickOthers(v *view) (found []candidate, more bool) {
+	all := len(v.due) + len(v.fresh)
+	reach := c.seen // at most
+	switch {
+	case c.others && all < c.n:
+		reach = math.MaxUint64
+	case len(v.fresh) > 0:
+		reach = v.fresh[len(v.fresh)-1].ID
+	}
+	named := 0
+	for _, list := range v.named {
+		for i := range list {
+			named += sqldb.Bool(list[i].Key == 0 || list[i].ID <= reach)
+		}
+	}
+	room := max(c.n-named, c.n/(len(c.shares)+1), 1) // a turn at least
+	due := v.due[:min(len(v.due), room)]
+	fresh := v.fresh[:min(len(v.fresh), room-len(due))]
+	if len(fresh) > 0 {
+		c.seen = fresh[len(fresh)-1].ID
+	}
+	return slices.Concat(due, fresh), c.others && (all >= c.n || all > len(due)+len(fresh))
+}
+
+// pickNamed adds jobs of the other shares, each in turn. A job with a key is left out if a new job
+// without a name, which was not looked at yet, may be before it and have its key.
+func (c *claim) pickNamed(v *view, found []candidate) (all []candidate, more bool) {
+	free := make([][]candidate, len(v.named))
+	for k, list := range v.named {
+		for _, job := range list {
+			if job.Key == 0 || job.ID <= c.seen {
+				free[k] = append(free[k], job)
+			}
+		}
+		isFull := len(list) == c.each()
+		more = more || isFull && len(free[k]) > 0
+		if isFull || len(free[k]) < len(list) {
+			c.left = append(c.left, c.shares[k])
+		}
+	}
+	for some := true; some; {
+		some = false
+		for k, list := range free {
+			if len(list) > 0 && len(found) < c.n {
+				found, free[k], some = append(found, list[0]), list[1:], true
+			}
+		}
+	}
+	for k, list := range free {
+		if len(list) > 0 {
+			more, c.left = true, append(c.left, c.shares[k])
+		}
+	}
+	return found, more
 }
 
 // idsPerStatement is the maximum number of jobs in a statement.
@@ -149,38 +220,70 @@ func (c *claim) look(ctx context.Context, tx sqldb.Tx) (v view, err error) {
 			return v, err
 		}
 	}
-	const columns = "id, event, okey, claim, attempts"
-	const query = "SELECT " + columns + ", 0 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due <= ?" +
-		" AND (id <= ? OR okey = 0 OR held IS NOT NULL) ORDER BY due, id LIMIT ?) due_jobs" +
-		" UNION ALL SELECT " + columns + ", 1 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due IS NULL AND id > ?" +
-		" ORDER BY id LIMIT ?) fresh_jobs" +
-		" UNION ALL SELECT 0, 0, held, 0, 0, 2 FROM (" + anyHeld + ") held_jobs" +
-		" UNION ALL SELECT upto, since, from_lane, to_lane, seen, 3 FROM job_moves"
-	lane, cursor := c.lane.code(), int64(c.cursor)
-	rows, err := tx.Tx.Tx.QueryContext(ctx, tx.Bind(query), lane, sqldb.Nanos(c.now), cursor, c.n, lane, cursor, c.n)
+	query, args := c.query()
+	rows, err := tx.Tx.Tx.QueryContext(ctx, tx.Bind(query), args...)
 	if err != nil {
 		return v, err
 	}
 	defer func() { _ = rows.Close() }()
+	v.named = make([][]candidate, len(c.shares))
 	for rows.Next() {
 		job, kind := candidate{Job: Job{Lane: c.lane}}, 0
 		if err := rows.Scan(&job.ID, &job.Event, &job.Key, &job.Claim, &job.Attempts, &kind); err != nil {
 			return v, err
 		}
 		switch kind {
-		case 0:
+		case dueJob:
 			v.due = append(v.due, job)
-		case 1:
+		case freshJob:
 			job.isNew = true
 			v.fresh = append(v.fresh, job)
-		case 2:
+		case heldJob:
 			v.blocking = true
-		default:
+		case aMove:
 			v.add(move{upto: job.ID, since: job.Event, from: laneOf(job.Key), to: laneOf(job.Claim), seen: uint64(job.Attempts)}, c.lane)
+		default:
+			job.Share = uint16(kind - aMove)
+			k := slices.Index(c.shares, job.Share)
+			v.named[k] = append(v.named[k], job)
 		}
 	}
-	slices.SortFunc(v.fresh, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
+	byID := func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) }
+	slices.SortFunc(v.fresh, byID)
+	for _, list := range v.named {
+		slices.SortFunc(list, byID)
+	}
 	return v, rows.Err()
+}
+
+// The kinds of rows that a claim reads. Those of new jobs with names are aMove and the share.
+const (
+	dueJob = iota
+	freshJob
+	heldJob
+	aMove
+)
+
+// query returns the query of look.
+func (c *claim) query() (query string, args []any) {
+	const (
+		columns = "id, event, okey, claim, attempts"
+		rest    = "SELECT 0, 0, held, 0, 0, 2 FROM (" + anyHeld + ") held_jobs UNION ALL SELECT upto, since, from_lane, to_lane, seen, 3 FROM job_moves"
+		others  = " UNION ALL SELECT " + columns + ", 0 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due >= 0 AND due <= ?" +
+			" AND (id <= ? OR okey = 0 OR held IS NOT NULL) ORDER BY due, id LIMIT ?) due_jobs" +
+			" UNION ALL SELECT " + columns + ", 1 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due IS NULL AND id > ?" +
+			" ORDER BY id LIMIT ?) fresh_jobs"
+		named = " UNION ALL SELECT " + columns + ", 3 - due FROM (SELECT " + columns + ", due FROM jobs WHERE lane = ? AND due = ? ORDER BY id LIMIT ?) named_jobs"
+	)
+	query = rest
+	lane, cursor := c.lane.code(), int64(c.cursor)
+	if c.others {
+		query, args = query+others, append(args, lane, sqldb.Nanos(c.now), cursor, c.n, lane, cursor, c.n)
+	}
+	for _, share := range c.shares {
+		args = append(args, lane, dueInShare(share), c.each())
+	}
+	return query + strings.Repeat(named, len(c.shares)), args
 }
 
 // anyHeld selects a row if any job blocks others.
@@ -279,7 +382,7 @@ func (c *claim) take(ctx context.Context, tx sqldb.Tx, found []candidate, keep u
 // smallBody is the maximum size of a body that is read with the claim.
 const smallBody = 4096
 
-// withBodies returns the jobs with their bodies, as far as these are small.
+// withBodies returns the jobs with their names, and their bodies as far as these are small.
 func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, error) {
 	jobs := make([]Job, len(found))
 	at := make(map[uint64]int)
@@ -293,11 +396,16 @@ func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, err
 	}
 	for chunk := range slices.Chunk(ids, idsPerStatement) {
 		var rows []bodyRow
-		if err := tx.NewSelect().Model(&rows).Where("id IN (?) AND LENGTH(data) <= ?", bun.List(chunk), smallBody).Scan(ctx); err != nil {
+		err := tx.NewSelect().Model(&rows).ExcludeColumn("data").ColumnExpr("CASE WHEN LENGTH(data) <= ? THEN data END AS data", smallBody).
+			Where("id IN (?)", bun.List(chunk)).Scan(ctx)
+		if err != nil {
 			return nil, err
 		}
 		for i := range rows {
-			jobs[at[rows[i].ID]].Body = &rows[i].Body
+			job := &jobs[at[rows[i].ID]]
+			if job.Name = rows[i].Name; rows[i].Data != nil {
+				job.Body = &rows[i].Body
+			}
 		}
 	}
 	return jobs, nil
@@ -306,7 +414,7 @@ func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, err
 // nextDue returns when the next waiting job of a lane is due; zero if none waits.
 func nextDue(ctx context.Context, tx sqldb.Tx, lane Lane) (time.Time, error) {
 	var due int64
-	err := tx.QueryRowContext(ctx, "SELECT due FROM jobs WHERE lane = ? AND due IS NOT NULL ORDER BY due LIMIT 1", lane.code()).Scan(&due)
+	err := tx.QueryRowContext(ctx, "SELECT due FROM jobs WHERE lane = ? AND due >= 0 ORDER BY due LIMIT 1", lane.code()).Scan(&due)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && due == blocked {
 		return time.Time{}, nil
 	}

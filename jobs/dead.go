@@ -109,15 +109,15 @@ func (s *Store) Replay(ctx context.Context, filter Filter) (int, error) {
 		counts := make(map[Lane]int64)
 		for i := range rows {
 			lane := rows[i].Lane
-			jobs[i] = jobRow{id: first + uint64(i), lane: lane, okey: orderOf(lane, rows[i].Key)}
+			jobs[i] = jobRow{id: first + uint64(i), lane: lane, okey: orderOf(lane, rows[i].Key), share: shareOf(rows[i].Name)}
 			counts[lane]++
 		}
-		if err := insertJobs(ctx, tx, jobs); err != nil {
+		if err := s.insertShared(ctx, tx, jobs); err != nil {
 			return nil, err
 		}
 		now := sqldb.Nanos(time.Now()) // their age counts from now
-		const query = "INSERT INTO job_bodies (id, message, okey, url, content_type, data, created, deadline)" +
-			" SELECT ?, message, okey, url, content_type, data, ?, 0 FROM dead_jobs WHERE id = ?"
+		const query = "INSERT INTO job_bodies (id, message, okey, name, url, content_type, data, created, deadline)" +
+			" SELECT ?, message, okey, name, url, content_type, data, ?, 0 FROM dead_jobs WHERE id = ?"
 		return counts, tx.Repeat(ctx, query, len(rows), func(args []any, i int) []any {
 			return append(args, int64(jobs[i].id), now, int64(rows[i].ID))
 		})
@@ -131,14 +131,14 @@ func (s *Store) DeleteDead(ctx context.Context, filter Filter) (int, error) {
 	})
 }
 
-// eachDead calls do with the numbers, lanes and keys of dead letters, some at a time, and deletes
+// eachDead calls do with the numbers, lanes, keys and names of dead letters, some at a time, and deletes
 // them. It wakes the lanes that do returns counts of.
 func (s *Store) eachDead(
 	ctx context.Context, filter Filter, op string, do func(ctx context.Context, tx sqldb.Tx, rows []DeadLetter) (map[Lane]int64, error),
 ) (int, error) {
 	return s.inSteps(ctx, op, filter, func(ctx context.Context, tx sqldb.Tx, where string, args []any) (st step, err error) {
 		var rows []DeadLetter
-		err = tx.NewSelect().Model(&rows).Column("id", "lane", "okey").Where(where, args...).Order("id").Limit(deadStep).Scan(ctx)
+		err = tx.NewSelect().Model(&rows).Column("id", "lane", "okey", "name").Where(where, args...).Order("id").Limit(deadStep).Scan(ctx)
 		if err != nil || len(rows) == 0 {
 			return st, err
 		}

@@ -30,7 +30,7 @@ func (s *Store) Enqueue(ctx context.Context, jobs []Spec) ([]uint64, error) {
 	numbers := make([]uint64, len(jobs))
 	var counts map[Lane]int64
 	err := s.change(ctx, "enqueue", func(ctx context.Context, tx sqldb.Tx) (_ map[Lane]int64, err error) {
-		counts, err = enqueue(ctx, tx, jobs, numbers)
+		counts, err = s.enqueue(ctx, tx, jobs, numbers)
 		return counts, err
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ type keyRow struct {
 }
 
 // enqueue sets the numbers of jobs, and returns how many are new.
-func enqueue(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers []uint64) (map[Lane]int64, error) {
+func (s *Store) enqueue(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers []uint64) (map[Lane]int64, error) {
 	first, err := takeNumbers(ctx, tx, len(jobs))
 	if err != nil {
 		return nil, err
@@ -78,17 +78,20 @@ func enqueue(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers []uint64) (m
 			keys = append(keys, keyRow{Name: job.Unique, ID: id, Created: job.Created})
 		}
 		numbers[i] = id
-		rows = append(rows, jobRow{id: id, lane: job.Lane, okey: orderOf(job.Lane, job.Key)})
-		bodies = append(bodies, bodyRow{ID: id, Body: job.Body.stored(id)})
-		if !job.RunAt.IsZero() {
+		row := jobRow{id: id, lane: job.Lane, okey: orderOf(job.Lane, job.Key)}
+		if job.RunAt.IsZero() {
+			row.share = shareOf(job.Name)
+		} else {
 			later, laterIDs = append(later, job), append(laterIDs, id)
 		}
+		rows = append(rows, row)
+		bodies = append(bodies, bodyRow{ID: id, Body: job.Body.stored(id)})
 		counts[job.Lane]++
 	}
 	if len(rows) == 0 {
 		return counts, nil
 	}
-	if err := insertJobs(ctx, tx, rows); err != nil {
+	if err := s.insertShared(ctx, tx, rows); err != nil {
 		return nil, err
 	}
 	err = tx.Repeat(ctx, "UPDATE jobs SET due = ? WHERE id = ?", len(later), func(args []any, i int) []any {

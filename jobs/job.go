@@ -36,6 +36,7 @@ func (l *Lane) Scan(src any) error {
 type Body struct {
 	Message     string    `bun:"message"` // id that the receiver sees; empty: job:NUMBER
 	Key         string    `bun:"okey"`    // ordering key within the lane; empty for none
+	Name        string    `bun:"name"`    // by which new jobs of a lane take turns; empty for none
 	URL         string    `bun:"url"`     // where to deliver; empty for a job of an endpoint
 	ContentType string    `bun:"content_type"`
 	Data        []byte    `bun:"data"`
@@ -51,6 +52,8 @@ type Job struct {
 	Key      int64  // hash of lane and ordering key; 0 for no key
 	Claim    int64  // number of the claim; 0 for none
 	Attempts int    // failed attempts
+	Name     string // that of its body
+	Share    uint16 // that it was claimed from, see [Store.Shares]
 	Body     *Body  // nil for the job of an event, and if the body is large, see [Store.Body]
 }
 
@@ -77,13 +80,48 @@ type jobRow struct {
 	id, event uint64
 	lane      Lane
 	okey      int64
+	share     uint16
 }
 
+// insertJobs inserts jobs of share 0.
 func insertJobs(ctx context.Context, tx sqldb.Tx, rows []jobRow) error {
 	t := &sqldb.Table{Name: "jobs", Ints: []string{"id", "lane", "event", "okey"}}
 	return tx.Insert(ctx, t, len(rows), func(args []any, i int) []any {
 		r := &rows[i]
 		return append(args, int64(r.id), r.lane.code(), int64(r.event), r.okey)
+	})
+}
+
+// insertShared inserts jobs of any share.
+func (s *Store) insertShared(ctx context.Context, tx sqldb.Tx, rows []jobRow) error {
+	var plain, named, keyed []jobRow
+	for _, r := range rows {
+		switch {
+		case r.share == 0:
+			plain = append(plain, r)
+			continue
+		case r.okey == 0:
+			named = append(named, r)
+		default:
+			keyed = append(keyed, r)
+		}
+		s.offer(r.lane, r.share)
+	}
+	if err := insertJobs(ctx, tx, plain); err != nil {
+		return err
+	}
+	t := &sqldb.Table{Name: "jobs", Ints: []string{"id", "lane", "event", "okey", "due"}}
+	err := tx.Insert(ctx, t, len(named), func(args []any, i int) []any {
+		r := &named[i]
+		return append(args, int64(r.id), r.lane.code(), int64(r.event), r.okey, dueInShare(r.share))
+	})
+	if err != nil {
+		return err
+	}
+	t.Ints = append(t.Ints, "held")
+	return tx.Insert(ctx, t, len(keyed), func(args []any, i int) []any {
+		r := &keyed[i]
+		return append(args, int64(r.id), r.lane.code(), int64(r.event), r.okey, dueInShare(r.share), r.okey)
 	})
 }
 

@@ -86,7 +86,7 @@ func (s *Store) List(ctx context.Context, filter Filter, limit int, now time.Tim
 		if err != nil {
 			return err
 		}
-		return readURLs(ctx, q, views)
+		return readHeads(ctx, q, views)
 	})
 	if err != nil {
 		return nil, err
@@ -111,16 +111,16 @@ func (v *View) scan(rows *sql.Rows, now time.Time) error {
 	case due.Int64 > sqldb.Nanos(now):
 		v.State = StateWaiting
 	}
-	v.RunAt = sqldb.Time(due.Int64)
+	v.RunAt = sqldb.Time(max(due.Int64, 0))
 	return nil
 }
 
-// readURLs reads the URLs of jobs without an endpoint. A job that is gone meanwhile stays without.
-func readURLs(ctx context.Context, q *bun.DB, views []View) error {
+// readHeads reads the names and URLs of jobs with a body. A job that is gone meanwhile stays without.
+func readHeads(ctx context.Context, q *bun.DB, views []View) error {
 	at := make(map[uint64]*View)
 	var ids []uint64
 	for i := range views {
-		if v := &views[i]; v.Lane.Endpoint == 0 {
+		if v := &views[i]; v.Event == 0 {
 			at[v.ID] = v
 			ids = append(ids, v.ID)
 		}
@@ -128,13 +128,13 @@ func readURLs(ctx context.Context, q *bun.DB, views []View) error {
 	for chunk := range slices.Chunk(ids, idsPerStatement) {
 		err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var id uint64
-			var url string
-			if err := rows.Scan(&id, &url); err != nil {
+			var name, url string
+			if err := rows.Scan(&id, &name, &url); err != nil {
 				return err
 			}
-			at[id].URL = url
+			at[id].Name, at[id].URL = name, url
 			return nil
-		}, "SELECT id, url FROM job_bodies WHERE id IN (?)", bun.List(chunk))
+		}, "SELECT id, name, url FROM job_bodies WHERE id IN (?)", bun.List(chunk))
 		if err != nil {
 			return err
 		}

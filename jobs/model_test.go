@@ -99,7 +99,7 @@ func (l *lines) move(t *rapid.T) {
 func (l *lines) enqueue(t *rapid.T) {
 	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
 	key := rapid.SampledFrom(append([]string{""}, modelKeys...)).Draw(t, "key")
-	job := jobs.Spec{Lane: in, Body: jobs.Body{Key: key}}
+	job := jobs.Spec{Lane: in, Body: jobs.Body{Key: key, Name: rapid.SampledFrom([]string{"", "heavy", "light"}).Draw(t, "name")}}
 	delay := rapid.SampledFrom([]time.Duration{0, 0, 0, 30 * time.Second}).Draw(t, "delay")
 	if delay > 0 {
 		job.RunAt = l.now.Add(delay)

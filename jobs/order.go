@@ -209,6 +209,9 @@ func (v *view) limit(ctx context.Context, tx sqldb.Tx) (limited bool, err error)
 	}
 	after := func(c candidate) bool { return c.ID > last }
 	v.due, v.fresh = slices.DeleteFunc(v.due, after), slices.DeleteFunc(v.fresh, after)
+	for k := range v.named {
+		v.named[k] = slices.DeleteFunc(v.named[k], after)
+	}
 	return true, nil
 }
 

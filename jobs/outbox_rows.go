@@ -77,7 +77,7 @@ func (s *Store) TakeRows(ctx context.Context, without []string, specOf func(*Out
 		if err = t.read(ctx, tx, found); err != nil {
 			return nil, err
 		}
-		counts, err = t.finish(ctx, tx)
+		counts, err = t.finish(ctx, s, tx)
 		out = TakenRows{Jobs: len(t.specs), Refused: t.refused, More: more && len(t.specs)+len(t.refused) > 0}
 		return counts, err
 	})
@@ -199,9 +199,9 @@ func (t *taking) decide(row *OutboxRow) {
 }
 
 // finish makes the jobs, deletes their rows, and writes the errors of the refused ones.
-func (t *taking) finish(ctx context.Context, tx sqldb.Tx) (counts map[Lane]int64, err error) {
+func (t *taking) finish(ctx context.Context, s *Store, tx sqldb.Tx) (counts map[Lane]int64, err error) {
 	if len(t.specs) > 0 {
-		if counts, err = enqueue(ctx, tx, t.specs, make([]uint64, len(t.specs))); err != nil {
+		if counts, err = s.enqueue(ctx, tx, t.specs, make([]uint64, len(t.specs))); err != nil {
 			return nil, err
 		}
 		// One by one: for many, MariaDB may look at the whole table, and wait for rows that are not committed.

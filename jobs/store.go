@@ -40,7 +40,8 @@ type Store struct {
 	counted int64           // how often the depths were counted anew
 	doubt   bool            // a transaction failed that may have been committed: the depths may be wrong
 	cursors map[Lane]uint64 // the number up to which claims have seen all jobs
-	claims  int64           // since the database was opened
+	shares  map[Lane][]uint16
+	claims  int64 // since the database was opened
 }
 
 // New returns a store of the jobs in a database that is not open yet.
@@ -86,8 +87,18 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 	}
 	s.waits.begin(s.db.Now().Round(0), time.Now(), last)
 	s.mu.Lock()
-	s.cursors, s.claims = make(map[Lane]uint64), 0
+	s.cursors, s.shares, s.claims = make(map[Lane]uint64), make(map[Lane][]uint16), 0
 	s.mu.Unlock()
+	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
+		var lane Lane
+		var due int64
+		err := rows.Scan(&lane, &due)
+		s.offer(lane, uint16(-due))
+		return err
+	}, "SELECT DISTINCT lane, due FROM jobs WHERE due < 0")
+	if err != nil {
+		return err
+	}
 	return s.count(ctx, tx)
 }
 
