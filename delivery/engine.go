@@ -105,11 +105,11 @@ func (e *Engine) apply(settings jobs.Settings) {
 		exists[conf.Num] = true
 		q := e.queues[conf.Num]
 		if q == nil {
-			q = newQueue(e, conf)
+			q = newQueue(e, conf, &settings)
 			e.queues[conf.Num] = q
 		}
 		q.mu.Lock()
-		q.configureLocked(conf)
+		q.configureLocked(conf, &settings)
 		for _, l := range q.order {
 			if p := e.endpoints[l.id.Endpoint]; p != l.endpoint {
 				l.endpoint, l.hold = p, time.Time{}

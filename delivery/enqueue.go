@@ -1,17 +1,18 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/holter-iot/holter/delivery/webhook"
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -20,10 +21,10 @@ var ErrFull = errors.New("delivery: the queue is full")
 
 // Request asks for a job.
 type Request struct {
-	Queue    string          // default: jobs.DefaultQueue
+	Name     string          // by which the jobs of a queue and endpoint take turns, and find their job route; empty for none
+	Queue    string          // default: that of the job route, else that of the endpoint, else jobs.DefaultQueue
 	Endpoint string          // where to deliver; or
-	URL      string          // where to deliver
-	Name     string          // by which the jobs of a queue and endpoint take turns; empty for none
+	URL      string          // where to deliver; without both, the job route must have an endpoint
 	Body     json.RawMessage // required
 	RunAt    time.Time       // zero: at once
 	Deadline time.Time       // after which it becomes a dead letter; zero: the maximum age of the queue
@@ -67,27 +68,46 @@ func (e *Engine) Enqueue(ctx context.Context, r Request) (uint64, error) {
 	return job.id, nil
 }
 
-// spec checks a request, and returns its queue and its job.
+// spec checks a request, and returns the queue that its job would have now, and the job.
 func (e *Engine) spec(r Request) (jobs.Queue, jobs.Spec, error) {
 	q, lane, err := e.lane(r)
 	return q, jobs.Spec{
-		Lane: lane, RunAt: r.RunAt, Unique: r.Unique,
+		Lane: lane, Route: true, RunAt: r.RunAt, Unique: r.Unique,
 		Body: jobs.Body{
 			Key: r.Key, Name: r.Name, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: latest(r.RunAt, time.Now()), Deadline: r.Deadline,
 		},
 	}, err
 }
 
-// lane checks a request, and returns its queue and the lane of its job.
+// lane checks a request, and returns the queue that its job would have now, and the lane as far as the
+// request names it.
 func (e *Engine) lane(r Request) (q jobs.Queue, lane jobs.Lane, err error) {
 	if err := r.check(time.Now()); err != nil {
 		return q, lane, err
 	}
-	if q, err = e.Queue(cmp.Or(r.Queue, jobs.DefaultQueue)); err != nil || r.Endpoint == "" {
-		return q, jobs.Lane{Queue: q.Num}, err
+	if r.Queue != "" {
+		if q, err = e.Queue(r.Queue); err != nil {
+			return q, lane, err
+		}
+		lane.Queue = q.Num
 	}
-	p, err := e.Endpoint(r.Endpoint)
-	return q, jobs.Lane{Queue: q.Num, Endpoint: p.Num}, err
+	if r.Endpoint != "" {
+		p, err := e.Endpoint(r.Endpoint)
+		if err != nil {
+			return q, lane, err
+		}
+		lane.Endpoint = p.Num
+	}
+	settings := e.Settings()
+	to, err := settings.LaneOf(r.Name, lane, r.URL != "")
+	if err != nil {
+		return q, lane, err
+	}
+	i := slices.IndexFunc(settings.Queues, func(q jobs.Queue) bool { return q.Num == to.Queue })
+	if i < 0 {
+		return q, lane, errkind.Errorf(jobs.ErrUnknown, "the queue was deleted")
+	}
+	return settings.Queues[i], lane, nil
 }
 
 // depths returns how many jobs each queue has.
@@ -130,7 +150,7 @@ func latest(a, b time.Time) time.Time {
 
 func (r *Request) check(now time.Time) error {
 	switch {
-	case (r.Endpoint == "") == (r.URL == ""):
+	case r.Endpoint != "" && r.URL != "":
 		return bad("a job needs a URL or the name of an endpoint, and not both")
 	case len(r.Body) > MaxBody:
 		return bad("the body has %d bytes, want %d at most", len(r.Body), MaxBody)

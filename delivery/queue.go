@@ -44,6 +44,7 @@ type queue struct {
 
 	mu       sync.Mutex // guards the fields below; never held during I/O; taken after Engine.mu
 	conf     jobs.Queue
+	settings *jobs.Settings // with the weights of names; its contents do not change
 	policy   policy
 	limiter  *rate.Limiter
 	lanes    map[jobs.Lane]*lane
@@ -64,17 +65,17 @@ type queue struct {
 	dead       atomic.Uint64
 }
 
-func newQueue(e *Engine, conf jobs.Queue) *queue {
+func newQueue(e *Engine, conf jobs.Queue, settings *jobs.Settings) *queue {
 	q := &queue{
 		engine: e, num: conf.Num, wake: make(chan struct{}, 1), lanes: make(map[jobs.Lane]*lane), items: make(map[uint64]*item),
 		blocked: make(map[int64]int),
 	}
-	q.configureLocked(conf) // no other goroutine has it yet
+	q.configureLocked(conf, settings) // no other goroutine has it yet
 	return q
 }
 
 // configureLocked applies settings.
-func (q *queue) configureLocked(conf jobs.Queue) {
+func (q *queue) configureLocked(conf jobs.Queue, settings *jobs.Settings) {
 	if q.limiter == nil || q.conf.Rate != conf.Rate {
 		limit, burst := rate.Inf, 1
 		if conf.Rate > 0 {
@@ -82,7 +83,10 @@ func (q *queue) configureLocked(conf jobs.Queue) {
 		}
 		q.limiter = rate.NewLimiter(limit, burst)
 	}
-	q.conf, q.policy = conf, policyOf(&conf)
+	q.conf, q.policy, q.settings = conf, policyOf(&conf), settings
+	for _, l := range q.order {
+		l.ready.reweigh()
+	}
 	if conf.Paused {
 		q.returnLocked()
 	}
@@ -92,12 +96,20 @@ func (q *queue) configureLocked(conf jobs.Queue) {
 func (q *queue) laneLocked(id jobs.Lane, p *endpoint) *lane {
 	l := q.lanes[id]
 	if l == nil {
-		l = &lane{id: id, lines: make(map[int64][]*item), stock: make(map[uint16]int), maybe: true}
+		l = &lane{id: id, lines: make(map[int64][]*item), stock: make(map[uint16]int), maybe: true, ready: turns{weigh: q.weightLocked}}
 		q.lanes[id] = l
 		q.order = append(q.order, l)
 	}
 	l.endpoint = p
 	return l
+}
+
+// weightLocked returns the weight of a name.
+func (q *queue) weightLocked(name string) int {
+	if r, ok := q.settings.JobRoute(name); ok {
+		return r.Weight
+	}
+	return 1
 }
 
 // signal wakes the goroutine that claims and acks.

@@ -12,12 +12,13 @@ func bad(format string, args ...any) error {
 	return errkind.Errorf(jobs.ErrBad, format, args...)
 }
 
-// Settings returns all queues, endpoints and routes.
+// Settings returns all queues, endpoints, routes and job routes.
 func (e *Engine) Settings() jobs.Settings {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return jobs.Settings{
 		Queues: slices.Clone(e.settings.Queues), Endpoints: slices.Clone(e.settings.Endpoints), Routes: slices.Clone(e.settings.Routes),
+		JobRoutes: slices.Clone(e.settings.JobRoutes),
 	}
 }
 
@@ -34,6 +35,11 @@ func (e *Engine) Endpoint(name string) (jobs.Endpoint, error) {
 // Route returns a route by name. Errors: [jobs.ErrUnknown].
 func (e *Engine) Route(name string) (jobs.Route, error) {
 	return find(e.Settings().Routes, "route", name, func(r jobs.Route) string { return r.Name })
+}
+
+// JobRoute returns a job route by name. Errors: [jobs.ErrUnknown].
+func (e *Engine) JobRoute(name string) (jobs.JobRoute, error) {
+	return find(e.Settings().JobRoutes, "job route", name, func(r jobs.JobRoute) string { return r.Name })
 }
 
 func find[T any](list []T, what, name string, nameOf func(T) string) (found T, err error) {
@@ -181,6 +187,26 @@ func (e *Engine) DeleteEndpoint(ctx context.Context, name string) error {
 // DeleteRoute deletes a route, see [jobs.Store.DeleteRoute].
 func (e *Engine) DeleteRoute(ctx context.Context, name string) error {
 	return e.change(ctx, func() error { return e.jobs.DeleteRoute(ctx, name) })
+}
+
+// PutJobRoute creates a job route, or changes the one that has its name, see [jobs.Store.PutJobRoute].
+func (e *Engine) PutJobRoute(ctx context.Context, r jobs.JobRoute) error {
+	return e.change(ctx, func() error { return e.jobs.PutJobRoute(ctx, r) })
+}
+
+// DeleteJobRoute deletes a job route, see [jobs.Store.DeleteJobRoute].
+func (e *Engine) DeleteJobRoute(ctx context.Context, name string) error {
+	return e.change(ctx, func() error { return e.jobs.DeleteJobRoute(ctx, name) })
+}
+
+// MoveJobs moves jobs whose names match a pattern to a queue, and returns how many, see
+// [jobs.Store.Move].
+func (e *Engine) MoveJobs(ctx context.Context, pattern, queue string) (int, error) {
+	q, err := e.Queue(queue)
+	if err != nil {
+		return 0, err
+	}
+	return e.jobs.Move(ctx, pattern, q.Num)
 }
 
 // DeleteJobs deletes jobs and returns how many. One that is being delivered may arrive nevertheless.

@@ -3,39 +3,48 @@ package delivery
 import "slices"
 
 // turns has the jobs of a lane that may be delivered, and shares out the deliveries among their names:
-// the next one is for the name with the fewest deliveries in progress, and of several such names for
-// the one that has waited for its turn the longest.
+// the next one is for the name with the fewest deliveries in progress for its weight, and of several
+// such names for the one that has had the fewest turns for its weight.
 type turns struct {
-	names map[string]*name
-	order []*name // all names, the next first
-	ready int     // jobs of all names
+	weigh func(name string) int // weight of a name
+	names []*name               // that have ready jobs or deliveries in progress
+	ready int                   // jobs of all names
+	round float64               // of the name that had the latest turn
 }
 
-// name has the jobs of a name that may be delivered. It is in turns while it has some, or deliveries
-// in progress.
+// name has the jobs of a name that may be delivered.
 type name struct {
 	name    string
+	weight  float64
 	ready   []*item
-	running int // jobs that are being delivered
+	running int     // jobs that are being delivered
+	round   float64 // turns that it had for its weight; at least those of the others while it had nothing ready
 }
 
 // of returns the entry of a job's name, and makes it if it is new.
 func (t *turns) of(it *item) *name {
-	n := t.names[it.job.Name]
-	if n == nil {
-		n = &name{name: it.job.Name}
-		if t.names == nil {
-			t.names = make(map[string]*name)
-		}
-		t.names[n.name] = n
-		t.order = append(t.order, n)
+	i := slices.IndexFunc(t.names, func(n *name) bool { return n.name == it.job.Name })
+	if i >= 0 {
+		return t.names[i]
 	}
+	n := &name{name: it.job.Name, weight: float64(t.weigh(it.job.Name))}
+	t.names = append(t.names, n)
 	return n
+}
+
+// reweigh applies weights that may have changed.
+func (t *turns) reweigh() {
+	for _, n := range t.names {
+		n.weight = float64(t.weigh(n.name))
+	}
 }
 
 // add adds a job that may be delivered.
 func (t *turns) add(it *item) {
 	n := t.of(it)
+	if len(n.ready) == 0 {
+		n.round = max(n.round, t.round)
+	}
 	n.ready = append(n.ready, it)
 	t.ready++
 }
@@ -51,45 +60,48 @@ func (t *turns) next(n int) []*item {
 
 // pop takes the job whose turn it is. There must be one.
 func (t *turns) pop() *item {
-	best := -1
-	for i, n := range t.order {
-		if len(n.ready) > 0 && (best < 0 || n.running < t.order[best].running) {
-			best = i
+	var next *name
+	for _, n := range t.names {
+		if len(n.ready) > 0 && (next == nil || n.before(next)) {
+			next = n
 		}
 	}
-	n := t.order[best]
-	t.order = append(slices.Delete(t.order, best, best+1), n)
-	it := n.ready[0]
-	if n.ready = n.ready[1:]; len(n.ready) == 0 {
-		n.ready = nil
+	t.round = next.round
+	next.round += 1 / next.weight
+	it := next.ready[0]
+	if next.ready = next.ready[1:]; len(next.ready) == 0 {
+		next.ready = nil
 	}
-	n.running++
+	next.running++
 	t.ready--
 	return it
+}
+
+// before reports whether it is this name's turn rather than another one's.
+func (n *name) before(other *name) bool {
+	mine, its := float64(n.running)/n.weight, float64(other.running)/other.weight
+	return mine < its || mine == its && n.round < other.round
 }
 
 // ended notes that a job which was taken is not being delivered any more.
 func (t *turns) ended(it *item) {
 	n := t.of(it)
 	n.running--
-	t.drop(n)
+	t.tidy()
 }
 
-// drop removes a name that has no jobs any more.
-func (t *turns) drop(n *name) {
-	if len(n.ready) == 0 && n.running == 0 {
-		delete(t.names, n.name)
-		t.order = slices.DeleteFunc(t.order, func(other *name) bool { return other == n })
-	}
+// tidy removes names that have no jobs any more.
+func (t *turns) tidy() {
+	t.names = slices.DeleteFunc(t.names, func(n *name) bool { return len(n.ready) == 0 && n.running == 0 })
 }
 
 // clear takes all jobs that are not being delivered.
 func (t *turns) clear() (jobs []*item) {
-	for _, n := range slices.Clone(t.order) {
+	for _, n := range t.names {
 		jobs = append(jobs, n.ready...)
 		n.ready = nil
-		t.drop(n)
 	}
 	t.ready = 0
+	t.tidy()
 	return jobs
 }

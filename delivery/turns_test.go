@@ -1,6 +1,8 @@
 package delivery_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,11 +15,18 @@ import (
 
 // Light jobs do not wait until a thousand heavy ones before them are done.
 func TestLightBesideHeavy(t *testing.T) {
-	const workers, heavy, light = 4, 1000, 10
+	const workers, heavy, light = 4, 1000, 8
 	h := newHeld()
 	r := newRig(t, memory(&h.recorder))
 	r.queue(func(q *jobs.Queue) { q.Concurrency = workers })
 	r.endpoint("m", "memory", "", "")
+	t.Cleanup(func() { // what is being delivered ends
+		n, err := r.engine.DeleteJobs(context.Background(), jobs.Filter{})
+		if err != nil || n < heavy-2*light {
+			t.Errorf("%d jobs were deleted, %v", n, err)
+		}
+		close(h.end)
+	})
 	specs := make([]jobs.Spec, heavy)
 	for i := range specs {
 		specs[i] = jobs.Spec{Lane: r.lane(jobs.DefaultQueue, "m"), Body: jobs.Body{Name: "heavy", Data: []byte("1"), Created: time.Now()}}
@@ -45,12 +54,83 @@ func TestLightBesideHeavy(t *testing.T) {
 	if begun != light {
 		t.Errorf("%d light jobs are among the next %d, want %d", begun, 2*light, light)
 	}
-	n, err := r.engine.DeleteJobs(t.Context(), jobs.Filter{})
-	r.check(err)
-	if n < heavy-2*light {
-		t.Errorf("%d jobs were deleted", n)
+}
+
+// A name with a weight of 3 has three turns for one of another name, and job routes give it that while
+// its jobs are in memory.
+func TestWeights(t *testing.T) {
+	h := newHeld()
+	r := newRig(t, memory(&h.recorder))
+	r.queue(func(q *jobs.Queue) { q.Concurrency = 1 })
+	r.endpoint("m", "memory", "", "")
+	first := r.enqueue(delivery.Request{Endpoint: "m", Body: []byte("0")})
+	<-h.began
+	for range 8 {
+		for _, name := range []string{"a", "b"} {
+			r.enqueue(delivery.Request{Endpoint: "m", Name: name, Body: []byte(`"` + name + `"`)})
+		}
 	}
-	for range workers {
+	r.until("all are claimed", func() bool {
+		views, err := r.engine.Jobs().List(t.Context(), jobs.Filter{After: first}, 100, time.Now())
+		r.check(err)
+		return !slices.ContainsFunc(views, func(v jobs.View) bool { return v.State != jobs.StateClaimed })
+	})
+	r.check(r.engine.PutJobRoute(t.Context(), jobs.JobRoute{Name: "a", Jobs: "a*", Weight: 3}))
+	count := make(map[string]int)
+	for range 8 {
+		h.end <- sink.Result{}
+		m := <-h.began
+		count[string(m.Data)]++
+	}
+	if count[`"a"`] != 6 || count[`"b"`] != 2 {
+		t.Errorf("of the next 8 deliveries %v were of each name, want 6 and 2", count)
+	}
+	close(h.end)
+	r.idle()
+}
+
+// Who sends a job names it: a job route gives it an endpoint and a queue, and moves those that wait.
+func TestJobRouteOfRequest(t *testing.T) {
+	h := newHeld()
+	r := newRig(t, memory(&h.recorder))
+	r.endpoint("m", "memory", "", "")
+	slow := jobs.NewQueue("slow")
+	slow.Paused = true
+	r.check(r.engine.PutQueue(t.Context(), slow))
+	r.queue(func(q *jobs.Queue) { q.Paused = true })
+	_, err := r.engine.Enqueue(t.Context(), delivery.Request{Name: "report.pdf", Body: []byte("1")})
+	if !errors.Is(err, jobs.ErrBad) {
+		t.Fatalf("Enqueue without a route: %v, want ErrBad", err)
+	}
+	r.check(r.engine.PutJobRoute(t.Context(), jobs.JobRoute{Name: "reports", Jobs: "report.*", Endpoint: r.lane("slow", "m").Endpoint, Weight: 1}))
+	r.enqueue(delivery.Request{Name: "report.pdf", Key: "k", Body: []byte("1")})
+	if n, err := r.engine.MoveJobs(t.Context(), "report.*", "slow"); n != 1 || err != nil {
+		t.Fatalf("MoveJobs = %d, %v", n, err)
+	}
+	route, err := r.engine.JobRoute("reports")
+	r.check(err)
+	route.Queue = r.lane("slow", "m").Queue
+	r.check(r.engine.PutJobRoute(t.Context(), route))
+	r.enqueue(delivery.Request{Name: "report.pdf", Key: "k", Body: []byte("2")})
+	r.enqueue(delivery.Request{Name: "report.pdf", Endpoint: "m", Queue: jobs.DefaultQueue, Body: []byte("3")})
+	if n := r.engine.Jobs().Depths(); n[r.lane("slow", "m")] != 2 || n[r.lane(jobs.DefaultQueue, "m")] != 1 {
+		t.Errorf("the depths are %v", n)
+	}
+	if _, err := r.engine.MoveJobs(t.Context(), "*", "none"); !errors.Is(err, jobs.ErrUnknown) {
+		t.Errorf("MoveJobs to an unknown queue: %v", err)
+	}
+	if err := r.engine.DeleteQueue(t.Context(), "slow"); !errors.Is(err, jobs.ErrInUse) {
+		t.Errorf("DeleteQueue: %v, want ErrInUse", err)
+	}
+	r.check(r.engine.PauseQueue(t.Context(), "slow", false))
+	for _, want := range []string{"1", "2"} {
+		if m := <-h.began; string(m.Data) != want {
+			t.Errorf("%s came, want %s", m.Data, want)
+		}
 		h.end <- sink.Result{}
 	}
+	r.check(r.engine.DeleteJobRoute(t.Context(), "reports"))
+	_, err = r.engine.DeleteJobs(t.Context(), jobs.Filter{})
+	r.check(err)
+	r.idle()
 }

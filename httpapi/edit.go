@@ -138,6 +138,10 @@ func (a *API) routeSettings(_ context.Context, name string) (any, error) {
 	return a.config.Delivery.Route(name)
 }
 
+func (a *API) jobRouteSettings(_ context.Context, name string) (any, error) {
+	return a.config.Delivery.JobRoute(name)
+}
+
 func (a *API) scheduleSettings(ctx context.Context, name string) (any, error) {
 	sc, err := a.config.Schedules.Schedule(ctx, name)
 	return scheduleOf(&sc).ScheduleSettings, err

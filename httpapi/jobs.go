@@ -15,8 +15,9 @@ import (
 
 // NewJob is the request for a job.
 type NewJob struct {
-	Queue    string          `json:"queue,omitempty" doc:"Name of the queue. Left out: default."`
-	Endpoint string          `json:"endpoint,omitempty" doc:"Name of the endpoint to deliver to. Either this or url."`
+	Name     string          `json:"name,omitempty" doc:"What kind of job it is, such as report.pdf. Job routes go by it, and new jobs of a queue and endpoint with different names take turns. Left out: none."`
+	Queue    string          `json:"queue,omitempty" doc:"Name of the queue. Left out: that of the job route, else that of the endpoint, else default."`
+	Endpoint string          `json:"endpoint,omitempty" doc:"Name of the endpoint to deliver to. Either this or url; left out with url: that of the job route."`
 	URL      string          `json:"url,omitempty" doc:"URL to POST the body to, without a signature. Either this or endpoint."`
 	Body     json.RawMessage `json:"body" doc:"The JSON to deliver."`
 	RunAt    time.Time       `json:"run_at,omitzero" doc:"Earliest time to deliver it. Left out: at once."`
@@ -34,6 +35,7 @@ type jobNumber struct {
 // Job is a job that is not done.
 type Job struct {
 	Job      uint64    `json:"job" doc:"Its number."`
+	Name     string    `json:"name,omitempty"`
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
 	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
@@ -68,6 +70,12 @@ type deleteJobsInput struct {
 	Endpoint string `query:"endpoint" doc:"Jobs of this endpoint."`
 }
 
+// JobMove says which jobs to move to which queue.
+type JobMove struct {
+	Jobs  string `json:"jobs" minLength:"1" doc:"Pattern for their names, such as report.*; * for all."`
+	Queue string `json:"queue" doc:"Queue to move them to."`
+}
+
 type count struct {
 	Number int `json:"number" doc:"Number of them."`
 }
@@ -92,6 +100,9 @@ func (a *API) registerJobs(api huma.API) {
 		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
 	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint",
 		"Give one of queue and endpoint, or both. Those that are being delivered may still arrive.", http.StatusNotFound), a.deleteJobs)
+	serve(a, api, operation("delivery", "move-jobs", "POST "+jobsPath+"/move", "Move jobs to another queue",
+		"Those whose names match; they keep their endpoint and the order of their keys, also with jobs that stay. Jobs of events and jobs that are being "+
+			"delivered are not moved. After an error, some may have been moved: send it again for the rest.", http.StatusNotFound), a.moveJobs)
 	serve(a, api, operation("delivery", "retry-now", "POST /v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
 		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.retryNow)
 }
@@ -99,7 +110,7 @@ func (a *API) registerJobs(api huma.API) {
 func (a *API) enqueue(ctx context.Context, in *bodyInput[NewJob]) (jobNumber, error) {
 	b := &in.Body
 	id, err := a.config.Delivery.Enqueue(ctx, delivery.Request{
-		Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,
+		Name: b.Name, Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,
 	})
 	return jobNumber{id}, err
 }
@@ -160,6 +171,14 @@ func (a *API) deleteJobs(ctx context.Context, in *deleteJobsInput) (count, error
 	return count{n}, err
 }
 
+func (a *API) moveJobs(ctx context.Context, in *bodyInput[JobMove]) (count, error) {
+	n, err := a.config.Delivery.MoveJobs(ctx, in.Body.Jobs, in.Body.Queue)
+	if n > 0 {
+		a.logChange(ctx, "jobs moved", "jobs", in.Body.Jobs, "queue", in.Body.Queue, "number", n)
+	}
+	return count{n}, err
+}
+
 func (a *API) retryNow(ctx context.Context, in *nameInput) (count, error) {
 	lanes, err := a.lanes("", in.Name)
 	if err != nil {
@@ -187,7 +206,7 @@ func namesOf(e *delivery.Engine) laneNames {
 // job returns a job as it is shown.
 func (a *API) job(n laneNames, v *jobs.View) Job {
 	return Job{
-		Job: v.ID, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State),
+		Job: v.ID, Name: v.Name, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State),
 		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil), Error: v.Error,
 	}
 }

@@ -17,6 +17,7 @@ import (
 // DeadLetter is a job that could not be delivered.
 type DeadLetter struct {
 	Job      uint64          `json:"job" doc:"Its number."`
+	Name     string          `json:"name,omitempty"`
 	Queue    string          `json:"queue"`
 	Endpoint string          `json:"endpoint,omitempty"`
 	URL      string          `json:"url,omitempty"`
@@ -93,7 +94,7 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err e
 	}
 	page.DeadLetters = mapped(dead, func(d *jobs.DeadLetter) DeadLetter {
 		out := DeadLetter{
-			Job: d.ID, Queue: names.queues[d.Lane.Queue], Endpoint: names.endpoints[d.Lane.Endpoint], URL: d.URL, Message: d.Message, Key: d.Key,
+			Job: d.ID, Name: d.Name, Queue: names.queues[d.Lane.Queue], Endpoint: names.endpoints[d.Lane.Endpoint], URL: d.URL, Message: d.Message, Key: d.Key,
 			Created: utc(d.Created), Died: utc(d.Died), Attempts: d.Attempts, Error: d.Error, Status: d.Status, Response: d.Response,
 		}
 		if in.Bodies && json.Valid(d.Data) {

@@ -69,6 +69,7 @@ type EndpointSettings struct {
 	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
 	Target   string          `json:"target" doc:"URL of a webhook or of a broker, name of a log file or of a playbook, or a program."`
 	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change."`
+	Queue    string          `json:"queue,omitempty" doc:"Queue of the jobs and routes to it that name none. Left out: default."`
 }
 
 // Endpoint is an endpoint with its state and counts.
@@ -94,7 +95,7 @@ type RouteSettings struct {
 	Group    string   `json:"group,omitempty" doc:"Pattern for the name of the group. Left out: all."`
 	Device   string   `json:"device,omitempty" doc:"Pattern for the device's id, such as site-7/*. Left out: all devices, sources and groups."`
 	All      bool     `json:"all,omitempty" doc:"Also suppressed events: those of devices in maintenance, and those of members of a group that has an outage."`
-	Queue    string   `json:"queue,omitempty" doc:"Left out: default."`
+	Queue    string   `json:"queue,omitempty" doc:"Left out: that of the endpoint."`
 	Endpoint string   `json:"endpoint"`
 	Paused   bool     `json:"paused,omitempty" doc:"It creates no jobs."`
 }
@@ -116,6 +117,7 @@ func (a *API) registerDelivery(api huma.API) {
 	}
 	a.registerJobs(api)
 	a.registerDead(api)
+	a.registerJobRoutes(api)
 	const missing, used, changed = http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed
 	engine := a.config.Delivery
 	serve(a, api, operation("delivery", "list-queues", "GET /v1/queues", "List the queues", "All of them, with counts."), a.listQueues)
@@ -197,10 +199,11 @@ func (a *API) viewEndpoints(endpoints ...jobs.Endpoint) []Endpoint {
 	for _, st := range a.config.Delivery.Stats().Endpoints {
 		stats[st.Name] = st
 	}
+	names := namesOf(a.config.Delivery)
 	return mapped(endpoints, func(p *jobs.Endpoint) Endpoint {
 		st := stats[p.Name]
 		return Endpoint{
-			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings)},
+			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings), Queue: names.queues[p.Queue]},
 			Name:             p.Name, State: st.State, Note: st.Note, Delivered: st.Delivered, Failed: st.Failed,
 		}
 	})
@@ -215,10 +218,23 @@ func (a *API) putEndpoint(ctx context.Context, in *putInput[EndpointSettings]) e
 	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
 		return errOfPlaybook(in.Name)
 	}
-	p := jobs.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings}
+	queue, err := a.queueNum(in.Body.Queue)
+	if err != nil {
+		return err
+	}
+	p := jobs.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings, Queue: queue}
 	return a.changedNamed(ctx, "endpoint set", in.Name, a.edit(ctx, in.Name, condition{in.IfMatch, in.IfNoneMatch}, a.endpointSettings, func() error {
 		return a.config.Delivery.PutEndpoint(ctx, p)
 	}))
+}
+
+// queueNum returns the number of a queue; 0 for no name.
+func (a *API) queueNum(name string) (uint32, error) {
+	if name == "" {
+		return 0, nil
+	}
+	q, err := a.config.Delivery.Queue(name)
+	return q.Num, err
 }
 
 func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
@@ -245,11 +261,11 @@ func (a *API) putRoute(ctx context.Context, in *putInput[RouteSettings]) error {
 		return errOfPlaybook(in.Name)
 	}
 	b := &in.Body
-	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, jobs.DefaultQueue))
+	p, err := a.config.Delivery.Endpoint(b.Endpoint)
 	if err != nil {
 		return err
 	}
-	p, err := a.config.Delivery.Endpoint(b.Endpoint)
+	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, namesOf(a.config.Delivery).queues[p.Queue], jobs.DefaultQueue))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ type Spec struct {
 	Body
 
 	Lane  Lane
+	Route bool      // its job route decides what Lane leaves 0, and else the default queue
 	RunAt time.Time // zero: at once. Until then it blocks no other job
 	// Unique is an idempotency key, empty for none. A second job with it is not made within a day:
 	// Enqueue returns the number of the first one.
@@ -22,7 +23,8 @@ type Spec struct {
 }
 
 // Enqueue makes jobs, all or none, and returns their numbers once they are committed. After an error
-// of the database they may have been made nevertheless; a Unique key tells.
+// of the database they may have been made nevertheless; a Unique key tells. Errors: [ErrBad] for a job
+// with Route that has neither a URL nor an endpoint.
 func (s *Store) Enqueue(ctx context.Context, jobs []Spec) ([]uint64, error) {
 	if len(jobs) == 0 {
 		return nil, nil
@@ -30,7 +32,7 @@ func (s *Store) Enqueue(ctx context.Context, jobs []Spec) ([]uint64, error) {
 	numbers := make([]uint64, len(jobs))
 	var counts map[Lane]int64
 	err := s.change(ctx, "enqueue", func(ctx context.Context, tx sqldb.Tx) (_ map[Lane]int64, err error) {
-		counts, err = s.enqueue(ctx, tx, jobs, numbers)
+		counts, err = s.enqueueRouted(ctx, tx, jobs, numbers)
 		return counts, err
 	})
 	if err != nil {
@@ -47,6 +49,15 @@ type keyRow struct {
 	Name    string    `bun:"name,pk"`
 	ID      uint64    `bun:"id"`
 	Created time.Time `bun:"created"`
+}
+
+// enqueueRouted is enqueue, after the job routes.
+func (s *Store) enqueueRouted(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers []uint64) (map[Lane]int64, error) {
+	routed, err := s.routeJobs(ctx, tx, jobs)
+	if err != nil {
+		return nil, err
+	}
+	return s.enqueue(ctx, tx, routed, numbers)
 }
 
 // enqueue sets the numbers of jobs, and returns how many are new.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,13 @@ import (
 // The lanes of the model. No route leads to the last one.
 var modelLanes = []jobs.Lane{lane, {Queue: 2, Endpoint: 1}, {Queue: 1, Endpoint: 2}, {Queue: 3, Endpoint: 3}}
 
+// movedLanes are those that jobs come to only by job routes and when they are moved.
+var movedLanes = []jobs.Lane{{Queue: 2, Endpoint: 2}}
+
+var allLanes = slices.Concat(modelLanes, movedLanes)
+
+var modelNames = []string{"", "heavy", "huge", "light"}
+
 var modelKeys = []string{"a", "b", "c"}
 
 // openJob is a job that is not done.
@@ -26,6 +34,16 @@ type openJob struct {
 	lane  jobs.Lane
 	route uint32 // 0 for none
 	key   string
+	name  string
+	been  []jobs.Lane // before it was moved here
+	late  bool        // it was to run later, and blocked no others until then
+}
+
+// together reports whether two jobs have been in the same lane, so that their order holds wherever they
+// are.
+func (j openJob) together(other openJob) bool {
+	lanes := append([]jobs.Lane{other.lane}, other.been...)
+	return slices.ContainsFunc(append([]jobs.Lane{j.lane}, j.been...), func(l jobs.Lane) bool { return slices.Contains(lanes, l) })
 }
 
 // lines is a model of some lanes: the jobs that are not done, and what a worker holds.
@@ -35,6 +53,7 @@ type lines struct {
 	jobs    *jobs.Store
 	now     time.Time
 	routes  [2]jobs.Lane // where each route leads
+	named   uint32       // queue of the job route of names like h*, 0 before there is one
 	seqs    map[string]uint64
 	latest  uint64 // number of the latest job
 	open    map[uint64]openJob
@@ -54,6 +73,7 @@ func newLines(t *rapid.T, url string) *lines {
 	l.check(err)
 	l.jobs = l.store.jobs
 	l.start()
+	l.check(l.jobs.PutQueue(t.Context(), jobs.NewQueue("second")))
 	return l
 }
 
@@ -85,7 +105,7 @@ func (l *lines) happen(t *rapid.T) {
 		events = append(events, device(uint32(n+1), key, l.seqs[key], liveness.DeviceOnline))
 		for k, to := range l.routes {
 			l.latest++
-			l.open[l.latest] = openJob{to, uint32(k + 1), key}
+			l.open[l.latest] = openJob{lane: to, route: uint32(k + 1), key: key}
 		}
 	}
 	l.check(l.store.Append(t.Context(), events))
@@ -99,24 +119,61 @@ func (l *lines) move(t *rapid.T) {
 func (l *lines) enqueue(t *rapid.T) {
 	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
 	key := rapid.SampledFrom(append([]string{""}, modelKeys...)).Draw(t, "key")
-	job := jobs.Spec{Lane: in, Body: jobs.Body{Key: key, Name: rapid.SampledFrom([]string{"", "heavy", "light"}).Draw(t, "name")}}
+	job := jobs.Spec{Lane: in, Body: jobs.Body{Key: key, Name: rapid.SampledFrom(modelNames).Draw(t, "name")}}
+	if in == modelLanes[3] {
+		job.Name = rapid.SampledFrom([]string{"", "light"}).Draw(t, "name that is not moved")
+	}
+	its := openJob{lane: in, key: key, name: job.Name}
 	delay := rapid.SampledFrom([]time.Duration{0, 0, 0, 30 * time.Second}).Draw(t, "delay")
-	if delay > 0 {
-		job.RunAt = l.now.Add(delay)
+	switch {
+	case delay > 0:
+		job.RunAt, its.late = l.now.Add(delay), true
+	case in != modelLanes[3] && rapid.Bool().Draw(t, "routed"):
+		job.Route, job.Lane.Queue = true, 0
+		its.lane.Queue = 1
+		if l.named != 0 && strings.HasPrefix(job.Name, "h") {
+			its.lane.Queue = l.named
+		}
+		its.route = 100*in.Endpoint + uint32(slices.Index(modelNames, job.Name))
 	}
 	ids, err := l.jobs.Enqueue(t.Context(), []jobs.Spec{job})
 	l.check(err)
 	if l.latest++; ids[0] != l.latest {
 		t.Fatalf("the new job is %d, want %d", ids[0], l.latest)
 	}
-	l.open[ids[0]] = openJob{in, 0, key}
+	l.open[ids[0]] = its
 	if delay > 0 {
 		l.delayed[ids[0]] = job.RunAt
 	}
 }
 
+// shift moves jobs with names like h* to a queue.
+func (l *lines) shift(t *rapid.T) {
+	queue := rapid.SampledFrom([]uint32{1, 2}).Draw(t, "queue")
+	_, err := l.jobs.Move(t.Context(), "h*", queue)
+	l.check(err)
+	for id, its := range l.open {
+		if strings.HasPrefix(its.name, "h") && its.lane.Queue != queue && l.place(id) < 0 {
+			its.been = append(slices.Clone(its.been), its.lane)
+			its.lane.Queue = queue
+			l.open[id] = its
+		}
+	}
+}
+
+// reroute changes or deletes the job route.
+func (l *lines) reroute(t *rapid.T) {
+	if l.named != 0 && rapid.Bool().Draw(t, "delete") {
+		l.named = 0
+		l.check(l.jobs.DeleteJobRoute(t.Context(), "h"))
+		return
+	}
+	l.named = rapid.SampledFrom([]uint32{1, 2}).Draw(t, "queue")
+	l.check(l.jobs.PutJobRoute(t.Context(), jobs.JobRoute{Name: "h", Jobs: "h*", Queue: l.named, Weight: 1}))
+}
+
 func (l *lines) claim(t *rapid.T) {
-	l.claimed(t, rapid.SampledFrom(modelLanes).Draw(t, "lane"), rapid.IntRange(1, 6).Draw(t, "n"))
+	l.claimed(t, rapid.SampledFrom(allLanes).Draw(t, "lane"), rapid.IntRange(1, 6).Draw(t, "n"))
 }
 
 // claimed claims, and checks that no job came before one with its key that has a smaller number and
@@ -141,6 +198,8 @@ func (l *lines) claimed(t *rapid.T, in jobs.Lane, n int) jobs.Claimed {
 			case its.key == "" || other.key != its.key || id > job.ID || delayed:
 			case other.lane == in && l.place(id) < 0 && !slices.Contains(idsOf(got.Jobs), id):
 				t.Fatalf("job %d was claimed before %d with the same key", job.ID, id)
+			case other.lane != in && !other.late && its.together(other):
+				t.Fatalf("job %d was claimed before %d with the same key, which was moved to %v", job.ID, id, other.lane)
 			case other.lane != in && its.route != 0 && other.route == its.route:
 				t.Fatalf("job %d was claimed before %d of the same route with the same key, which is in %v", job.ID, id, other.lane)
 			}
@@ -153,7 +212,7 @@ func (l *lines) claimed(t *rapid.T, in jobs.Lane, n int) jobs.Claimed {
 // nothing: jobs without a key or an older one with it, and in the lane that no route leads to, also
 // those with an older one elsewhere.
 func (l *lines) exhaust(t *rapid.T) {
-	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
+	in := rapid.SampledFrom(allLanes).Draw(t, "lane")
 	for quiet := 0; quiet < 2; { // what was to run later comes once all before it are looked at
 		if got := l.claimed(t, in, 100); len(got.Jobs) == 0 && !got.More {
 			quiet++
@@ -229,7 +288,7 @@ func (l *lines) remove(t *rapid.T) {
 	}
 	filter := jobs.Filter{IDs: []uint64{rapid.SampledFrom(slices.Sorted(maps.Keys(l.open))).Draw(t, "job")}}
 	if rapid.IntRange(0, 3).Draw(t, "all") == 0 {
-		filter = jobs.Filter{Lanes: []jobs.Lane{rapid.SampledFrom(modelLanes).Draw(t, "lane")}}
+		filter = jobs.Filter{Lanes: []jobs.Lane{rapid.SampledFrom(allLanes).Draw(t, "lane")}}
 	}
 	gone := func(id uint64) bool {
 		return slices.Contains(filter.IDs, id) || slices.Contains(filter.Lanes, l.open[id].lane)
@@ -263,7 +322,7 @@ func (l *lines) crash(t *rapid.T) {
 func (l *lines) drain() {
 	for rounds := 10 * (len(l.open) + 1); rounds > 0 && len(l.open) > 0; rounds-- {
 		l.now = l.now.Add(2 * time.Minute)
-		for _, in := range modelLanes {
+		for _, in := range allLanes {
 			l.claimed(l.t, in, 100)
 		}
 		slices.SortFunc(l.held, func(a, b jobs.Job) int { return cmp.Compare(a.ID, b.ID) })
@@ -307,7 +366,7 @@ func TestJobsModel(t *testing.T) {
 			}
 		}()
 		t.Repeat(map[string]func(*rapid.T){
-			"enqueue": l.enqueue, "events": l.happen, "more events": l.happen, "move": l.move, "claim": l.claim, "claim again": l.claim, "exhaust": l.exhaust,
+			"enqueue": l.enqueue, "events": l.happen, "more events": l.happen, "move": l.move, "shift": l.shift, "reroute": l.reroute, "claim": l.claim, "claim again": l.claim, "exhaust": l.exhaust,
 			"ack": l.ack, "ack again": l.ack, "and again": l.ack, "remove": l.remove, "time passes": l.pass, "sweep": l.sweep, "crash": l.crash,
 		})
 		l.drain()

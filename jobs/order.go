@@ -19,7 +19,8 @@ import (
 // job in the new lane makes a *move*, in the transaction that writes the job. From then on a job of
 // the new lane, from that one on, waits for the jobs of the old lane which are older than the move
 // and have the same key. A job always waits for smaller numbers only, so no two jobs wait for each
-// other.
+// other. Changes of job routes make moves, too, before the first job goes by them, and so does
+// [Store.Move], in both directions.
 //
 // Jobs of the old lane are found by the column held, as those of the same lane are. So all of them
 // that are older than the move have it, even while they are claimed or new. Those that existed at the
@@ -91,7 +92,8 @@ func follow(ctx context.Context, tx sqldb.Tx, jobs []routed, first uint64) error
 		case old != job.lane:
 			_, err = tx.NewRaw("UPDATE route_lanes SET lane = ? WHERE route = ?", job.lane.code(), job.route).Exec(ctx)
 			if err == nil {
-				err = addMoves(ctx, tx, old, job.lane, first+uint64(i)-1)
+				last := first + uint64(i) - 1
+				err = addMoves(ctx, tx, move{from: old, to: job.lane, upto: last, since: last})
 			}
 		}
 		if err != nil {
@@ -118,17 +120,16 @@ func lanesOfRoutes(ctx context.Context, tx sqldb.Tx, jobs []routed) (map[uint32]
 	}, "SELECT route, lane FROM route_lanes WHERE route IN (?)", bun.List(slices.Collect(maps.Keys(routes))))
 }
 
-// addMoves adds a move from one lane to another after a job. The new lane also waits for what the old
-// lane waits for.
-func addMoves(ctx context.Context, tx sqldb.Tx, from, to Lane, after uint64) error {
+// addMoves adds a move. The new lane also waits for what the old lane waits for.
+func addMoves(ctx context.Context, tx sqldb.Tx, added move) error {
 	moves, err := readMoves(ctx, tx)
 	if err != nil {
 		return err
 	}
-	add := []move{{from: from, to: to, upto: after, since: after}}
+	add := []move{added}
 	for _, m := range moves {
-		if m.to == from && m.from != to {
-			add = append(add, move{from: m.from, to: to, upto: m.upto, since: after, seen: m.seen})
+		if m.to == added.from && m.from != added.from && m.from != added.to {
+			add = append(add, move{from: m.from, to: added.to, upto: m.upto, since: added.since, seen: m.seen})
 		}
 	}
 	for _, m := range add {

@@ -201,7 +201,7 @@ func (t *taking) decide(row *OutboxRow) {
 // finish makes the jobs, deletes their rows, and writes the errors of the refused ones.
 func (t *taking) finish(ctx context.Context, s *Store, tx sqldb.Tx) (counts map[Lane]int64, err error) {
 	if len(t.specs) > 0 {
-		if counts, err = s.enqueue(ctx, tx, t.specs, make([]uint64, len(t.specs))); err != nil {
+		if counts, err = s.enqueueRouted(ctx, tx, t.specs, make([]uint64, len(t.specs))); err != nil {
 			return nil, err
 		}
 		// One by one: for many, MariaDB may look at the whole table, and wait for rows that are not committed.

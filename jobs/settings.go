@@ -51,7 +51,8 @@ type Endpoint struct {
 	Target   string          `bun:"target"`   // such as a URL
 	Settings json.RawMessage `bun:"settings"` // of its kind
 	Disabled bool            `bun:"disabled"`
-	Note     string          `bun:"note"` // why it is disabled
+	Note     string          `bun:"note"`  // why it is disabled
+	Queue    uint32          `bun:"queue"` // of jobs that name no queue; 0 for DefaultQueue
 }
 
 // Route says which events become jobs of which queue and endpoint.
@@ -68,6 +69,20 @@ type Route struct {
 	Queue      uint32 `bun:"queue"`
 	Endpoint   uint32 `bun:"endpoint"`
 	Paused     bool   `bun:"paused"`
+}
+
+// JobRoute says where jobs with a name go, as far as their senders leave that open, and how many of the
+// deliveries of their queue and endpoint they have. Of several routes whose patterns match a name, the
+// one with the longest pattern counts.
+type JobRoute struct {
+	bun.BaseModel `bun:"table:job_routes"`
+
+	Num      uint32 `bun:"num,pk"` // assigned by the store
+	Name     string `bun:"name"`
+	Jobs     string `bun:"jobs"`     // pattern of their names
+	Queue    uint32 `bun:"queue"`    // 0: that of the endpoint
+	Endpoint uint32 `bun:"endpoint"` // for jobs without an endpoint or a URL; 0 for none
+	Weight   int    `bun:"weight"`   // turns of a name, beside 1 of a name without a route
 }
 
 // Words are words without commas, which separate them in a column.
@@ -87,20 +102,21 @@ func (w *Words) Scan(src any) error {
 	return nil
 }
 
-// Settings are all queues, endpoints and routes, each by number.
+// Settings are all queues, endpoints, routes and job routes, each by number.
 type Settings struct {
 	Queues    []Queue
 	Endpoints []Endpoint
 	Routes    []Route
+	JobRoutes []JobRoute
 }
 
-// Load returns all queues, endpoints and routes. From then on events become jobs by these routes.
+// Load returns all settings. From then on events become jobs by these routes.
 func (s *Store) Load(ctx context.Context) (Settings, error) {
 	var out Settings
 	err := s.db.Read(ctx, "read queues, endpoints and routes", func(ctx context.Context, q *bun.DB) error {
 		return q.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {
 			out = Settings{}
-			for _, list := range []any{&out.Queues, &out.Endpoints, &out.Routes} {
+			for _, list := range []any{&out.Queues, &out.Endpoints, &out.Routes, &out.JobRoutes} {
 				if err == nil {
 					err = tx.NewSelect().Model(list).Order("num").Scan(ctx)
 				}
@@ -169,10 +185,12 @@ func (r *Route) ValidateEvents() error {
 	if len(r.Types) > maxList || len(r.Reasons) > maxList {
 		return bad("a route takes at most %d types and %d reasons", maxList, maxList)
 	}
-	for _, pattern := range []string{r.Group, r.Device} {
-		if len(pattern) > maxPattern || !utf8.ValidString(pattern) || strings.ContainsFunc(pattern, unicode.IsControl) {
-			return bad("the pattern %.80q is too long, or has control characters", pattern)
-		}
+	return errors.Join(checkPattern(r.Group), checkPattern(r.Device))
+}
+
+func checkPattern(pattern string) error {
+	if len(pattern) > maxPattern || !utf8.ValidString(pattern) || strings.ContainsFunc(pattern, unicode.IsControl) {
+		return bad("the pattern %.80q is too long, or has control characters", pattern)
 	}
 	return nil
 }

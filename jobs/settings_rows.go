@@ -18,7 +18,9 @@ func (s *Store) PutQueue(ctx context.Context, q Queue) error {
 	return s.put(ctx, "queues", q.Name, &q.Num, &q, nil)
 }
 
-// PutEndpoint creates an endpoint, or changes the one that has its name. Errors: ErrBad.
+// PutEndpoint creates an endpoint, or changes the one that has its name. If its jobs go to another queue
+// than before, they wait for those with the same keys in the old one. Errors: ErrBad; [ErrUnknown] for a
+// queue that does not exist.
 func (s *Store) PutEndpoint(ctx context.Context, p Endpoint) error {
 	if err := ValidateName(p.Name); err != nil {
 		return err
@@ -27,7 +29,13 @@ func (s *Store) PutEndpoint(ctx context.Context, p Endpoint) error {
 		p.Settings = json.RawMessage("{}")
 	}
 	p.Note = sqldb.Text(p.Note, maxError)
-	return s.put(ctx, "endpoints", p.Name, &p.Num, &p, nil)
+	return s.reroute(ctx, "endpoints", func(ctx context.Context, tx sqldb.Tx) (changed, error) {
+		err := given(ctx, tx, "queues", p.Queue)
+		if err == nil {
+			err = upsert(ctx, tx, "endpoints", p.Name, &p.Num, &p)
+		}
+		return changed{endpoint: p.Num}, err
+	})
 }
 
 // PutRoute creates a route, or changes the one that has its name. If it leads to another lane than
@@ -41,17 +49,23 @@ func (s *Store) PutRoute(ctx context.Context, r Route) error {
 		return err
 	}
 	return s.put(ctx, "routes", r.Name, &r.Num, &r, func(ctx context.Context, tx sqldb.Tx) error {
-		for table, num := range map[string]uint32{"queues": r.Queue, "endpoints": r.Endpoint} {
-			n := 0
-			if err := tx.NewRaw("SELECT COUNT(*) FROM ? WHERE num = ?", bun.Ident(table), num).Scan(ctx, &n); err != nil {
-				return err
-			}
-			if n == 0 {
-				return errkind.Errorf(ErrUnknown, "there is no number %d among the %s", num, table)
-			}
+		if err := exists(ctx, tx, "queues", r.Queue); err != nil {
+			return err
 		}
-		return nil
+		return exists(ctx, tx, "endpoints", r.Endpoint)
 	})
+}
+
+// exists returns an error if no row has a number.
+func exists(ctx context.Context, tx sqldb.Tx, table string, num uint32) error {
+	n := 0
+	if err := tx.NewRaw("SELECT COUNT(*) FROM ? WHERE num = ?", bun.Ident(table), num).Scan(ctx, &n); err != nil {
+		return err
+	}
+	if n == 0 {
+		return errkind.Errorf(ErrUnknown, "there is no number %d among the %s", num, table)
+	}
+	return nil
 }
 
 // put updates the row with a name, or inserts one with a new number, which it sets, if check returns
@@ -63,21 +77,33 @@ func (s *Store) put(ctx context.Context, table, name string, num *uint32, row an
 				return err
 			}
 		}
-		var nums []uint32
-		if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), name).Scan(ctx, &nums); err != nil {
-			return err
-		}
-		if len(nums) > 0 {
-			*num = nums[0]
-			_, err := tx.NewUpdate().Model(row).WherePK().Exec(ctx)
-			return err
-		}
-		if err := tx.NewRaw("SELECT COALESCE(MAX(num), 0) + 1 FROM ?", bun.Ident(table)).Scan(ctx, num); err != nil {
-			return err
-		}
-		_, err := tx.NewInsert().Model(row).Exec(ctx)
-		return err
+		return upsert(ctx, tx, table, name, num, row)
 	})
+}
+
+// given is exists for a number that may be 0, for none.
+func given(ctx context.Context, tx sqldb.Tx, table string, num uint32) error {
+	if num == 0 {
+		return nil
+	}
+	return exists(ctx, tx, table, num)
+}
+
+func upsert(ctx context.Context, tx sqldb.Tx, table, name string, num *uint32, row any) error {
+	var nums []uint32
+	if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), name).Scan(ctx, &nums); err != nil {
+		return err
+	}
+	if len(nums) > 0 {
+		*num = nums[0]
+		_, err := tx.NewUpdate().Model(row).WherePK().Exec(ctx)
+		return err
+	}
+	if err := tx.NewRaw("SELECT COALESCE(MAX(num), 0) + 1 FROM ?", bun.Ident(table)).Scan(ctx, num); err != nil {
+		return err
+	}
+	_, err := tx.NewInsert().Model(row).Exec(ctx)
+	return err
 }
 
 // DeleteQueue deletes a queue. Errors: [ErrUnknown]; [ErrInUse] while it has jobs or dead letters, or a
@@ -110,30 +136,45 @@ func (s *Store) DeleteRoute(ctx context.Context, name string) error {
 // drop deletes the row with a name, after first returned no error.
 func (s *Store) drop(ctx context.Context, table, name string, first func(ctx context.Context, tx sqldb.Tx, num uint32) error) error {
 	return s.write(ctx, "change the "+table, func(ctx context.Context, tx sqldb.Tx) error {
-		var nums []uint32
-		if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), sqldb.Text(name, maxError)).Scan(ctx, &nums); err != nil {
+		num, err := numOf(ctx, tx, table, name)
+		if err != nil {
 			return err
 		}
-		if len(nums) == 0 {
-			return errkind.Errorf(ErrUnknown, "there is no %.80q among the %s", name, table)
-		}
-		if err := first(ctx, tx, nums[0]); err != nil {
+		if err := first(ctx, tx, num); err != nil {
 			return err
 		}
-		_, err := tx.NewRaw("DELETE FROM ? WHERE num = ?", bun.Ident(table), nums[0]).Exec(ctx)
+		_, err = tx.NewRaw("DELETE FROM ? WHERE num = ?", bun.Ident(table), num).Exec(ctx)
 		return err
 	})
 }
 
-// inUse returns an error if a route has a number in a column, or a job or a dead letter is in lanes
-// that match a condition.
-func inUse(ctx context.Context, tx sqldb.Tx, column, name string, num uint32, lanes string, args ...any) error {
-	var routes []string
-	if err := tx.NewRaw("SELECT name FROM routes WHERE ? = ? ORDER BY name LIMIT 1", bun.Ident(column), num).Scan(ctx, &routes); err != nil {
-		return err
+// numOf returns the number of the row with a name.
+func numOf(ctx context.Context, tx sqldb.Tx, table, name string) (uint32, error) {
+	var nums []uint32
+	if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), sqldb.Text(name, maxError)).Scan(ctx, &nums); err != nil {
+		return 0, err
 	}
-	if len(routes) > 0 {
-		return errkind.Errorf(ErrInUse, "the route %q leads to the %s %q; delete or change it first", routes[0], column, name)
+	if len(nums) == 0 {
+		return 0, errkind.Errorf(ErrUnknown, "there is no %.80q among the %s", name, table)
+	}
+	return nums[0], nil
+}
+
+// inUse returns an error if a route, or an endpoint, has a number in a column, or a job or a dead letter
+// is in lanes that match a condition.
+func inUse(ctx context.Context, tx sqldb.Tx, column, name string, num uint32, lanes string, args ...any) error {
+	users := map[string]string{"routes": "route", "job_routes": "job route"}
+	if column == "queue" {
+		users["endpoints"] = "endpoint"
+	}
+	for table, what := range users {
+		var names []string
+		if err := tx.NewRaw("SELECT name FROM ? WHERE ? = ? ORDER BY name LIMIT 1", bun.Ident(table), bun.Ident(column), num).Scan(ctx, &names); err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			return errkind.Errorf(ErrInUse, "the %s %q leads to the %s %q; delete or change it first", what, names[0], column, name)
+		}
 	}
 	for table, what := range map[string]string{"jobs": "jobs", "dead_jobs": "dead letters"} {
 		var some []int64

@@ -37,11 +37,12 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	depths  map[Lane]int64
-	counted int64           // how often the depths were counted anew
-	doubt   bool            // a transaction failed that may have been committed: the depths may be wrong
-	cursors map[Lane]uint64 // the number up to which claims have seen all jobs
-	shares  map[Lane][]uint16
-	claims  int64 // since the database was opened
+	counted int64             // how often the depths were counted anew
+	doubt   bool              // a transaction failed that may have been committed: the depths may be wrong
+	cursors map[Lane]uint64   // the number up to which claims have seen all jobs
+	shares  map[Lane][]uint16 // that may have new jobs, the next to be claimed first
+	named   *nameTable        // nil if it has to be read
+	claims  int64             // since the database was opened
 }
 
 // New returns a store of the jobs in a database that is not open yet.
@@ -87,7 +88,7 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 	}
 	s.waits.begin(s.db.Now().Round(0), time.Now(), last)
 	s.mu.Lock()
-	s.cursors, s.shares, s.claims = make(map[Lane]uint64), make(map[Lane][]uint16), 0
+	s.cursors, s.shares, s.named, s.claims = make(map[Lane]uint64), make(map[Lane][]uint16), nil, 0
 	s.mu.Unlock()
 	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 		var lane Lane

@@ -40,7 +40,8 @@ type commandLine struct {
 	Endpoints   endpointsCommand   `cmd:"" group:"Delivery" help:"Manage the endpoints that jobs are delivered to."`
 	Routes      routesCommand      `cmd:"" group:"Delivery" help:"Manage the routes from events to endpoints."`
 	Queues      queuesCommand      `cmd:"" group:"Delivery" help:"Manage the queues of jobs."`
-	Jobs        jobsCommand        `cmd:"" group:"Delivery" help:"List, add and delete jobs."`
+	JobRoutes   jobRoutesCommand   `cmd:"" group:"Delivery" help:"Manage where jobs go by their names."`
+	Jobs        jobsCommand        `cmd:"" group:"Delivery" help:"List, add, move and delete jobs."`
 	DeadLetters deadLettersCommand `cmd:"" group:"Delivery" help:"List, retry and delete jobs that could not be delivered."`
 	Schedules   schedulesCommand   `cmd:"" group:"Delivery" help:"Manage what runs at set times: webhooks, commands, reports, maintenance windows."`
 	Playbooks   playbooksCommand   `cmd:"" group:"Delivery" help:"Show playbooks, and run them for a device."`

@@ -46,6 +46,7 @@ type endpointSetCommand struct {
 	Kind     *string   `json:"kind,omitempty" placeholder:"KIND" help:"webhook, mqtt, nats, kafka, log or command. Default: webhook."`
 	Target   *string   `json:"target,omitempty" placeholder:"TARGET" help:"The URL of a webhook or a broker, the name of a log file, or a program."`
 	Settings *jsonText `json:"settings,omitempty" placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
+	Queue    *string   `json:"queue,omitempty" placeholder:"NAME" help:"Queue of its jobs that name none. Default: default."`
 }
 
 // Help is the text below the usage line.

@@ -20,6 +20,7 @@ import (
 type jobsCommand struct {
 	List    jobsListCommand    `cmd:"" default:"withargs" help:"List the jobs that are not done."`
 	Add     jobAddCommand      `cmd:"" help:"Enqueue a job."`
+	Move    jobsMoveCommand    `cmd:"" help:"Move jobs to another queue."`
 	Refused refusedListCommand `cmd:"" help:"List the rows of holter_outbox that cannot be jobs."`
 	Delete  jobsDeleteCommand  `cmd:"" help:"Delete jobs."`
 }
@@ -39,12 +40,12 @@ type jobsListCommand struct {
 
 func jobs() list {
 	return list{
-		columns: []string{"JOB", "QUEUE", "ENDPOINT,least=8,inner", "STATE", "NODE,spare", "FAILED", "DUE,spare", "ERROR,least=16,spare"},
+		columns: []string{"JOB", "NAME,least=8,spare", "QUEUE", "ENDPOINT,least=8,inner", "STATE", "NODE,spare", "FAILED", "DUE,spare", "ERROR,least=16,spare"},
 		row: rowOf(func(j *httpapi.Job) []any {
 			if j.State != "waiting" {
 				j.RunAt = time.Time{}
 			}
-			return []any{j.Job, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, j.RunAt, j.Error}
+			return []any{j.Job, j.Name, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, j.RunAt, j.Error}
 		}),
 	}
 }
@@ -77,8 +78,9 @@ type jobAddCommand struct {
 
 	Body     string         `arg:"" help:"What to deliver: JSON."`
 	URL      string         `name:"url" placeholder:"URL" help:"Where to deliver it; or use --endpoint."`
-	Endpoint string         `placeholder:"NAME" help:"Endpoint to deliver it to."`
-	Queue    string         `placeholder:"NAME" help:"Queue of the job. Default: default."`
+	Endpoint string         `placeholder:"NAME" help:"Endpoint to deliver it to. Default: that of the job route."`
+	Name     string         `placeholder:"NAME" help:"What kind of job it is, such as report.pdf: job routes go by it, and names take turns."`
+	Queue    string         `placeholder:"NAME" help:"Queue of the job. Default: that of the job route, or of the endpoint, or default."`
 	Key      string         `placeholder:"TEXT" help:"Ordering key: jobs of an endpoint with the same one are delivered in order."`
 	Unique   string         `placeholder:"TEXT" help:"Idempotency key: a second job with it within a day is not created."`
 	In       *time.Duration `placeholder:"DURATION" help:"Deliver it after this time."`
@@ -104,7 +106,7 @@ func (c *jobAddCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 	case c.Within != nil && *c.Within <= 0:
 		return usageError{fmt.Errorf("--within: %v is not above 0", *c.Within)}
 	}
-	body := httpapi.NewJob{Queue: c.Queue, Endpoint: c.Endpoint, URL: c.URL, Body: json.RawMessage(c.Body), Key: c.Key, Unique: c.Unique}
+	body := httpapi.NewJob{Name: c.Name, Queue: c.Queue, Endpoint: c.Endpoint, URL: c.URL, Body: json.RawMessage(c.Body), Key: c.Key, Unique: c.Unique}
 	if err := c.setTimes(ctx, api, &body); err != nil {
 		return err
 	}
@@ -130,6 +132,29 @@ func (c *jobAddCommand) setTimes(ctx context.Context, api *apiclient.Client, bod
 		body.Deadline = stats.AsOf.Add(*c.Within)
 	}
 	return nil
+}
+
+type jobsMoveCommand struct {
+	apiFlags `json:"-"`
+
+	Jobs  string `json:"jobs" arg:"" name:"pattern" help:"Pattern for the names of the jobs."`
+	Queue string `json:"queue" required:"" placeholder:"NAME" help:"Queue to move them to."`
+}
+
+// Help is the text below the usage line.
+func (*jobsMoveCommand) Help() string {
+	return `Jobs that were enqueued and are not being delivered yet are moved. The order of each key holds, also with jobs that stay. For new jobs, set a job route.
+
+Example, for reports that hold up all else:
+
+    holter queues set slow --concurrency 2
+    holter job-routes set reports --jobs 'report.*' --queue slow
+    holter jobs move 'report.*' --queue slow`
+}
+
+// Run moves the jobs.
+func (c *jobsMoveCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	return count(ctx, api, out, http.MethodPost, "/v1/jobs/move", c, "job", "moved")
 }
 
 type jobsDeleteCommand struct {

@@ -48,7 +48,7 @@ type routeSetCommand struct {
 
 	Name     string   `json:"-" arg:"" help:"Name of the route."`
 	Endpoint *string  `json:"endpoint,omitempty" placeholder:"NAME" help:"Endpoint to deliver to; required for a new route."`
-	Queue    *string  `json:"queue,omitempty" placeholder:"NAME" help:"Queue of its jobs. Default: default."`
+	Queue    *string  `json:"queue,omitempty" placeholder:"NAME" help:"Queue of its jobs. Default: that of the endpoint."`
 	Type     []string `json:"types,omitempty" placeholder:"TYPE" help:"Only events of this type, such as device.offline or device.*; may be repeated, or separated by commas."`
 	Reason   []string `json:"reasons,omitempty" placeholder:"REASON" help:"Only events with this reason, such as silence; may be repeated."`
 	Group    *string  `json:"group,omitempty" placeholder:"PATTERN" help:"Only groups with a matching name."`
