@@ -112,9 +112,10 @@ func (o *outbox) pause(ctx context.Context) {
 // take makes jobs of all rows that there are. It reports whether there were any, and whether queues are
 // full, whose rows wait.
 func (o *outbox) take(ctx context.Context) (found, full bool, err error) {
+	var scan jobs.RowScan
 	for more := true; more && ctx.Err() == nil; {
 		room, without := o.engine.room()
-		got, err := o.engine.jobs.TakeRows(ctx, without, func(row *jobs.OutboxRow) (jobs.Spec, error) {
+		got, err := o.engine.jobs.TakeRows(ctx, &scan, without, func(row *jobs.OutboxRow) (jobs.Spec, error) {
 			return o.engine.specOf(row, room)
 		})
 		if err != nil {
@@ -127,7 +128,7 @@ func (o *outbox) take(ctx context.Context) (found, full bool, err error) {
 			o.engine.config.Logger.WarnContext(ctx, "rows of holter_outbox cannot be jobs; they stay there with their errors",
 				"rows", n, "first", first.ID, "error", first.Error)
 		}
-		more, full = got.More, len(without) > 0
+		more, full = got.More, full || len(without)+got.Waiting > 0
 		found = found || got.Jobs+len(got.Refused) > 0
 	}
 	return found, full, nil
@@ -154,7 +155,7 @@ func (e *Engine) specOf(row *jobs.OutboxRow, room map[uint32]int64) (jobs.Spec, 
 		return jobs.Spec{}, bad("there is no body")
 	}
 	r := Request{
-		Queue: row.Queue, Endpoint: row.Endpoint, URL: row.URL, Body: json.RawMessage(row.Body),
+		Name: row.Name, Queue: row.Queue, Endpoint: row.Endpoint, URL: row.URL, Body: json.RawMessage(row.Body),
 		RunAt: row.RunAt, Deadline: row.Deadline, Key: row.Key, Unique: row.Unique,
 	}
 	q, spec, err := e.spec(r)

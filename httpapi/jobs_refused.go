@@ -11,6 +11,7 @@ import (
 type RefusedRow struct {
 	Row      uint64    `json:"row" doc:"Its id in the table."`
 	Created  time.Time `json:"created" doc:"When it was written."`
+	Name     string    `json:"name,omitempty"`
 	Queue    string    `json:"queue,omitempty"`
 	Endpoint string    `json:"endpoint,omitempty"`
 	URL      string    `json:"url,omitempty"`
@@ -36,7 +37,7 @@ func (a *API) listRefused(ctx context.Context, in *refusedInput) (page refusedPa
 	rows, err := a.config.Delivery.Jobs().RefusedRows(ctx, in.After, in.Limit)
 	page.Rows = mapped(rows, func(r *jobs.OutboxRow) RefusedRow {
 		return RefusedRow{
-			Row: r.ID, Created: utc(r.Created), Queue: r.Queue, Endpoint: r.Endpoint, URL: r.URL, Key: r.Key, Unique: r.Unique,
+			Row: r.ID, Created: utc(r.Created), Name: r.Name, Queue: r.Queue, Endpoint: r.Endpoint, URL: r.URL, Key: r.Key, Unique: r.Unique,
 			RunAt: utc(r.RunAt), Deadline: utc(r.Deadline), Size: r.Size, Error: r.Error,
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -16,6 +17,7 @@ import (
 // its own. The table is in databases on servers only, see [Store.HasOutbox].
 type OutboxRow struct {
 	ID              uint64
+	Name            string
 	Queue, Endpoint string // empty if left out
 	URL             string
 	Body            []byte // nil if left out, and if it is longer than MaxBody
@@ -37,7 +39,15 @@ var ErrLater = errors.New("jobs: the row has to wait")
 type TakenRows struct {
 	Jobs    int         // rows that became jobs, or whose idempotency key a job had
 	Refused []OutboxRow // those that cannot be jobs
-	More    bool        // there may be more
+	Waiting int         // those that have to wait
+	More    bool        // the scan is not at its end
+}
+
+// RowScan is where one pass over the rows of applications has come to. The zero RowScan is a new one.
+type RowScan struct {
+	last    uint64
+	left    int               // rows that stay for now
+	waiting map[rowPlace]bool // where they are kept in order
 }
 
 const (
@@ -45,6 +55,8 @@ const (
 	outboxChannel = "holter_outbox"
 	// rowsPerStep is how many rows one transaction takes.
 	rowsPerStep = 200
+	// maxLeft is how many rows that have to wait a scan passes by, at least.
+	maxLeft = 2000
 	// maxRowError is the maximum length of the error of a row in bytes.
 	maxRowError = 500
 )
@@ -58,34 +70,35 @@ func (s *Store) ListenRows(ctx context.Context, heard func()) error {
 	return s.db.Listen(ctx, outboxChannel, heard)
 }
 
-// TakeRows makes jobs of the oldest rows of applications and deletes the rows, in one transaction. Rows of
-// some queues, by name, are left out. specOf returns the job of a row, [ErrLater] for one that is to stay,
-// or why the row can be no job; then it stays with that error, and is not looked at again. specOf must not
-// block.
+// TakeRows makes jobs of the next rows of applications in a scan and deletes the rows, in one transaction. Rows
+// that name one of some queues are left out. specOf returns the job of a row, [ErrLater] for one that is to
+// stay, or why the row can be no job; then it stays with that error, and is not looked at again. specOf must
+// not block.
 //
-// Rows are taken in the order of their numbers. A row that another program has locked is left for later,
-// and so are those behind it with its ordering key.
-func (s *Store) TakeRows(ctx context.Context, without []string, specOf func(*OutboxRow) (Spec, error)) (TakenRows, error) {
-	found, more, err := s.findRows(ctx, without)
+// Rows are taken in the order of their numbers. A row that another program has locked is left for a later
+// scan, and so are those behind a row that is left, with its name and its ordering key. A scan ends at 2,000
+// rows that are left: those behind them wait, too. After an error a scan may be continued.
+func (s *Store) TakeRows(ctx context.Context, scan *RowScan, without []string, specOf func(*OutboxRow) (Spec, error)) (TakenRows, error) {
+	found, more, err := s.findRows(ctx, scan.last, without)
 	if err != nil || len(found) == 0 {
 		return TakenRows{}, err
 	}
-	var out TakenRows
+	var t taking
 	var counts map[Lane]int64
 	err = s.change(ctx, "take the rows of applications", func(ctx context.Context, tx sqldb.Tx) (_ map[Lane]int64, err error) {
-		t := taking{specOf: specOf}
+		t = taking{specOf: specOf, waiting: maps.Clone(scan.waiting)}
 		if err = t.read(ctx, tx, found); err != nil {
 			return nil, err
 		}
 		counts, err = t.finish(ctx, s, tx)
-		out = TakenRows{Jobs: len(t.specs), Refused: t.refused, More: more && len(t.specs)+len(t.refused) > 0}
 		return counts, err
 	})
 	if err != nil {
 		return TakenRows{}, err
 	}
 	s.wake(lanesOf(counts)...)
-	return out, nil
+	scan.last, scan.waiting, scan.left = found[len(found)-1].id, t.waiting, scan.left+t.left
+	return TakenRows{Jobs: len(t.specs), Refused: t.refused, Waiting: t.left, More: more && scan.left < maxLeft}, nil
 }
 
 // foundRow is what is known of a row before it is locked.
@@ -95,13 +108,13 @@ type foundRow struct {
 }
 
 // rowPlace is where a row is kept in order.
-type rowPlace struct{ queue, endpoint, key string }
+type rowPlace struct{ name, queue, endpoint, key string }
 
-// findRows returns the next rows, so many that their bodies fit into one transaction.
-func (s *Store) findRows(ctx context.Context, without []string) (found []foundRow, more bool, err error) {
-	where, args := "error IS NULL", []any{MaxBody}
+// findRows returns the next rows after a number, so many that their bodies fit into one transaction.
+func (s *Store) findRows(ctx context.Context, after uint64, without []string) (found []foundRow, more bool, err error) {
+	where, args := "error IS NULL AND id > ?", []any{MaxBody, after}
 	if len(without) > 0 {
-		where, args = where+" AND COALESCE(NULLIF(queue, ''), '"+DefaultQueue+"') NOT IN (?)", append(args, bun.List(without))
+		where, args = where+" AND COALESCE(queue, '') NOT IN (?)", append(args, bun.List(without))
 	}
 	err = s.db.Read(ctx, "find rows of applications", func(ctx context.Context, q *bun.DB) error {
 		found, more = nil, false
@@ -109,7 +122,7 @@ func (s *Store) findRows(ctx context.Context, without []string) (found []foundRo
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var r foundRow
 			var n int64
-			if err := rows.Scan(&r.id, &r.place.queue, &r.place.endpoint, &r.place.key, &n); err != nil {
+			if err := rows.Scan(&r.id, &r.place.name, &r.place.queue, &r.place.endpoint, &r.place.key, &n); err != nil {
 				return err
 			}
 			if size += n; len(found) == rowsPerStep || len(found) > 0 && size > maxData {
@@ -126,7 +139,7 @@ func (s *Store) findRows(ctx context.Context, without []string) (found []foundRo
 }
 
 // placeColumns are the columns of a rowPlace. Longer values than these are wrong anyway.
-const placeColumns = "COALESCE(LEFT(queue, 256), ''), COALESCE(LEFT(endpoint, 256), ''), COALESCE(LEFT(ordering_key, 256), '')"
+const placeColumns = "COALESCE(LEFT(name, 256), ''), COALESCE(LEFT(queue, 256), ''), COALESCE(LEFT(endpoint, 256), ''), COALESCE(LEFT(ordering_key, 256), '')"
 
 // rowColumns are the columns that OutboxRow.scan scans, without the body.
 const rowColumns = "id, " + placeColumns + ", COALESCE(LEFT(url, 4096), ''), COALESCE(OCTET_LENGTH(body), 0), COALESCE(LEFT(idempotency_key, 256), '')," +
@@ -136,13 +149,13 @@ const rowColumns = "id, " + placeColumns + ", COALESCE(LEFT(url, 4096), ''), COA
 func (r *OutboxRow) scan(rows *sql.Rows, others ...any) error {
 	var runAt, deadline sql.NullTime
 	err := rows.Scan(append([]any{
-		&r.ID, &r.Queue, &r.Endpoint, &r.Key, &r.URL, &r.Size, &r.Unique, &runAt, &deadline, &r.Created, &r.Error,
+		&r.ID, &r.Name, &r.Queue, &r.Endpoint, &r.Key, &r.URL, &r.Size, &r.Unique, &runAt, &deadline, &r.Created, &r.Error,
 	}, others...)...)
 	r.RunAt, r.Deadline = runAt.Time, deadline.Time
 	return err
 }
 
-func (r *OutboxRow) place() rowPlace { return rowPlace{r.Queue, r.Endpoint, r.Key} }
+func (r *OutboxRow) place() rowPlace { return rowPlace{r.Name, r.Queue, r.Endpoint, r.Key} }
 
 // taking is one call of TakeRows.
 type taking struct {
@@ -150,6 +163,8 @@ type taking struct {
 	specs   []Spec
 	done    []uint64 // rows of specs
 	refused []OutboxRow
+	left    int // that stay for now
+	waiting map[rowPlace]bool
 }
 
 // read locks rows, as far as nobody else has, and decides what becomes of them. It does not wait for a lock:
@@ -174,17 +189,28 @@ func (t *taking) read(ctx context.Context, tx sqldb.Tx, found []foundRow) error 
 	if err != nil {
 		return err
 	}
-	waiting := make(map[rowPlace]bool)
 	for i := range found {
-		row := locked[found[i].id]
+		row, place := locked[found[i].id], found[i].place
 		switch {
-		case row == nil: // another program changes or has deleted it
-			waiting[found[i].place] = true
-		case row.Error == "" && (row.Key == "" || !waiting[row.place()]):
+		case row == nil || row.Key != "" && t.waiting[row.place()]: // another program changes or has deleted it; or it is behind such a one
+			t.leave(place)
+		case row.Error == "":
 			t.decide(row)
 		}
 	}
 	return nil
+}
+
+// leave leaves a row for a later scan.
+func (t *taking) leave(place rowPlace) {
+	t.left++
+	if place.key == "" {
+		return
+	}
+	if t.waiting == nil {
+		t.waiting = make(map[rowPlace]bool)
+	}
+	t.waiting[place] = true
 }
 
 func (t *taking) decide(row *OutboxRow) {
@@ -192,7 +218,9 @@ func (t *taking) decide(row *OutboxRow) {
 	switch {
 	case err == nil:
 		t.specs, t.done = append(t.specs, spec), append(t.done, row.ID)
-	case !errors.Is(err, ErrLater):
+	case errors.Is(err, ErrLater):
+		t.leave(row.place())
+	default:
 		row.Error, row.Body = sqldb.Text(err.Error(), maxRowError), nil
 		t.refused = append(t.refused, *row)
 	}

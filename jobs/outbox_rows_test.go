@@ -113,8 +113,9 @@ func asJob(row *jobs.OutboxRow) (jobs.Spec, error) {
 // take takes rows until there are no more.
 func take(t *testing.T, r *rig, specOf func(*jobs.OutboxRow) (jobs.Spec, error)) (taken int, refused []jobs.OutboxRow) {
 	t.Helper()
+	var scan jobs.RowScan
 	for more := true; more; {
-		got, err := r.jobs.TakeRows(t.Context(), nil, specOf)
+		got, err := r.jobs.TakeRows(t.Context(), &scan, nil, specOf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +204,9 @@ func TestRefusedRows(t *testing.T) {
 			}
 			return asJob(row)
 		}
-		app.add("a", "bad 1", "good", "later", "bad 2")
+		app.add("a", "bad 1", "good")
+		app.add("b", "later")
+		app.add("a", "bad 2")
 		taken, refused := take(t, r, choose)
 		if taken != 1 || len(refused) != 2 || refused[0].ID == 0 || !strings.HasPrefix(refused[0].Error, "no such thing") {
 			t.Errorf("%d taken, refused %.200v", taken, refused)
@@ -237,7 +240,7 @@ func TestKilledWhileTaking(t *testing.T) {
 		t.Helper()
 		app.add("", "1", "2", "3")
 		killed := false
-		_, err := r.jobs.TakeRows(t.Context(), nil, func(row *jobs.OutboxRow) (jobs.Spec, error) {
+		_, err := r.jobs.TakeRows(t.Context(), new(jobs.RowScan), nil, func(row *jobs.OutboxRow) (jobs.Spec, error) {
 			if !killed {
 				killed = true
 				app.killWriters()
@@ -345,7 +348,7 @@ func TestFencedTaking(t *testing.T) {
 		t.Helper()
 		app.add("", "1")
 		app.run("UPDATE meta SET fence = fence + 1")
-		if _, err := r.jobs.TakeRows(t.Context(), nil, asJob); !errors.Is(err, sqldb.ErrFenced) || len(app.left()) != 1 {
+		if _, err := r.jobs.TakeRows(t.Context(), new(jobs.RowScan), nil, asJob); !errors.Is(err, sqldb.ErrFenced) || len(app.left()) != 1 {
 			t.Errorf("err %v, left %q, want %v and the row", err, app.left(), sqldb.ErrFenced)
 		}
 	})
@@ -362,8 +365,9 @@ func TestManyRows(t *testing.T) {
 		}
 		app.run("INSERT INTO holter_outbox (endpoint, body, ordering_key) VALUES " + strings.Join(values, ", "))
 		taken, steps := 0, 0
+		var scan jobs.RowScan
 		for more := true; more; steps++ {
-			got, err := r.jobs.TakeRows(t.Context(), []string{"another", jobs.DefaultQueue + "s"}, asJob)
+			got, err := r.jobs.TakeRows(t.Context(), &scan, []string{"another", jobs.DefaultQueue + "s"}, asJob)
 			if err != nil || got.Jobs > 200 {
 				t.Fatalf("%d taken at once, %v", got.Jobs, err)
 			}
@@ -382,7 +386,7 @@ func TestManyRows(t *testing.T) {
 			app.run("INSERT INTO holter_outbox (body) VALUES (REPEAT('x', 1048576))")
 		}
 		app.run("INSERT INTO holter_outbox (body) VALUES (REPEAT('x', 1048577))")
-		got, err := r.jobs.TakeRows(t.Context(), nil, asJob)
+		got, err := r.jobs.TakeRows(t.Context(), new(jobs.RowScan), nil, asJob)
 		if err != nil || got.Jobs != 4 || !got.More {
 			t.Errorf("of 10 MiB it took %d rows at once, more %v, %v, want 4", got.Jobs, got.More, err)
 		}
@@ -394,16 +398,53 @@ func TestManyRows(t *testing.T) {
 		if large.Body != nil || large.Size != jobs.MaxBody+1 {
 			t.Errorf("a body of %d bytes was read, of %d", len(large.Body), large.Size)
 		}
-		app.add("", "1")
-		if got, err := r.jobs.TakeRows(t.Context(), []string{jobs.DefaultQueue}, asJob); err != nil || got.Jobs != 0 {
+		app.run("INSERT INTO holter_outbox (queue, body) VALUES ('default', '1')")
+		if got, err := r.jobs.TakeRows(t.Context(), new(jobs.RowScan), []string{jobs.DefaultQueue}, asJob); err != nil || got.Jobs != 0 {
 			t.Errorf("of a queue that is left out: %d, %v", got.Jobs, err)
+		}
+	})
+}
+
+// Rows that have to wait hold up those with their name and key, and others only if they are very many.
+func TestWaitingRows(t *testing.T) {
+	onServers(t, func(t *testing.T, r *rig, app *application, _ string) {
+		t.Helper()
+		var values []string
+		for i := range 500 {
+			values = append(values, fmt.Sprintf("('report', 'wait %d', '')", i))
+		}
+		for _, row := range []string{"'report', 'wait', 'a'", "'report', 'a1', 'a'", "'mail', 'a2', 'a'", "'report', 'b1', 'b'", "'mail', 'c1', ''"} {
+			values = append(values, "("+row+")")
+		}
+		app.run("INSERT INTO holter_outbox (name, body, ordering_key) VALUES " + strings.Join(values, ", "))
+		full := func(row *jobs.OutboxRow) (jobs.Spec, error) {
+			if strings.HasPrefix(string(row.Body), "wait") {
+				return jobs.Spec{}, jobs.ErrLater
+			}
+			return asJob(row)
+		}
+		if n, refused := take(t, r, full); n != 3 || len(refused) != 0 {
+			t.Errorf("%d taken beside rows that wait, %d refused, want 3 and none", n, len(refused))
+		}
+		q := newQueue(t, r)
+		q.wantBodies("beside rows that wait", "a2", "b1", "c1")
+
+		for range 4 {
+			app.run("INSERT INTO holter_outbox (name, body, ordering_key) VALUES " + strings.Join(values[:500], ", "))
+		}
+		app.add("", "far")
+		if n, _ := take(t, r, full); n != 0 || len(app.left()) != 2503 {
+			t.Errorf("%d taken behind more than 2,000 that wait, and %d left", n, len(app.left()))
+		}
+		if n, _ := take(t, r, asJob); n != 2503 {
+			t.Errorf("%d taken when none has to wait, want 2,503", n)
 		}
 	})
 }
 
 // With the documented rights an application may add jobs, and nothing else.
 func TestRights(t *testing.T) {
-	const columns = "(queue, endpoint, url, body, ordering_key, idempotency_key, run_at, deadline)"
+	const columns = "(name, queue, endpoint, url, body, ordering_key, idempotency_key, run_at, deadline)"
 	onServers(t, func(t *testing.T, r *rig, app *application, raw string) {
 		t.Helper()
 		var database string

@@ -4,8 +4,9 @@
 -- with its error. NULL and '' both mean that a column is left out.
 CREATE TABLE IF NOT EXISTS holter_outbox (
 	id              BIGINT AUTO_INCREMENT PRIMARY KEY,
-	queue           VARCHAR(255), -- default: default
-	endpoint        VARCHAR(255), -- either this or url
+	name            VARCHAR(255), -- of the job, by which it finds its job route
+	queue           VARCHAR(255), -- default: that of the job route, else of the endpoint, else default
+	endpoint        VARCHAR(255), -- either this or url, or a job route has one
 	url             TEXT,
 	body            MEDIUMTEXT, -- JSON
 	ordering_key    VARCHAR(255),

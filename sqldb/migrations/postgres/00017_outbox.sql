@@ -4,8 +4,9 @@
 -- with its error. NULL and '' both mean that a column is left out.
 CREATE TABLE holter_outbox (
 	id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-	queue           text, -- default: default
-	endpoint        text, -- either this or url
+	name            text, -- of the job, by which it finds its job route
+	queue           text, -- default: that of the job route, else of the endpoint, else default
+	endpoint        text, -- either this or url, or a job route has one
 	url             text,
 	body            text, -- JSON
 	ordering_key    text,
