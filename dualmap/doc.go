@@ -15,10 +15,10 @@
 //
 // # Concurrency
 //
-// [Map.Load], [Map.Cell], [Map.CompareAndSwap], [Map.Remove] and [Map.Param] may be called by any goroutine at
-// any time; they take no lock. All other methods change or read the structure of the map, and need
-// the lock that guards it, which is the caller's. [Map.Remove] needs it, too, on a map with a
-// memory.
+// [Map.Load], [Map.Cell], [Map.CompareAndSwap], [Map.Remove], [Map.Discard] and [Map.Param] may be
+// called by any goroutine at any time; they take no lock. All other methods change or read the
+// structure of the map, and need the lock that guards it, which is the caller's. [Map.Remove] and
+// [Map.Discard] need it, too, on a map with a memory.
 //
 // # Memory
 //

@@ -168,6 +168,25 @@ func (c Cell) CompareAndSwap(old, next uint64) bool {
 	return c.word.CompareAndSwap(c.generation|old, c.generation|next)
 }
 
+// Discard ends the entry whatever its value is, and reports whether it lived. Then the caller must
+// [Map.Release] its slot. It is not for maps with a memory.
+func (c Cell) Discard() bool {
+	_, ok := c.discard()
+	return ok
+}
+
+func (c Cell) discard() (last uint64, ok bool) {
+	for {
+		value, ok := c.Load()
+		if !ok {
+			return 0, false
+		}
+		if c.word.CompareAndSwap(c.generation|value, c.generation+1<<ValueBits) { // wraps to 0: retired
+			return value, true
+		}
+	}
+}
+
 // Prefetch reads the word and the parameter, so that they lie in the cache soon. Plain reads of
 // several cells wait for memory together; the locked instruction of a swap lets no later read begin.
 func (c Cell) Prefetch() {
@@ -201,6 +220,23 @@ func (m *Map) Remove(o Original, old uint64) bool {
 	return w.CompareAndSwap(was, next)
 }
 
+// Discard ends an entry whatever its value is. It returns the last one, and whether the entry lived;
+// then the caller must [Map.Release] its slot. Unlike an entry that [Map.Remove] ended, [Scan] does
+// not find it until then. On a map with a memory, Discard needs the lock.
+func (m *Map) Discard(o Original) (last uint64, ok bool) {
+	c, ok := m.Cell(o)
+	if !ok {
+		return 0, false
+	}
+	if l := m.leaving(o.Slot); l != nil { // of a Remove that failed
+		if _, ok = c.Load(); !ok {
+			return 0, false // the slot is not this entry's
+		}
+		l.Store(0)
+	}
+	return c.discard()
+}
+
 // Param returns the parameter of a slot, which belongs to its present or last tenant. A caller
 // without the lock must find the entry alive afterwards to know that the parameter is the entry's
 // own. The slot must have been handed out by [Map.Insert].
@@ -216,6 +252,11 @@ func (m *Map) Data(slot uint32) uint64 { return m.chunkOf(slot).data[slot&chunkM
 func (m *Map) Tenant(slot uint32) (o Original, value uint64) {
 	word := m.chunkOf(slot).words[slot&chunkMask].Load()
 	return Original{Slot: slot, Generation: uint32(word >> ValueBits)}, word & MaxValue
+}
+
+// IsVacantSince reports whether an entry was the last that its slot had, and has ended.
+func (m *Map) IsVacantSince(o Original) bool {
+	return m.chunkOf(o.Slot).words[o.Slot&chunkMask].Load() == uint64(o.Generation+1)<<ValueBits
 }
 
 // Arm makes c the slot's current identifier, and every earlier one dead. The arming 0 leaves the

@@ -120,6 +120,37 @@ func TestCompareAndSwap(t *testing.T) {
 	}
 }
 
+// Discard ends an entry whatever its value is, and only once.
+func TestDiscard(t *testing.T) {
+	m := dualmap.New(1, false, nil)
+	for range 3 {
+		o := insert(t, m, 5, 0, 0)
+		c, _ := m.Cell(o)
+		m.CompareAndSwap(o, 5, dualmap.MaxValue)
+		if m.IsVacantSince(o) {
+			t.Error("IsVacantSince = true for an entry that lives")
+		}
+		if !c.Discard() || c.Discard() {
+			t.Error("Discard does not end the entry once")
+		}
+		if _, ok := m.Load(o); ok || !m.IsVacantSince(o) {
+			t.Error("the entry lives on")
+		}
+		m.Release(o.Slot)
+		next := insert(t, m, 6, 0, 0)
+		if c.Discard() || m.IsVacantSince(o) {
+			t.Error("the next tenant of the slot is taken for the entry")
+		}
+		if last, ok := m.Discard(next); last != 6 || !ok {
+			t.Errorf("Discard = %d, %v, want 6, true", last, ok)
+		}
+		m.Release(next.Slot)
+	}
+	if _, ok := m.Discard(dualmap.Original{Slot: 1 << 20, Generation: 1}); ok {
+		t.Error("Discard of a slot that does not exist succeeded")
+	}
+}
+
 // What an identifier that is not good any more finds, in a slot that is vacant and in one that has
 // a new tenant.
 func TestStaleOriginal(t *testing.T) {

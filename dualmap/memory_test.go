@@ -113,6 +113,27 @@ func TestScanRemoved(t *testing.T) {
 	memory.want(t, nil)
 }
 
+// An entry that was discarded is not found any more, though its slot is not released.
+func TestScanDiscarded(t *testing.T) {
+	var memory fakeMemory
+	m := newMap(1, false, &memory)
+	o := insert(t, m, 5, 1, 10)
+	if last, ok := m.Discard(o); last != 5 || !ok {
+		t.Fatalf("Discard = %d, %v, want 5, true", last, ok)
+	}
+	memory.want(t, nil)
+	if _, ok := m.Discard(o); ok {
+		t.Error("Discard of a discarded entry succeeded")
+	}
+	m.Release(o.Slot)
+	next := insert(t, m, 7, 2, 20)
+	if _, ok := m.Discard(o); ok {
+		t.Error("Discard of an earlier tenant succeeded")
+	}
+	memory.want(t, []dualmap.Entry{{Value: 7, Data: 2, Param: 20}})
+	end(t, m, next)
+}
+
 // Between two stores of an insertion into a slot that was used before, nothing is found: neither
 // what was there nor half of what comes.
 func TestScanHalfInserted(t *testing.T) {

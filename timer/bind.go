@@ -44,7 +44,7 @@ func (e *Engine) bind(id ID, stop func() bool) bool {
 // bind stores the function that unbinds a timer, and returns the one before.
 func (s *shard) bind(id ID, stop func() bool) (before func() bool, ok bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	r := id.ref()
 	if s.closed {
 		return nil, false
@@ -57,6 +57,10 @@ func (s *shard) bind(id ID, stop func() bool) (before func() bool, ok bool) {
 	if x == nil {
 		x = &extra{}
 		s.setExtraLocked(m, r, x)
+	}
+	if _, ok := m.Load(id.original()); !ok { // cancelled, perhaps before it could be seen that there is an extra
+		s.dropExtraLocked(m, r)
+		return nil, false
 	}
 	before, x.stop = x.stop, stop
 	return before, true

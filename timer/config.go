@@ -50,10 +50,11 @@ type Config struct {
 	Shards int
 	// MaxTimers is the most timers that may be armed at a time; due ones count until a worker
 	// claims them. An arming beyond it returns ErrFull at once. Default 0: bounded only by memory
-	// and by 2^24 timers of one group in a shard.
+	// and by 2^24 timers of one group in a shard, cancelled ones that are due among them.
 	MaxTimers int
-	// Eager takes a cancelled timer's entry out of the heap at once, in O(log n), for four bytes
-	// more a timer. Default: it is left to be swept.
+	// Eager takes a cancelled timer's entry out of the heap at once, and gives back its slot and its
+	// func, under the lock and in O(log n), for four bytes more a timer. A timer that is due already
+	// waits for a worker all the same. Default: cancelled timers are left to be swept.
 	Eager bool
 	// Workers is the most callbacks that run at a time. Default 0: 8 × GOMAXPROCS. Unlimited: no
 	// bound. [Engine.Resize] changes it.

@@ -9,9 +9,9 @@
 // truth. A heap of eight-byte entries says "look at this slot then"; an entry is a hint, and a
 // wrong one costs a look, never a wrong expiry. Touching a timer changes the word and leaves the
 // heap alone; when the hint comes due and the deadline has moved on, the hint is keyed anew. So a
-// timer costs one heap operation for each period that passes, however often it is touched. A
-// cancelled timer's hint is thrown away when it comes up, or swept out when such hints outnumber
-// the armed timers.
+// timer costs one heap operation for each period that passes, however often it is touched.
+// Cancelling a timer changes the word, too. Its hint and its slot are given back when the hint comes
+// up, or swept out when such hints outnumber the armed timers.
 //
 // Timers are spread over shards. Each shard has a lock, a heap, slots, and one goroutine which
 // sleeps until the earliest deadline. What is due goes through a ready queue to a pool of workers

@@ -239,13 +239,36 @@ func (e *Engine) Reset(id ID, now, period time.Duration) bool {
 
 // Cancel ends a timer and reports whether it was armed: if true, the callback of its deadline never
 // starts. For a repeating timer, a run that a worker has claimed already may still start.
+//
+// It takes no lock, unless [Config.Eager] or [Config.Memory] is set, the timer is a repeating one,
+// one of AtTime or bound, or the cancelled timers are to be swept out. What a func refers to stays
+// in memory until its entry is swept out, or comes up.
 func (e *Engine) Cancel(id ID) bool {
-	_, won := e.Disarm(id)
-	return won
+	if e.eager || e.memory != nil {
+		_, won := e.Disarm(id)
+		return won
+	}
+	m := e.slab(id)
+	if m == nil {
+		return false
+	}
+	c, ok := m.Cell(id.original())
+	if !ok || !c.Discard() {
+		return false
+	}
+	e.release()
+	s := e.shards[id.shard()]
+	if s.cancelled.Add(1) >= s.sweepAt.Load() {
+		s.sweep()
+	}
+	if c.Param()&paramExtra != 0 { // its own, or that of the slot's next timer
+		s.dropExtra(m, id)
+	}
+	return true
 }
 
 // Disarm is Cancel, and returns what Touched would have returned: no touch that returned true comes
-// later.
+// later. It takes the lock of a shard.
 func (e *Engine) Disarm(id ID) (touched time.Duration, won bool) {
 	if _, armed := e.load(id); !armed {
 		return 0, false

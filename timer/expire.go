@@ -69,6 +69,11 @@ func (s *shard) lookLocked() (r ref, o dualmap.Original, deadline tick, due bool
 		return r, o, 0, false
 	}
 	o, deadline = m.Tenant(r.slot())
+	if deadline == 0 { // cancelled
+		s.hints.pop()
+		s.freeLocked(m, r)
+		return r, o, 0, false
+	}
 	if deadline > s.base+uint64(h.key()) {
 		key := s.keyOf(deadline)
 		m.Arm(dualmap.Current{Slot: r.slot(), Arming: armingOf(key)})
@@ -115,7 +120,6 @@ func (s *shard) rebaseLocked(now tick) {
 type claimed struct {
 	expired   []Expired
 	repeating []dualmap.Original // those of them that go on, to be resumed after the callback
-	releases  []func() bool      // to be called without the lock
 	kept      []uint32           // slots to be released after the callback, see Left
 }
 
@@ -124,7 +128,7 @@ type claimed struct {
 // what it returns.
 func (s *shard) claim(b *batch, part []dualmap.Original) (c claimed) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.entries -= len(part)
 	if s.closed && s.engine.discard.Load() {
 		return c
@@ -144,7 +148,9 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 	for {
 		deadline, ok := m.Load(o)
 		if !ok {
-			return // cancelled
+			s.inBatch--
+			s.freeLocked(m, r) // cancelled
+			return
 		}
 		if deadline > b.now {
 			s.inBatch--
@@ -174,9 +180,8 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 				continue
 			}
 			s.inBatch--
-			if release := s.endLocked(m, r); release != nil {
-				c.releases = append(c.releases, release)
-			}
+			s.endLocked(m, r)
+			s.engine.release()
 			if s.engine.memory != nil && r.group() != funcGroup {
 				c.kept = append(c.kept, o.Slot)
 			} else {

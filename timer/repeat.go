@@ -87,7 +87,7 @@ func (s *shard) setExtraLocked(m *dualmap.Map, r ref, x *extra) {
 // back into the heap, and releases the slots that were kept.
 func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	m := g.maps[s.index]
 	for _, slot := range returned.kept {
 		m.Release(slot)
@@ -96,17 +96,18 @@ func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 		return
 	}
 	for _, o := range returned.repeating {
-		deadline, ok := m.Load(o)
-		if !ok {
-			continue
-		}
 		r := newRef(g.index, o.Slot)
-		if deadline == untilReturn {
+		deadline, ok := m.Load(o)
+		if ok && deadline == untilReturn {
 			next := min(s.engine.scale.ceil(add(now, s.extras[r].period)), maxTick)
 			m.CompareAndSwap(o, deadline, next)
-			deadline, _ = m.Load(o) // that, or what it was touched to
+			deadline, ok = m.Load(o) // that, or what it was touched to
 		}
 		s.inBatch--
-		s.hintLocked(m, r, deadline)
+		if ok {
+			s.hintLocked(m, r, deadline)
+		} else {
+			s.freeLocked(m, r) // cancelled
+		}
 	}
 }

@@ -45,7 +45,7 @@ func (s *shard) expire() tick {
 func (s *shard) expireSome(batches *[]*batch) (next tick, more bool) {
 	now := s.engine.clock.Now()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.alarm = 0
 	*batches, more = s.expireLocked(now, *batches)
 	if len(*batches) == 0 && !more {
@@ -110,9 +110,6 @@ func (e *Engine) run(t task) {
 	defer e.gate.leave()
 	s, g := t.batch.shard, t.batch.group
 	c := s.claim(t.batch, t.part)
-	for _, release := range c.releases {
-		release()
-	}
 	if g.index == funcGroup && len(c.expired) > 1 {
 		e.spread(s, g, c)
 	} else {

@@ -13,8 +13,9 @@ import (
 // what is due.
 //
 // Each armed timer has exactly one live hint. It lies in the heap, or, once it came due, in a batch
-// on its way to a worker (then the arming of its slot is inBatch). Hints that are not live are
-// dead; they are told by their arming.
+// on its way to a worker (then the arming of its slot is inBatch). A cancelled timer keeps its hint,
+// and its slot: whoever takes that hint out gives the slot back. Hints that are not live are
+// superseded; they are told by their arming.
 type shard struct {
 	engine *Engine
 	index  int
@@ -24,16 +25,23 @@ type shard struct {
 	// close.
 	slabs atomic.Pointer[[]*dualmap.Map]
 
+	cancelled atomic.Int64 // timers that were cancelled and still have their hint
+	sweepAt   atomic.Int64 // how many of them may be too many
+
+	_ [64]byte // keeps the lock off the line that every Cancel changes
+
 	mu       sync.Mutex // guards the fields below, and the structure of the slabs; taken before the ready queue's
 	hints    hintHeap
 	base     tick // of the hints' keys; no later than the last tick that was looked at
-	armed    int
-	inBatch  int  // armed timers whose hint is in a batch, or whose callback runs and will be followed by another
+	hinted   int  // timers that have their live hint: those that are armed, and cancelled
+	inBatch  int  // those of them whose hint is in a batch, or whose callback runs and will be followed by another
 	entries  int  // of batches that no worker has looked at
 	alarm    tick // what watch sleeps until; 0 while it does not sleep
 	closed   bool
 	extras   map[ref]*extra
-	funcs    [][]func() // of group 0, by slot, in chunks
+	stops    []func() bool // to be called by unlock
+	stuck    int           // timers in batches that may be cancelled and out of reach of the last sweep
+	funcs    [][]func()    // of group 0, by slot, in chunks
 	sweeps   uint64
 	fired    uint64
 	lateness [latenessBuckets]uint64
@@ -57,6 +65,7 @@ func newShard(e *Engine, index int, now tick) *shard {
 		s.hints.moved = s.noteLocked
 	}
 	s.slabs.Store(new([]*dualmap.Map))
+	s.sweepAt.Store(sweepMin)
 	s.rebaseLocked(now)
 	return s
 }
@@ -85,12 +94,16 @@ func (s *shard) mapLocked(r ref) *dualmap.Map { return (*s.slabs.Load())[r.group
 // arm starts a timer.
 func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *extra, f func()) (ID, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.closed {
 		return 0, ErrClosed
 	}
 	m := (*s.slabs.Load())[group]
 	o, err := m.Insert(deadline, data, param)
+	if err != nil && s.cancelled.Load() > 0 {
+		s.sweepNowLocked()
+		o, err = m.Insert(deadline, data, param)
+	}
 	if err != nil {
 		return 0, ErrFull
 	}
@@ -101,7 +114,7 @@ func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *ex
 	if x != nil {
 		s.setExtraLocked(m, r, x)
 	}
-	s.armed++
+	s.hinted++
 	s.hintLocked(m, r, deadline)
 	return newID(s.index, group, o), nil
 }
@@ -137,7 +150,7 @@ func (s *shard) signal() {
 // at in time.
 func (s *shard) advance(id ID) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if !s.closed {
 		s.advanceLocked(id)
 	}
@@ -147,7 +160,7 @@ func (s *shard) advanceLocked(id ID) {
 	r, o := id.ref(), id.original()
 	m := s.mapLocked(r)
 	deadline, ok := m.Load(o)
-	if !ok || isInBatch(m, o) {
+	if !ok || isInBatch(m, o.Slot) {
 		return // a hint in a batch is looked at soon enough
 	}
 	if s.hints.moved != nil {
@@ -157,14 +170,14 @@ func (s *shard) advanceLocked(id ID) {
 	s.sweepLocked()
 }
 
-func isInBatch(m *dualmap.Map, o dualmap.Original) bool {
-	return m.IsCurrent(dualmap.Current{Slot: o.Slot, Arming: inBatchArming})
+func isInBatch(m *dualmap.Map, slot uint32) bool {
+	return m.IsCurrent(dualmap.Current{Slot: slot, Arming: inBatchArming})
 }
 
 // reset gives a timer a new period and deadline, and reports whether it was armed.
 func (s *shard) reset(id ID, now, period time.Duration) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.closed {
 		return false
 	}
@@ -182,7 +195,9 @@ func (s *shard) reset(id ID, now, period time.Duration) bool {
 	m.SetParam(o.Slot, param) // before the deadline, or a touch could add the old period to the new one
 	next := min(s.engine.scale.ceil(add(now, period)), maxTick)
 	for !m.CompareAndSwap(o, old, next) {
-		old, _ = m.Load(o) // touched; the lock keeps it from ending
+		if old, ok = m.Load(o); !ok {
+			return false // cancelled, not touched
+		}
 	}
 	if next < old {
 		s.advanceLocked(id)
@@ -190,59 +205,74 @@ func (s *shard) reset(id ID, now, period time.Duration) bool {
 	return true
 }
 
-// cancel ends a timer and reports whether it did.
+// cancel ends a timer. It returns when the timer was touched last, and whether it was armed.
 func (s *shard) cancel(id ID) (touched time.Duration, ok bool) {
-	release, touched, ok := s.remove(id)
-	if release != nil {
-		release()
-	}
-	return touched, ok
-}
-
-// remove ends a timer. It returns when the timer was touched last, and whether it was armed. If
-// release is not nil, the caller must call it without the lock.
-func (s *shard) remove(id ID) (release func() bool, touched time.Duration, ok bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.closed {
-		return nil, 0, false
+		return 0, false
 	}
-	r, o := id.ref(), id.original()
+	r := id.ref()
 	m := s.mapLocked(r)
-	deadline, ok := m.Load(o)
+	deadline, ok := m.Discard(id.original())
 	if !ok {
-		return nil, 0, false
+		return 0, false
 	}
-	batched := s.inBatch > 0 && isInBatch(m, o)
-	for !m.Remove(o, deadline) {
-		deadline, _ = m.Load(o) // touched; the lock keeps it from ending
+	touched = s.engine.scale.touchedAt(deadline, m.Param(r.slot()))
+	s.engine.release()
+	s.cancelled.Add(1)
+	s.dropExtraLocked(m, r)
+	if s.hints.moved != nil && !isInBatch(m, r.slot()) {
+		s.hints.remove(int(m.Position(r.slot())))
+		s.freeLocked(m, r)
 	}
-	if !batched && s.hints.moved != nil {
-		s.hints.remove(int(m.Position(o.Slot)))
-	}
-	touched = s.engine.scale.touchedAt(deadline, m.Param(o.Slot))
-	release = s.endLocked(m, r)
-	m.Release(o.Slot)
-	if batched {
-		s.inBatch--
-		s.sweepReadyLocked()
-	} else {
-		s.sweepLocked()
-	}
-	return release, touched, true
+	s.sweepLocked()
+	return touched, true
 }
 
-// endLocked gives back what an ended timer held, except its slot. If release is not nil, the caller
-// must call it without the lock.
-func (s *shard) endLocked(m *dualmap.Map, r ref) (release func() bool) {
-	if x := s.extraLocked(m, r); x != nil {
-		release = x.stop
-		delete(s.extras, r)
-	}
+// freeLocked gives back what a cancelled timer held, once its live hint is gone.
+func (s *shard) freeLocked(m *dualmap.Map, r ref) {
+	s.cancelled.Add(-1)
+	s.endLocked(m, r)
+	m.Release(r.slot())
+}
+
+// endLocked gives back what an ended timer held, except its slot, once its live hint is gone.
+func (s *shard) endLocked(m *dualmap.Map, r ref) {
+	s.dropExtraLocked(m, r)
 	if r.group() == funcGroup {
 		s.setFuncLocked(r.slot(), nil)
 	}
-	s.armed--
-	s.engine.release()
-	return release
+	s.hinted--
+}
+
+// dropExtra gives back the extra of a cancelled timer, unless that was done.
+func (s *shard) dropExtra(m *dualmap.Map, id ID) {
+	s.mu.Lock()
+	defer s.unlock()
+	if o := id.original(); m.IsVacantSince(o) {
+		s.dropExtraLocked(m, id.ref())
+	}
+}
+
+// dropExtraLocked gives back the extra of a timer that has ended, if it has one.
+func (s *shard) dropExtraLocked(m *dualmap.Map, r ref) {
+	x := s.extraLocked(m, r)
+	if x == nil {
+		return
+	}
+	if x.stop != nil {
+		s.stops = append(s.stops, x.stop)
+	}
+	delete(s.extras, r)
+}
+
+// unlock gives the lock back and then calls what must not be called with it.
+func (s *shard) unlock() {
+	stops := s.stops
+	s.stops = nil
+	s.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
 }

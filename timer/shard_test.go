@@ -1,10 +1,13 @@
 package timer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/dualmap"
 )
 
 // still is an engine of one shard whose goroutines have not been started: the test does their work,
@@ -56,43 +59,63 @@ func (s *still) run(b *batch) {
 	s.Engine.run(task{b, b.entries})
 }
 
-// An entry of a batch is for one timer, not for the next one in its slot, also if workers come to
-// the batches in another order.
+// The slot of a cancelled timer is not given to another one before the batch that holds its entry
+// has been looked at.
 func TestBatchOfFormerTenant(t *testing.T) {
 	for _, eager := range []bool{false, true} {
-		for _, inside := range []bool{false, true} {
-			t.Run(fmt.Sprintf("eager=%v/inside=%v", eager, inside), func(t *testing.T) {
-				s := newStill(t, Config{Eager: eager})
-				var got []uint64
-				var stale []*batch
-				g := s.group(func(expired []Expired) {
-					for _, x := range expired {
-						got = append(got, x.Data)
-					}
-					if inside { // while the repeating timer's callback runs, another worker finds the old batch
-						s.run(stale[0])
-					}
-				})
-				first, _ := g.Arm(0, time.Second, 1)
-				stale, _ = s.due(2 * time.Second)
-				s.Cancel(first)
-				second, err := g.Repeat(0, time.Second, FixedRate, 2)
-				if err != nil || second.ref() != first.ref() {
-					t.Fatalf("the second timer is %v, %v, want one in the slot of %v", second, err, first)
-				}
-				batches, _ := s.due(3 * time.Second)
-				s.run(batches[0])
-				if !inside {
-					s.run(stale[0])
-				}
-				if !slices.Equal(got, []uint64{2}) {
-					t.Errorf("expired %v, want [2]", got)
-				}
-				if st := s.Stats(); st.Armed != 1 || st.Hints != 1 || s.shards[0].inBatch != 0 || s.shards[0].entries != 0 {
-					t.Errorf("Armed, Hints = %d, %d, want 1, 1; in batches %d, entries %d", st.Armed, st.Hints, s.shards[0].inBatch, s.shards[0].entries)
+		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {
+			s := newStill(t, Config{Eager: eager})
+			var got []uint64
+			g := s.group(func(expired []Expired) {
+				for _, x := range expired {
+					got = append(got, x.Data)
 				}
 			})
-		}
+			arm := func(data uint64) ID {
+				id, err := g.Arm(0, time.Second, data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return id
+			}
+			first := arm(1)
+			stale, _ := s.due(2 * time.Second)
+			s.Cancel(first)
+			if second := arm(2); second.ref() == first.ref() {
+				t.Errorf("the slot of %v is given to %v while a batch holds its entry", first, second)
+			}
+			s.run(stale[0])
+			if third := arm(3); third.ref() != first.ref() {
+				t.Errorf("the slot of %v is not given to %v", first, third)
+			}
+			batches, _ := s.due(3 * time.Second)
+			s.run(batches[0])
+			if !slices.Equal(got, []uint64{2, 3}) && !slices.Equal(got, []uint64{3, 2}) {
+				t.Errorf("expired %v, want 2 and 3", got)
+			}
+			if st := s.Stats(); st.Armed != 0 || st.Hints != 0 || s.shards[0].inBatch != 0 || s.shards[0].entries != 0 {
+				t.Errorf("Armed, Hints = %d, %d, want 0, 0; in batches %d, entries %d", st.Armed, st.Hints, s.shards[0].inBatch, s.shards[0].entries)
+			}
+		})
+	}
+}
+
+// A shard whose slots are all taken makes room by sweeping.
+func TestCancelledMakeRoom(t *testing.T) {
+	s := newStill(t, Config{})
+	g := s.group(func([]Expired) {})
+	small := dualmap.New(2, false, nil)
+	g.maps[0], (*s.shards[0].slabs.Load())[g.index] = small, small
+	first, _ := g.Arm(0, time.Hour, 0)
+	if _, err := g.Arm(0, time.Hour, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.Cancel(first)
+	if _, err := g.Arm(0, time.Hour, 0); err != nil {
+		t.Errorf("Arm = %v, though a timer was cancelled", err)
+	}
+	if _, err := g.Arm(0, time.Hour, 0); !errors.Is(err, ErrFull) {
+		t.Errorf("Arm = %v, want ErrFull", err)
 	}
 }
 

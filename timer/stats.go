@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	Armed    int    `json:"armed"`    // timers that are armed, or due and not yet claimed by a worker; 0 once the engine is closed
 	Hints    int    `json:"hints"`    // entries in the heaps
-	Dead     int    `json:"dead"`     // those of them that stand for no armed timer, or for an earlier state of one
+	Dead     int    `json:"dead"`     // those of them that stand for no armed timer, or for an earlier state of one; and cancelled timers in the ready queue
 	Slots    int    `json:"slots"`    // slots ever used: the memory in use is some 22 bytes for each
 	Retired  int    `json:"retired"`  // slots taken out of service because their generations are used up
 	Sweeps   uint64 `json:"sweeps"`   // times that a heap was rid of its dead entries
@@ -72,9 +72,10 @@ func (s *shard) addTo(st *Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		st.Armed += s.armed
+		cancelled := int(s.cancelled.Load())
+		st.Armed += s.hinted - cancelled
 		st.Hints += s.hints.len()
-		st.Dead += s.hints.len() - (s.armed - s.inBatch)
+		st.Dead += s.supersededLocked() + cancelled
 	}
 	st.Sweeps += s.sweeps
 	st.Fired += s.fired

@@ -9,37 +9,65 @@ import (
 const (
 	// sweepMin keeps small heaps from being swept again and again.
 	sweepMin = 64
-	// readySweepMin does the same for the ready queue. It is more than the entries that have left
-	// the queue but not yet been claimed, which a sweep cannot reach.
+	// readySweepMin keeps a short ready queue from being swept.
 	readySweepMin = 4 * batchLen
 )
 
-// sweepLocked drops the dead hints when they outnumber the live ones.
+// sweep is sweepLocked for a goroutine without the lock.
+func (s *shard) sweep() {
+	s.mu.Lock()
+	defer s.unlock()
+	s.sweepLocked()
+}
+
+// sweepLocked drops the hints that stand for nothing, those that are superseded and those of
+// cancelled timers, when they outnumber the armed timers. It decides how many cancelled timers call
+// for the next look.
 func (s *shard) sweepLocked() {
-	live := s.armed - s.inBatch
-	if s.hints.len()-live <= max(live, sweepMin) {
+	if s.closed {
 		return
 	}
+	s.stuck = min(s.stuck, s.inBatch)
+	others := s.supersededLocked() - s.stuck
+	cancelled := int(s.cancelled.Load())
+	if cancelled+others > max(s.hinted-cancelled, sweepMin) {
+		s.sweepNowLocked()
+		others, cancelled = -s.stuck, int(s.cancelled.Load())
+	}
+	s.sweepAt.Store(int64(max((s.hinted-others)/2, sweepMin-others, cancelled) + 1))
+}
+
+// supersededLocked returns the number of hints in the heap that are superseded.
+func (s *shard) supersededLocked() int { return s.hints.len() - (s.hinted - s.inBatch) }
+
+// sweepNowLocked drops the hints that stand for nothing. It cannot reach those of a batch that has
+// left the ready queue.
+func (s *shard) sweepNowLocked() {
+	s.sweepReadyLocked()
 	s.hints.rebuild(func(h hint) (hint, bool) {
 		r := h.ref()
 		m := s.mapLocked(r)
 		if !m.IsCurrent(dualmap.Current{Slot: r.slot(), Arming: armingOf(h.key())}) {
 			return 0, false
 		}
-		m.Arm(dualmap.Current{Slot: r.slot(), Arming: keptArming}) // a second hint of this slot is dead
-		_, deadline := m.Tenant(r.slot())                          // whose key may have been the right one: take the timer's own
+		_, deadline := m.Tenant(r.slot()) // the key may have been that of a second hint of this slot: take the timer's own
+		if deadline == 0 {
+			s.freeLocked(m, r) // which supersedes a second hint as well
+			return 0, false
+		}
+		m.Arm(dualmap.Current{Slot: r.slot(), Arming: keptArming}) // a second hint of this slot is superseded
 		return newHint(s.keyOf(deadline), uint32(r)), true
 	})
 	for h := range s.hints.all() {
 		s.mapLocked(h.ref()).Arm(dualmap.Current{Slot: h.ref().slot(), Arming: armingOf(h.key())})
 	}
+	s.stuck = min(s.inBatch, int(s.cancelled.Load()))
 	s.sweeps++
 }
 
-// sweepReadyLocked drops the entries of cancelled timers from the ready queue when they outnumber
-// the timers that are due.
+// sweepReadyLocked drops the entries of cancelled timers from the ready queue.
 func (s *shard) sweepReadyLocked() {
-	if s.entries-s.inBatch <= max(s.inBatch, readySweepMin) {
+	if s.entries < readySweepMin {
 		return
 	}
 	s.engine.ready.filter(func(b *batch) bool {
@@ -49,6 +77,10 @@ func (s *shard) sweepReadyLocked() {
 		m, before := b.group.maps[s.index], len(b.entries)
 		b.entries = slices.DeleteFunc(b.entries, func(o dualmap.Original) bool {
 			_, ok := m.Load(o)
+			if !ok {
+				s.inBatch--
+				s.freeLocked(m, newRef(b.group.index, o.Slot))
+			}
 			return !ok
 		})
 		s.entries -= before - len(b.entries)

@@ -135,7 +135,7 @@ func (s *shard) onWall() (refs []ref) {
 
 func (s *shard) setWallOf(refs []ref) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.closed {
 		return
 	}
