@@ -253,7 +253,11 @@ func (e *Engine) Cancel(id ID) bool {
 		return false
 	}
 	c, ok := m.Cell(id.original())
-	if !ok || !c.Discard() {
+	if !ok {
+		return false
+	}
+	c.Prefetch() // the parameter, too: else it would be waited for after the word
+	if !c.Discard() {
 		return false
 	}
 	e.release()

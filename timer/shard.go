@@ -25,10 +25,12 @@ type shard struct {
 	// close.
 	slabs atomic.Pointer[[]*dualmap.Map]
 
+	_ [64]byte // keeps the line that every Cancel changes off the one that Touch reads
+
 	cancelled atomic.Int64 // timers that were cancelled and still have their hint
 	sweepAt   atomic.Int64 // how many of them may be too many
 
-	_ [64]byte // keeps the lock off the line that every Cancel changes
+	_ [64]byte // and off the lock
 
 	mu       sync.Mutex // guards the fields below, and the structure of the slabs; taken before the ready queue's
 	hints    hintHeap
@@ -40,6 +42,7 @@ type shard struct {
 	closed   bool
 	extras   map[ref]*extra
 	stops    []func() bool // to be called by unlock
+	freed    int64         // cancelled timers that were freed under this hold of the lock, and are still among cancelled
 	stuck    int           // timers in batches that may be cancelled and out of reach of the last sweep
 	funcs    [][]func()    // of group 0, by slot, in chunks
 	sweeps   uint64
@@ -232,7 +235,7 @@ func (s *shard) cancel(id ID) (touched time.Duration, ok bool) {
 
 // freeLocked gives back what a cancelled timer held, once its live hint is gone.
 func (s *shard) freeLocked(m *dualmap.Map, r ref) {
-	s.cancelled.Add(-1)
+	s.freed++
 	s.endLocked(m, r)
 	m.Release(r.slot())
 }
@@ -267,8 +270,18 @@ func (s *shard) dropExtraLocked(m *dualmap.Map, r ref) {
 	delete(s.extras, r)
 }
 
+// countFreedLocked takes those that freeLocked freed out of the cancelled ones, all at once: a locked
+// instruction for each would let no read of the next one begin.
+func (s *shard) countFreedLocked() {
+	if s.freed > 0 {
+		s.cancelled.Add(-s.freed)
+		s.freed = 0
+	}
+}
+
 // unlock gives the lock back and then calls what must not be called with it.
 func (s *shard) unlock() {
+	s.countFreedLocked()
 	stops := s.stops
 	s.stops = nil
 	s.mu.Unlock()

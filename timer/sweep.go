@@ -27,6 +27,7 @@ func (s *shard) sweepLocked() {
 	if s.closed {
 		return
 	}
+	s.countFreedLocked()
 	s.stuck = min(s.stuck, s.inBatch)
 	others := s.supersededLocked() - s.stuck
 	cancelled := int(s.cancelled.Load())
@@ -44,6 +45,28 @@ func (s *shard) supersededLocked() int { return s.hints.len() - (s.hinted - s.in
 // left the ready queue.
 func (s *shard) sweepNowLocked() {
 	s.sweepReadyLocked()
+	if s.supersededLocked() == 0 {
+		s.hints.rebuild(s.keepArmedLocked)
+	} else {
+		s.rebuildLocked()
+	}
+	s.countFreedLocked()
+	s.stuck = min(s.inBatch, int(s.cancelled.Load()))
+	s.sweeps++
+}
+
+// keepArmedLocked frees the timer of a live hint if it was cancelled, or keeps the hint.
+func (s *shard) keepArmedLocked(h hint) (hint, bool) {
+	m := s.mapLocked(h.ref())
+	if _, deadline := m.Tenant(h.ref().slot()); deadline == 0 {
+		s.freeLocked(m, h.ref())
+		return 0, false
+	}
+	return h, true
+}
+
+// rebuildLocked keeps the live hints of armed timers.
+func (s *shard) rebuildLocked() {
 	s.hints.rebuild(func(h hint) (hint, bool) {
 		r := h.ref()
 		m := s.mapLocked(r)
@@ -61,8 +84,6 @@ func (s *shard) sweepNowLocked() {
 	for h := range s.hints.all() {
 		s.mapLocked(h.ref()).Arm(dualmap.Current{Slot: h.ref().slot(), Arming: armingOf(h.key())})
 	}
-	s.stuck = min(s.inBatch, int(s.cancelled.Load()))
-	s.sweeps++
 }
 
 // sweepReadyLocked drops the entries of cancelled timers from the ready queue.
