@@ -1,6 +1,7 @@
 package timer
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/holter-iot/holter/dualmap"
@@ -24,7 +25,28 @@ type batch struct {
 	group   *Group
 	now     tick
 	entries []dualmap.Original
+	taken   atomic.Int32 // entries that workers have taken; more than there are means all
 }
+
+// takeOne takes the next entry for a worker; nil if there is none.
+func (b *batch) takeOne() []dualmap.Original {
+	i := int(b.taken.Add(1))
+	if i > len(b.entries) {
+		return nil
+	}
+	return b.entries[i-1 : i : i]
+}
+
+// takeAll takes all entries that are left for a worker; nil if there are none.
+func (b *batch) takeAll() []dualmap.Original {
+	n := int32(len(b.entries))
+	if first := b.taken.Swap(n); first < n {
+		return b.entries[first:]
+	}
+	return nil
+}
+
+func (b *batch) allTaken() bool { return int(b.taken.Load()) >= len(b.entries) }
 
 // expireLocked takes due hints from the heap, at most batchLen timers, and returns them by group,
 // each in the order of their deadlines. It reports whether the heap may hold more that is due.

@@ -35,6 +35,12 @@ func (g *gate) tryEnter() bool {
 	return true
 }
 
+// over reports whether more tasks run than may.
+func (g *gate) over() bool {
+	limit := g.limit.Load()
+	return limit != Unlimited && g.running.Load() > limit
+}
+
 // enter is tryEnter, and waits for room.
 func (g *gate) enter() {
 	for !g.tryEnter() {

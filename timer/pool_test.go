@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,6 +107,45 @@ func TestSpill(t *testing.T) {
 			t.Errorf("Queued = %d, want 0", st.Queued)
 		}
 	})
+}
+
+// Funcs that are due together run in the order of their deadlines where there is one worker. With more,
+// one that blocks, or ends its goroutine, holds up none of the others while a worker is free.
+func TestFuncsDueTogether(t *testing.T) {
+	for _, workers := range []int{1, 3} {
+		t.Run(fmt.Sprintf("workers=%d", workers), func(t *testing.T) {
+			bubble(t, timer.Config{Workers: workers}, func(e *fixture) {
+				t := e.t
+				const n = 100
+				release := make(chan struct{})
+				var mu sync.Mutex
+				var ran []int
+				blocked := workers - 1
+				for i := range n {
+					e.armed(e.AtFunc(time.Second+times(i, timer.Resolution), func() {
+						if i%50 == 10 && i/50 < blocked {
+							<-release
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						ran = append(ran, i)
+						if i == 70 {
+							runtime.Goexit()
+						}
+					}))
+				}
+				e.set(2 * time.Second)
+				if len(ran) != n-blocked || workers == 1 && !slices.IsSorted(ran) {
+					t.Errorf("%v have run, want all but %d, in order with one worker", ran, blocked)
+				}
+				close(release)
+				synctest.Wait()
+				if len(ran) != n {
+					t.Errorf("%d have run, want %d", len(ran), n)
+				}
+			})
+		})
+	}
 }
 
 // Timers that are cancelled while they wait for a worker leave the ready queue too.

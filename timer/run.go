@@ -54,11 +54,11 @@ func (s *shard) expireSome(batches *[]*batch) (next tick, more bool) {
 	return s.alarm, more
 }
 
-// task is what a worker does: the func of one entry of a batch, or a handler for all of them. It is
-// the funcs of a whole batch while the workers are unlimited.
+// task is what a worker does: a handler for all entries of a batch, or the funcs of those that no
+// other worker has taken. It is the funcs of a whole batch, at once, while the workers are unlimited.
 type task struct {
 	batch *batch
-	part  []dualmap.Original
+	part  []dualmap.Original // nil: what no other worker takes
 }
 
 // feed passes what is due to the workers, and waits for them so that the shards need not.
@@ -71,20 +71,22 @@ func (e *Engine) feed() {
 	_ = e.pool.ReleaseContext(context.Background()) // fails only when the context ends
 }
 
+// pass gives a batch to workers. A worker of funcs goes on with the batch as long as there are more
+// in it: another one is needed only while a func keeps it.
 func (e *Engine) pass(b *batch) {
-	for rest := b.entries; len(rest) > 0; {
-		if e.gate.unlimited() { // the pool would cost more than goroutines of their own
+	for !b.allTaken() {
+		switch {
+		case e.gate.unlimited(): // the pool would cost more than goroutines of their own
+			rest := b.takeAll()
 			e.gate.join(1)
 			go e.run(task{b, rest})
 			runtime.Gosched() // else there would soon be as many goroutines, and stacks, as there are funcs
-			return
+		case b.group.index == funcGroup:
+			e.submit(task{b, nil})
+			runtime.Gosched() // to the worker, which may need no other
+		default:
+			e.submit(task{b, b.takeAll()})
 		}
-		n := len(rest)
-		if b.group.index == funcGroup {
-			n = 1
-		}
-		e.submit(task{b, rest[:n:n]})
-		rest = rest[n:]
 	}
 }
 
@@ -108,6 +110,23 @@ func (e *Engine) submit(t task) {
 // run is a worker's task.
 func (e *Engine) run(t task) {
 	defer e.gate.leave()
+	if t.part != nil {
+		e.runPart(t)
+		return
+	}
+	for {
+		t.part = t.batch.takeOne()
+		if t.part == nil {
+			return
+		}
+		e.runPart(t)
+		if e.gate.over() {
+			return
+		}
+	}
+}
+
+func (e *Engine) runPart(t task) {
 	s, g := t.batch.shard, t.batch.group
 	c := s.claim(t.batch, t.part)
 	if g.index == funcGroup && len(c.expired) > 1 {
