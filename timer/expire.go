@@ -146,9 +146,9 @@ type claimed struct {
 }
 
 // claim ends, or moves on, the timers of a part of a batch whose deadlines still lie in the past.
-// What was touched meanwhile goes back to the heap. The part is the worker's, which uses it for
-// what it returns.
-func (s *shard) claim(b *batch, part []dualmap.Original) (c claimed) {
+// What was touched meanwhile goes back to the heap. The part, and a slice with room for it, are the
+// worker's, which uses them for what it returns.
+func (s *shard) claim(b *batch, part []dualmap.Original, room []Expired) (c claimed) {
 	s.mu.Lock()
 	defer s.unlock()
 	s.entries -= len(part)
@@ -156,7 +156,7 @@ func (s *shard) claim(b *batch, part []dualmap.Original) (c claimed) {
 		return c
 	}
 	m := b.group.maps[s.index]
-	c.expired = make([]Expired, 0, len(part))
+	c.expired = room[:0]
 	c.repeating = part[:0]
 	for _, o := range part {
 		s.claimOneLocked(&c, b, m, o)

@@ -111,24 +111,25 @@ func (e *Engine) submit(t task) {
 func (e *Engine) run(t task) {
 	defer e.gate.leave()
 	if t.part != nil {
-		e.runPart(t)
+		e.runPart(t, make([]Expired, 0, len(t.part)))
 		return
 	}
+	room := make([]Expired, 0, 1)
 	for {
 		t.part = t.batch.takeOne()
 		if t.part == nil {
 			return
 		}
-		e.runPart(t)
+		e.runPart(t, room)
 		if e.gate.over() {
 			return
 		}
 	}
 }
 
-func (e *Engine) runPart(t task) {
+func (e *Engine) runPart(t task, room []Expired) {
 	s, g := t.batch.shard, t.batch.group
-	c := s.claim(t.batch, t.part)
+	c := s.claim(t.batch, t.part, room)
 	if g.index == funcGroup && len(c.expired) > 1 {
 		e.spread(s, g, c)
 	} else {
