@@ -170,8 +170,7 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 	for {
 		deadline, ok := m.Load(o)
 		if !ok {
-			s.inBatch--
-			s.freeLocked(m, r) // cancelled
+			s.freeBatchedLocked(m, r) // cancelled
 			return
 		}
 		if deadline > b.now {

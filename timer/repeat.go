@@ -103,11 +103,11 @@ func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 			m.CompareAndSwap(o, deadline, next)
 			deadline, ok = m.Load(o) // that, or what it was touched to
 		}
-		s.inBatch--
-		if ok {
-			s.hintLocked(m, r, deadline)
-		} else {
-			s.freeLocked(m, r) // cancelled
+		if !ok {
+			s.freeBatchedLocked(m, r) // cancelled
+			continue
 		}
+		s.inBatch--
+		s.hintLocked(m, r, deadline)
 	}
 }

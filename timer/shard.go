@@ -103,7 +103,7 @@ func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *ex
 	}
 	m := (*s.slabs.Load())[group]
 	o, err := m.Insert(deadline, data, param)
-	if err != nil && s.cancelled.Load() > 0 {
+	if err != nil && int(s.cancelled.Load()) > s.stuck { // else a sweep would find none
 		s.sweepNowLocked()
 		o, err = m.Insert(deadline, data, param)
 	}
@@ -238,6 +238,13 @@ func (s *shard) freeLocked(m *dualmap.Map, r ref) {
 	s.freed++
 	s.endLocked(m, r)
 	m.Release(r.slot())
+}
+
+// freeBatchedLocked is freeLocked of a timer whose hint was in a batch.
+func (s *shard) freeBatchedLocked(m *dualmap.Map, r ref) {
+	s.inBatch--
+	s.stuck = max(s.stuck-1, 0)
+	s.freeLocked(m, r)
 }
 
 // endLocked gives back what an ended timer held, except its slot, once its live hint is gone.

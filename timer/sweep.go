@@ -99,8 +99,7 @@ func (s *shard) sweepReadyLocked() {
 		b.entries = slices.DeleteFunc(b.entries, func(o dualmap.Original) bool {
 			_, ok := m.Load(o)
 			if !ok {
-				s.inBatch--
-				s.freeLocked(m, newRef(b.group.index, o.Slot))
+				s.freeBatchedLocked(m, newRef(b.group.index, o.Slot))
 			}
 			return !ok
 		})
