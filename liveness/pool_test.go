@@ -114,6 +114,25 @@ func TestLateHello(t *testing.T) {
 	})
 }
 
+// A device that gave up waiting at another member of its pool was heard there, though it goes on in the
+// session that it has.
+func TestOpenLeftElsewhere(t *testing.T) {
+	inPool(t, liveness.Config{}, func(p *pooled) {
+		listenWith(2*unit, p.a, p.b)
+		session := p.open("dev") // at a
+		listenWith(25*unit, p.a, p.b)
+		now := p.b.Time(p.start.Add(27 * unit))
+		if _, err := p.b.Open(new(liveness.Session), "dev", liveness.Hello{Left: now - 2*unit}, nil, now); !errors.Is(err, liveness.ErrReplaced) {
+			p.Errorf("Open = %v, want ErrReplaced", err)
+		}
+		listenWith(10*unit, p.a, p.b) // it was silent for 35 at a, for 10 at b
+		p.wantState("dev", liveness.Online)
+		if !session.Beat(p.a.Time(p.start.Add(37 * unit))) {
+			p.Error("the session was replaced")
+		}
+	})
+}
+
 // A member that is deaf is not waited for, and its clock stands. Once it listens again it is waited
 // for until its first mark.
 func TestPoolDeafMember(t *testing.T) {

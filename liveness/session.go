@@ -116,18 +116,20 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 const longWait = time.Second
 
 // leftLocked reports whether the device has left the connection of a hello, see [Hello.Left], and the
-// session that it has stays. If that is at the same source, it was heard by that.
+// session that it has stays. It was heard all the same, wherever that is; but what it said before it went
+// to sleep does not wake it.
 func (s *Source) leftLocked(sh *deviceShard, d *device, session *Session, left, now time.Duration) bool {
 	other := d.session
 	if left == 0 || other == nil || other == session {
 		return false
 	}
-	here, waited := other.source == s, now-left >= longWait
-	if here && (waited || other.opened >= left) {
-		_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // no more than that
-		return true
+	if here, waited := other.source == s, now-left >= longWait; !waited && (!here || other.opened < left) {
+		return false
 	}
-	return waited
+	if f, _ := s.conditionHereLocked(d, now); f.state != Sleeping || left > f.last {
+		d.heardByLocked(sh, s, now)
+	}
+	return true
 }
 
 // overtakenLocked reports whether a hello that the source read at a listening time comes late: the

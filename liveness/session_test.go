@@ -310,6 +310,24 @@ func TestOpenLeftLong(t *testing.T) {
 	}
 }
 
+// A hello that the device had sent before it went to sleep does not wake it.
+func TestOpenLeftSleeping(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(2 * unit)
+		left := r.now()
+		r.listen(unit)
+		if _, err := r.open("a").Sleep(r.now(), 100*unit); err != nil {
+			r.Fatal(err)
+		}
+		r.listen(unit)
+		if _, err := r.source.Open(new(liveness.Session), "a", liveness.Hello{Left: left}, nil, r.now()); !errors.Is(err, liveness.ErrReplaced) {
+			r.Errorf("Open = %v, want ErrReplaced", err)
+		}
+		r.listen(40 * unit)
+		r.wantState("a", liveness.Sleeping)
+	})
+}
+
 func TestEpoch(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)

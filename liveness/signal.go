@@ -88,7 +88,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		deferred, ok := f.deferred(sig)
 		if !ok || moved {
 			if sig.Kind != Disconnected && sig.Kind != Retained {
-				d.heardWhileBusyLocked(sh, s, sig.At)
+				d.heardByLocked(sh, s, sig.At)
 			}
 			return ErrBusy
 		}
@@ -144,9 +144,9 @@ func (s *Source) conditionHereLocked(d *device, now time.Duration) (f condition,
 	return f, known
 }
 
-// heardWhileBusyLocked records that a device was heard by a source that was refused with ErrBusy.
-// It counts for the silence that the device's own source waits for, and causes no event.
-func (d *device) heardWhileBusyLocked(sh *deviceShard, by *Source, now time.Duration) {
+// heardByLocked records that a device was heard by a source, which may not be its own: that goes on to
+// judge it, and it counts for the silence that it waits for there.
+func (d *device) heardByLocked(sh *deviceShard, by *Source, now time.Duration) {
 	s := d.source
 	if s == nil {
 		return
