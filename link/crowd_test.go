@@ -112,3 +112,52 @@ func TestGivenUp(t *testing.T) {
 		}
 	}
 }
+
+// The same holds if the judge takes its questions so slowly that it was not asked yet.
+func TestGivenUpUnasked(t *testing.T) {
+	for wait, want := range map[time.Duration]liveness.Reason{crowdedAfter - 1: liveness.Closed, crowdedAfter: whyReleased} {
+		now := time.Hour
+		e, l := newJoined(t, &now)
+		s := e.Open("d", liveness.Hello{}, nil, now, nil)
+		now += wait
+		s.Close(now, liveness.Closed)
+		frames, _ := sent(t, e, l)
+		if len(frames) != 2 || frames[0].GetAsk().GetOpen() == nil {
+			t.Fatalf("closed after %v: frames %v, want a question and the end of the session", wait, frames)
+		}
+		if why := liveness.Reason(frames[1].GetClose().GetWhy()); why != want {
+			t.Errorf("closed after %v: because of %v, want %v", wait, why, want)
+		}
+	}
+}
+
+// The judge is told that a device was heard which gave up before it was asked for, and for which it is
+// asked no more; or by a link that was lost.
+func TestGivenUpIsHeard(t *testing.T) {
+	for name, sends := range map[string]bool{"unasked": false, "asked, and the link lost": true} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Hour
+			e, l := newJoined(t, &now)
+			s := e.Open("d", liveness.Hello{}, nil, now, nil)
+			s.Close(now, liveness.Closed)
+			if sends {
+				sent(t, e, l)
+			}
+			now += callPatience
+			e.heard = now
+			e.tick()
+			if sends {
+				e.lost(l)
+				l = rejoin(t, e)
+			}
+			e.mark(l, item{round: 1})
+			frames, _ := sent(t, e, l)
+			for _, f := range frames {
+				if ids := f.GetHeard().GetIds(); len(ids) == 1 && ids[0] == "d" {
+					return
+				}
+			}
+			t.Errorf("the judge is told %v, not that the device was heard", frames)
+		})
+	}
+}

@@ -250,7 +250,11 @@ func (e *Ear) closeSession(s *Session, heard time.Duration, why liveness.Reason)
 	if !s.end() {
 		return
 	}
-	switch c := s.opening; {
+	c := s.opening
+	if c != nil && heard-c.asked() >= crowdedAfter { // the device was kept waiting, and has given up
+		why = whyReleased
+	}
+	switch {
 	case c == nil:
 	case s.phase == isOpening && e.link != nil:
 		e.refuse(c.done, liveness.ErrReplaced)
@@ -258,9 +262,6 @@ func (e *Ear) closeSession(s *Session, heard time.Duration, why liveness.Reason)
 	default:
 		e.noteLocked(s)
 		e.failLocked(c, liveness.ErrReplaced)
-		if heard-c.asked() >= crowdedAfter { // the device was kept waiting, and has given up
-			why = whyReleased
-		}
 	}
 	e.closeLocked(s, heard, why)
 }
@@ -331,8 +332,11 @@ func (e *Ear) expireLocked(now time.Duration) {
 	for e.oldestLocked(now)+callPatience <= now {
 		c := e.waiting[0]
 		e.failLocked(c, liveness.ErrBusy)
-		if c.ask == nil && c.session.end() {
-			e.noteLocked(c.session)
+		if c.ask != nil {
+			continue
+		}
+		e.noteLocked(c.session) // one that was closed, too: the judge may never be asked
+		if c.session.end() {
 			e.closeLocked(c.session, now, whyReleased)
 		}
 	}
