@@ -130,7 +130,11 @@ func TestNamesake(t *testing.T) {
 	for _, kind := range servers() {
 		t.Run("db="+kind.Name, func(t *testing.T) {
 			url := kind.URL(t)
-			first, second := begin(t, url, "a"), node(t, url, "a")
+			first, second := node(t, url, "a"), node(t, url, "a")
+			for _, db := range []*sqldb.DB{first, second} {
+				db.SetLease(time.Minute, time.Second, 5*time.Second) // the second looks whether the first renews it in time
+			}
+			must(t, first.Open(t.Context()))
 			err := second.Open(t.Context())
 			if !errors.Is(err, sqldb.ErrLocked) || !strings.Contains(err.Error(), "another process calls itself a, too") {
 				t.Errorf("Open = %v", err)
