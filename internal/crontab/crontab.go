@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/holter-iot/holter/schedule"
 )
@@ -199,6 +200,11 @@ func (p *parser) entry(l *line) error {
 	for len(words) < fieldsOf(first) {
 		word, begin := l.word()
 		words, at = append(words, word), append(at, begin)
+	}
+	for i, word := range words { // to a schedule any white space ends a field
+		if n := strings.IndexFunc(word, unicode.IsSpace); n >= 0 {
+			return l.fail(at[i]+n, "%.1q stands among the times: want a blank or a tab between two of them", word[n:])
+		}
 	}
 	e := Entry{
 		Line: l.number, When: strings.TrimRight(strings.Join(words, " "), " "), Zone: p.zone, Shell: p.shell, Env: p.env, Dir: p.dir, Delay: p.delay,

@@ -84,6 +84,7 @@ func TestReadErrors(t *testing.T) {
 		{"never", "0 0 30 2 * x", "1:1: it never fires: fields 3 and 4 (day of month, month) are 30 and 2, and no such month has such a day"},
 		{"no command", "0 0 1 2 *  ", "1:12: there is no command after the times"},
 		{"too few fields", "0 0 1 2", "1:1: the expression has 4 fields: want 5 (minute, hour, day of month, month, day of week), 6 (second first) or 7 (year last)"},
+		{"another white space", "*/5 * * * *\vcd a; b", `1:12: "\v" stands among the times: want a blank or a tab between two of them`},
 		{"@reboot", "@Reboot x", "1:1: @reboot has no time: a schedule runs nothing when a machine starts; that is for the service manager of its system"},
 		{"a nickname", "@often x", "1:1: @often is not known: want @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly or @every and a period"},
 		{"input", "0 0 * * * mail x%body", "1:17: % begins the input of the command, and schedules give none: write \\% for the character, or printf '…' | before the command"},
