@@ -23,10 +23,7 @@ func fixHeapContender() contender {
 				queue: newQueue[uint64](),
 				byID:  make(map[uint64]*task[uint64]),
 				wake:  make(chan struct{}, 1),
-				due:   make(chan []func(), 16),
-			}
-			for range s.workers {
-				go h.work()
+				due:   startWorkers(s.workers),
 			}
 			go h.drive()
 			return hold(s, library[uint64]{arm: h.arm, touch: h.touch, cancel: h.cancel})
@@ -41,7 +38,7 @@ type fixHeap struct {
 	last  uint64
 
 	wake chan struct{} // room for one; never closed
-	due  chan []func() // never closed
+	due  batches
 }
 
 func (h *fixHeap) arm(_ int, d time.Duration, f func()) uint64 {
@@ -87,7 +84,7 @@ func (h *fixHeap) drive() {
 	for {
 		funcs, wait := h.expire()
 		if len(funcs) > 0 {
-			h.due <- funcs
+			h.due.pass(funcs)
 			continue
 		}
 		alarm.Reset(wait)
@@ -98,23 +95,15 @@ func (h *fixHeap) drive() {
 	}
 }
 
-// expire takes at most 256 timers that are due, or returns for how long none is.
+// expire takes at most a batch of timers that are due, or returns for how long none is.
 func (h *fixHeap) expire() (funcs []func(), wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.queue.now()
-	for wait = h.queue.wait(now); wait <= 0 && len(funcs) < 256; wait = h.queue.wait(now) {
+	for wait = h.queue.wait(now); wait <= 0 && len(funcs) < batchSize; wait = h.queue.wait(now) {
 		t := h.queue.pop()
 		delete(h.byID, t.key)
 		funcs = append(funcs, t.f)
 	}
 	return funcs, wait
-}
-
-func (h *fixHeap) work() {
-	for funcs := range h.due {
-		for _, f := range funcs {
-			f()
-		}
-	}
 }

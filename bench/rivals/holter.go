@@ -23,7 +23,7 @@ func holterContender() contender {
 					s.fire(int(expired[i].Data))
 				}
 			}))
-			return e.hold(s, func(i int, d time.Duration, _ func()) timer.ID { return must(group.Arm(e.clock(), d, uint64(i))) })
+			return e.hold(s, func(i int, d time.Duration, _ func()) timer.ID { return must(group.Arm(e.clock.now(), d, uint64(i))) })
 		},
 	}
 }
@@ -43,30 +43,22 @@ func holterFuncContender() contender {
 type engine struct {
 	*timer.Engine
 
-	now   time.Duration // what its clock read last
-	calls uint          // of clock, since the batch began
+	clock sharedClock
 }
 
 func startEngine(s setup) *engine {
-	return &engine{Engine: must(timer.Start(timer.Config{Workers: s.workers}))}
-}
-
-// clock reads the engine's clock at the first and then at each 256th call of a batch.
-func (e *engine) clock() time.Duration {
-	if e.calls&255 == 0 {
-		e.now = e.Now()
-	}
-	e.calls++
-	return e.now
+	e := &engine{Engine: must(timer.Start(timer.Config{Workers: s.workers}))}
+	e.clock.read = e.Now
+	return e
 }
 
 func (e *engine) hold(s setup, arm func(int, time.Duration, func()) timer.ID) *rival {
 	r := hold(s, library[timer.ID]{
 		arm:    arm,
-		touch:  func(id timer.ID, _ time.Duration) { e.Touch(id, e.clock()) },
+		touch:  func(id timer.ID, _ time.Duration) { e.Touch(id, e.clock.now()) },
 		cancel: func(id timer.ID) { e.Cancel(id) },
 	})
-	r.batch = func() { e.calls = 0 }
+	r.batch = e.clock.batch
 	r.lateness = func() timer.Lateness { return e.Stats().Lateness }
 	return r
 }

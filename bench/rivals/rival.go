@@ -42,6 +42,9 @@ func timers() []contender {
 		ttlcacheContender(),
 		mapsContender(),
 		tasksContender(),
+		caffeineContender(),
+		pingoraContender(),
+		nettyContender(),
 	}
 }
 
