@@ -20,6 +20,7 @@ import (
 	"github.com/holter-iot/holter/bench/e2e"
 	"github.com/holter-iot/holter/bench/forget"
 	"github.com/holter-iot/holter/bench/gateway"
+	"github.com/holter-iot/holter/bench/graphs"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/mqtt"
 	"github.com/holter-iot/holter/bench/rivals"
@@ -39,5 +40,6 @@ func main() {
 func commands() []run.Command {
 	return []run.Command{
 		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), forget.Command(), chaos.Command(),
+		graphs.Command(),
 	}
 }
