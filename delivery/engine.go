@@ -30,7 +30,7 @@ type Engine struct {
 	kinds    map[string]sink.Kind
 	webhooks *webhook.Client
 
-	enqueuing groupcommit.Group[enqueued]
+	enqueuing groupcommit.Group[batch]
 	outbox    *outbox
 	hosts     hosts
 	outlived  atomic.Int64 // jobs that became dead letters with their events since the last sweep
@@ -63,6 +63,7 @@ func New(events Events, j *jobs.Store, cfg Config) (*Engine, error) {
 	}
 	e.outbox = newOutbox(e)
 	e.enqueuing.Most, e.enqueuing.Patience, e.enqueuing.Write = maxTogether, patience, e.enqueue
+	e.enqueuing.Weigh = func(b *batch) int { return len(b.specs) }
 	e.kinds = map[string]sink.Kind{"webhook": e.webhooks.Kind}
 	maps.Copy(e.kinds, cfg.Kinds)
 	j.Describe(e.describe)

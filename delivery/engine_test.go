@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -348,6 +349,46 @@ func TestFull(t *testing.T) {
 	_, err := r.engine.Enqueue(t.Context(), delivery.Request{URL: "https://example.org", Body: json.RawMessage("{}")})
 	if !isErr(err, delivery.ErrFull) {
 		t.Errorf("Enqueue = %v, want ErrFull", err)
+	}
+}
+
+// Jobs that are enqueued together are all made or none, and those of others beside them are made anyway.
+func TestEnqueueAll(t *testing.T) {
+	rc := newReceiver(t, nil)
+	r := newRig(t, delivery.Config{})
+	r.check(r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: "ops", Kind: "webhook", Target: rc.URL}))
+	r.check(r.engine.PutJobRoute(t.Context(), jobs.JobRoute{Name: "n", Jobs: "named", Endpoint: 1, Weight: 1}))
+	list := []delivery.Request{{Name: "named", Body: json.RawMessage("1")}, {URL: rc.URL + "/two", Body: json.RawMessage("2")}}
+	ids, err := r.engine.EnqueueAll(t.Context(), list)
+	r.check(err)
+	if !slices.Equal(ids, []uint64{1, 2}) {
+		t.Errorf("numbers %v, want 1 and 2", ids)
+	}
+	for _, n := range []int{0, delivery.MaxBulk + 1} {
+		if _, err := r.engine.EnqueueAll(t.Context(), make([]delivery.Request, n)); !errors.Is(err, jobs.ErrBad) {
+			t.Errorf("%d jobs: %v", n, err)
+		}
+	}
+	// The job route is deleted while the requests are on their way.
+	r.check(r.engine.Jobs().DeleteJobRoute(t.Context(), "n"))
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if _, err := r.engine.EnqueueAll(t.Context(), list[1:]); err != nil {
+				t.Errorf("beside a job that cannot be made: %v", err)
+			}
+			_, err := r.engine.EnqueueAll(t.Context(), []delivery.Request{list[1], list[0]})
+			if bad, ok := errors.AsType[*jobs.SpecError](err); !ok || bad.Index != 1 || !errors.Is(err, jobs.ErrBad) || !strings.HasPrefix(err.Error(), "jobs[1]: ") {
+				t.Errorf("%d: %v, want one about the second job", i, err)
+			}
+			if _, err := r.engine.Enqueue(t.Context(), list[0]); err == nil || strings.HasPrefix(err.Error(), "jobs[") {
+				t.Errorf("%d alone: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	if id := r.enqueue(delivery.Request{URL: rc.URL}); id != 23 {
+		t.Errorf("the next job is %d, want 23: none of the refused ones was made", id)
 	}
 }
 

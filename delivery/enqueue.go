@@ -16,7 +16,8 @@ import (
 	"github.com/holter-iot/holter/jobs"
 )
 
-// ErrFull is wrapped by the error of [Engine.Enqueue] for a queue that has as many jobs as it may.
+// ErrFull is wrapped by the errors of [Engine.Enqueue] and [Engine.EnqueueAll] for a queue that has as
+// many jobs as it may.
 var ErrFull = errors.New("delivery: the queue is full")
 
 // Request asks for a job.
@@ -36,8 +37,13 @@ const (
 	// MaxBody is the maximum size of the body of a job in bytes.
 	MaxBody = jobs.MaxBody
 
+	// MaxBulk is the maximum number of jobs of one call of [Engine.EnqueueAll].
+	MaxBulk = 1000
+	// MaxBulkBodies is the maximum size of their bodies together in bytes.
+	MaxBulkBodies = 8 << 20
+
 	maxKey = 200 // bytes, also of a name
-	// maxTogether is the maximum number of jobs that one transaction makes.
+	// maxTogether is the maximum number of jobs that one transaction makes, unless they are of one call.
 	maxTogether = 100
 	// lastYear is the last one of a deadline: the database has nanoseconds since 1970, which end in
 	// 2262.
@@ -54,18 +60,42 @@ func (e *Engine) Check(r Request) error {
 // idempotency key is not made within a day: the number of the first one is returned. Errors:
 // [jobs.ErrBad], [jobs.ErrUnknown], ErrFull.
 func (e *Engine) Enqueue(ctx context.Context, r Request) (uint64, error) {
-	q, spec, err := e.spec(r)
+	ids, err := e.EnqueueAll(ctx, []Request{r})
+	if one, ok := errors.AsType[*jobs.SpecError](err); ok {
+		return 0, one.Err
+	}
 	if err != nil {
 		return 0, err
 	}
-	if n := e.depths()[q.Num]; n >= q.MaxJobs {
-		return 0, fmt.Errorf("%w: %q has %d jobs", ErrFull, q.Name, n)
+	return ids[0], nil
+}
+
+// EnqueueAll makes 1 to [MaxBulk] jobs in one transaction, all or none, and returns their numbers in
+// the order of the requests. Errors: those of [Engine.Enqueue], in a [jobs.SpecError].
+func (e *Engine) EnqueueAll(ctx context.Context, list []Request) ([]uint64, error) {
+	if len(list) < 1 || len(list) > MaxBulk {
+		return nil, bad("there are %d jobs, want 1 to %d", len(list), MaxBulk)
 	}
-	job := enqueued{spec: spec}
-	if err := e.enqueuing.Add(ctx, &job); err != nil {
-		return 0, err
+	b := batch{specs: make([]jobs.Spec, len(list))}
+	depths, size := e.depths(), 0
+	for i, r := range list {
+		q, spec, err := e.spec(r)
+		if size += len(r.Body); err == nil && size > MaxBulkBodies {
+			err = bad("the bodies up to this one have %d bytes together, want %d at most", size, MaxBulkBodies)
+		}
+		if n := depths[q.Num]; err == nil && n >= q.MaxJobs {
+			err = fmt.Errorf("%w: %q has %d jobs, with those before this one", ErrFull, q.Name, n)
+		}
+		if err != nil {
+			return nil, &jobs.SpecError{Index: i, Err: err}
+		}
+		depths[q.Num]++
+		b.specs[i] = spec
 	}
-	return job.id, nil
+	if err := e.enqueuing.Add(ctx, &b); err != nil {
+		return nil, err
+	}
+	return b.ids, b.err
 }
 
 // spec checks a request, and returns the queue that its job would have now, and the job.
@@ -119,24 +149,37 @@ func (e *Engine) depths() map[uint32]int64 {
 	return depths
 }
 
-// enqueued is a job that is to be made, and its number once it was.
-type enqueued struct {
-	spec jobs.Spec
-	id   uint64
+// batch is jobs that are to be made together, all or none.
+type batch struct {
+	specs []jobs.Spec
+	ids   []uint64 // their numbers, once they were made
+	err   error    // why they cannot be
 }
 
-// enqueue makes jobs, all or none.
-func (e *Engine) enqueue(ctx context.Context, list []*enqueued) error {
-	specs := make([]jobs.Spec, len(list))
+// enqueue makes the jobs of batches in one transaction. A batch with a job that cannot be made does not
+// keep the others from being made.
+func (e *Engine) enqueue(ctx context.Context, list []*batch) error {
+	err := e.enqueueTogether(ctx, list)
+	if !errkind.Is(err) {
+		return err
+	}
 	for i := range list {
-		specs[i] = list[i].spec
+		list[i].err = e.enqueueTogether(ctx, list[i:i+1])
+	}
+	return nil
+}
+
+func (e *Engine) enqueueTogether(ctx context.Context, list []*batch) error {
+	var specs []jobs.Spec
+	for _, b := range list {
+		specs = append(specs, b.specs...)
 	}
 	ids, err := e.jobs.Enqueue(ctx, specs)
 	if err != nil {
 		return err
 	}
-	for i := range list {
-		list[i].id = ids[i]
+	for _, b := range list {
+		b.ids, ids = ids[:len(b.specs)], ids[len(b.specs):]
 	}
 	return nil
 }

@@ -42,6 +42,8 @@ func (a *API) front(next http.Handler) http.Handler {
 				most = maxBatchBody
 			case jobsPath:
 				most = maxJobBody
+			case bulkJobsPath:
+				most = maxBulkBody
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, most)
 		}

@@ -26,10 +26,25 @@ type NewJob struct {
 	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not created; the answer is the number of the first."`
 }
 
+func (j *NewJob) request() delivery.Request {
+	return delivery.Request{
+		Name: j.Name, Queue: j.Queue, Endpoint: j.Endpoint, URL: j.URL, Body: j.Body, RunAt: j.RunAt, Deadline: j.Deadline, Key: j.Key, Unique: j.Unique,
+	}
+}
+
+// NewJobs is the request for many jobs.
+type NewJobs struct {
+	Jobs []NewJob `json:"jobs" minItems:"1" maxItems:"1000" doc:"The jobs."`
+}
+
 type bodyInput[B any] struct{ Body B }
 
 type jobNumber struct {
 	Job uint64 `json:"job" doc:"Its number."`
+}
+
+type jobNumbers struct {
+	Jobs []uint64 `json:"jobs" doc:"Their numbers, in the order of the request."`
 }
 
 // Job is a job that is not done.
@@ -81,8 +96,10 @@ type count struct {
 }
 
 const (
-	jobsPath   = "/v1/jobs"
-	maxJobBody = delivery.MaxBody + 64<<10 // of a request: the body to deliver, and the other fields
+	jobsPath     = "/v1/jobs"
+	bulkJobsPath = jobsPath + "/bulk"
+	maxJobBody   = delivery.MaxBody + 64<<10      // of a request: the body to deliver, and the other fields
+	maxBulkBody  = delivery.MaxBulkBodies + 2<<20 // the same for many jobs
 )
 
 func (a *API) registerJobs(api huma.API) {
@@ -91,6 +108,11 @@ func (a *API) registerJobs(api huma.API) {
 			"The body may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
 	add.MaxBodyBytes = maxJobBody
 	serve(a, api, add, a.enqueue)
+	bulk := operation("delivery", "enqueue-jobs", "POST "+bulkJobsPath, "Enqueue many jobs",
+		"Up to 1,000 in one transaction, all or none. The error of a job names its index, such as jobs[17]. The bodies to deliver may have 8 MiB together, "+
+			"and the request 2 MiB more.", http.StatusNotFound)
+	bulk.MaxBodyBytes = maxBulkBody
+	serve(a, api, bulk, a.enqueueAll)
 	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
 	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job that is not done", "Without its body.", http.StatusNotFound), a.getJob)
 	serve(a, api, operation("delivery", "list-refused-rows", "GET /v1/refused-rows", "List the rows of holter_outbox that cannot be jobs",
@@ -108,11 +130,13 @@ func (a *API) registerJobs(api huma.API) {
 }
 
 func (a *API) enqueue(ctx context.Context, in *bodyInput[NewJob]) (jobNumber, error) {
-	b := &in.Body
-	id, err := a.config.Delivery.Enqueue(ctx, delivery.Request{
-		Name: b.Name, Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,
-	})
+	id, err := a.config.Delivery.Enqueue(ctx, in.Body.request())
 	return jobNumber{id}, err
+}
+
+func (a *API) enqueueAll(ctx context.Context, in *bodyInput[NewJobs]) (jobNumbers, error) {
+	ids, err := a.config.Delivery.EnqueueAll(ctx, mapped(in.Body.Jobs, (*NewJob).request))
+	return jobNumbers{ids}, err
 }
 
 func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err error) {

@@ -250,6 +250,53 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// Many jobs are enqueued in one request, all or none, and the error of one names its index.
+func TestBulkJobs(t *testing.T) {
+	h, e := delivering(t, httpapi.Config{})
+	if w := send(h, "PUT", "/v1/queues/small", `{"max_jobs":2}`); w.Code != http.StatusNoContent {
+		t.Fatal(w.Body)
+	}
+	many := func(n int, last string) string {
+		return `{"jobs":[` + strings.Repeat(`{"url":"https://x","body":1},`, n-1) + last + `]}`
+	}
+	w := send(h, "POST", "/v1/jobs/bulk", `{"jobs":[{"url":"https://x","body":1,"idempotency_key":"a"},{"url":"https://y","body":2},{"url":"https://x","body":3,"idempotency_key":"a"}]}`)
+	if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != `{"jobs":[1,2,1]}` {
+		t.Errorf("three jobs, two of them with the same key: %d %s", w.Code, got)
+	}
+	last := `{"url":"https://x","body":"last"}`
+	before := e.Jobs().Depths()[jobs.Lane{Queue: 1}]
+	long := `"` + strings.Repeat("x", 900_000) + `"`
+	for _, c := range []struct {
+		what, body string
+		code       int
+		detail     string
+	}{
+		{"no list", `{}`, 422, "required property jobs"},
+		{"null", `{"jobs":null}`, 422, "there are 0 jobs, want 1 to 1000"},
+		{"no jobs", `{"jobs":[]}`, 422, "body.jobs"},
+		{"1,001 jobs", many(1001, last), 422, "body.jobs"},
+		{"no target", many(18, `{"body":1}`), 422, "jobs[17]: a job needs a URL or the name of an endpoint"},
+		{"no body", many(18, `{"url":"https://x"}`), 422, "body.jobs[17]"},
+		{"no such endpoint", many(1000, `{"endpoint":"none","body":1}`), 404, `jobs[999]: there is no endpoint "none"`},
+		{"a full queue", `{"jobs":[` + strings.Repeat(`{"url":"https://x","queue":"small","body":1},`, 2) + `{"url":"https://x","queue":"small","body":1}]}`, 503, `jobs[2]: delivery: the queue is full: "small" has 2 jobs`},
+		{"8.6 MiB of bodies", `{"jobs":[` + strings.Repeat(`{"url":"https://x","body":`+long+`},`, 9) + `{"url":"https://x","body":` + long + `}]}`, 422, "jobs[9]: the bodies up to this one have 9000020 bytes together"},
+		{"11 MiB", many(2, `{"url":"https://x","body":"`+strings.Repeat("x", 11<<20)+`"}`), 413, ""},
+	} {
+		wantProblem(t, send(h, "POST", "/v1/jobs/bulk", c.body), c.what, c.code, c.detail)
+	}
+	if after := e.Jobs().Depths()[jobs.Lane{Queue: 1}]; after != before {
+		t.Errorf("requests that were refused have made %d jobs", after-before)
+	}
+	w = send(h, "POST", "/v1/jobs/bulk", many(1000, last))
+	var made struct{ Jobs []uint64 }
+	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || len(made.Jobs) != 1000 || made.Jobs[999] != made.Jobs[0]+999 {
+		t.Fatalf("1,000 jobs: %d %.100s, %v", w.Code, w.Body, err)
+	}
+	if b, err := e.Jobs().Body(t.Context(), made.Jobs[999]); err != nil || string(b.Data) != `"last"` {
+		t.Errorf("the last job delivers %v, %v", b, err)
+	}
+}
+
 // A job may deliver what it says it may, and a page of dead letters with such bodies ends early.
 func TestLongBodies(t *testing.T) {
 	h, e := delivering(t, httpapi.Config{})

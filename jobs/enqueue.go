@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -22,8 +23,18 @@ type Spec struct {
 	Unique string
 }
 
+// SpecError is an error of [Store.Enqueue] about one of the jobs. It wraps ErrBad.
+type SpecError struct {
+	Index int // of the job
+	Err   error
+}
+
+func (e *SpecError) Error() string { return fmt.Sprintf("jobs[%d]: %v", e.Index, e.Err) }
+
+func (e *SpecError) Unwrap() error { return e.Err }
+
 // Enqueue makes jobs, all or none, and returns their numbers once they are committed. After an error
-// of the database they may have been made nevertheless; a Unique key tells. Errors: [ErrBad] for a job
+// of the database they may have been made nevertheless; a Unique key tells. Errors: [SpecError] for a job
 // with Route that has neither a URL nor an endpoint.
 func (s *Store) Enqueue(ctx context.Context, jobs []Spec) ([]uint64, error) {
 	if len(jobs) == 0 {

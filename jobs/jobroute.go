@@ -125,7 +125,7 @@ func (s *Store) routeJobs(ctx context.Context, tx sqldb.Tx, jobs []Spec) ([]Spec
 		if job := &jobs[i]; job.Route {
 			var err error
 			if job.Lane, err = t.lane(job.Name, job.Lane, job.URL != ""); err != nil {
-				return nil, err
+				return nil, &SpecError{i, err}
 			}
 		}
 	}

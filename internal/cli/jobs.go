@@ -20,6 +20,7 @@ import (
 type jobsCommand struct {
 	List    jobsListCommand    `cmd:"" default:"withargs" help:"List the jobs that are not done."`
 	Add     jobAddCommand      `cmd:"" help:"Enqueue a job."`
+	Import  jobsImportCommand  `cmd:"" help:"Enqueue the jobs of a file."`
 	Move    jobsMoveCommand    `cmd:"" help:"Move jobs to another queue."`
 	Refused refusedListCommand `cmd:"" help:"List the rows of holter_outbox that cannot be jobs."`
 	Delete  jobsDeleteCommand  `cmd:"" help:"Delete jobs."`

@@ -12,8 +12,11 @@ import (
 type Group[T any] struct {
 	// Write writes items, all or none, and may change them. It is called by one goroutine at a time.
 	Write func(ctx context.Context, items []*T) error
-	// Most is the maximum number of items of one call.
+	// Most is the maximum number of items of one call, or the sum of their weights. An item that weighs
+	// more has a call of its own.
 	Most int
+	// Weigh returns the weight of an item. Nil: each weighs 1.
+	Weigh func(item *T) int
 	// Patience is how long one call may take.
 	Patience time.Duration
 
@@ -52,7 +55,7 @@ func (g *Group[T]) Add(ctx context.Context, item *T) error {
 func (g *Group[T]) write() {
 	for {
 		g.mu.Lock()
-		some := g.waiting[:min(len(g.waiting), g.Most)]
+		some := g.waiting[:g.fitLocked()]
 		g.waiting = g.waiting[len(some):]
 		if len(some) == 0 {
 			g.waiting, g.writing = nil, false
@@ -71,4 +74,18 @@ func (g *Group[T]) write() {
 			some[i].done <- err
 		}
 	}
+}
+
+// fitLocked returns how many of the items that wait go together.
+func (g *Group[T]) fitLocked() int {
+	if g.Weigh == nil {
+		return min(len(g.waiting), g.Most)
+	}
+	sum := 0
+	for i := range g.waiting {
+		if sum += g.Weigh(g.waiting[i].item); i > 0 && sum > g.Most {
+			return i
+		}
+	}
+	return len(g.waiting)
 }

@@ -3,6 +3,7 @@ package groupcommit_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,35 @@ func TestTogether(t *testing.T) {
 		adding.Wait()
 		if len(sizes) != 4 || sizes[0] != 1 || sizes[1] != 10 || sizes[2] != 10 || sizes[3] != 4 {
 			t.Errorf("written in groups of %v, want 1, 10, 10, 4", sizes)
+		}
+	})
+}
+
+// Items that weigh much go with fewer others, and one that weighs more than a call may has its own.
+func TestWeights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls [][]int
+		g := groupcommit.Group[int]{Most: 10, Patience: time.Minute, Weigh: func(item *int) int { return *item }, Write: func(_ context.Context, items []*int) error {
+			var call []int
+			for _, item := range items {
+				call = append(call, *item)
+			}
+			calls = append(calls, call)
+			time.Sleep(time.Second)
+			return nil
+		}}
+		var adding sync.WaitGroup
+		for i, weight := range []int{1, 4, 6, 25, 9, 2} {
+			adding.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if err := g.Add(t.Context(), &weight); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		adding.Wait()
+		if want := [][]int{{1}, {4, 6}, {25}, {9}, {2}}; !reflect.DeepEqual(calls, want) {
+			t.Errorf("written in groups %v, want %v", calls, want)
 		}
 	})
 }
