@@ -169,7 +169,7 @@ func (r *Registry) raiseFloor(seq uint64) {
 // removeLocked removes a device from the registry. Its place and its number stay taken until its
 // last event is committed.
 func (r *Registry) removeLocked(sh *deviceShard, d *device) {
-	sh.index.remove(r.hash(d.id), d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
+	sh.index.remove(r.hash(d), d, r.hash)
 	sh.counts[d.shownLocked()]--
 	r.endLocked(sh, strings.Clone(d.id), d.seq)
 	delete(sh.own, d.id)

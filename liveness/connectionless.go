@@ -69,7 +69,7 @@ func (s *Source) signLocked(sh *deviceShard, d *device, said Signal) error {
 func (r *Registry) find(id string) (*deviceShard, *device, error) {
 	sh, hash := r.shardOf(id)
 	sh.mu.Lock()
-	if d := sh.findLocked(id, hash); d != nil {
+	if d := sh.index.find(hash, id); d != nil {
 		return sh, d, nil
 	}
 	sh.mu.Unlock()

@@ -125,3 +125,38 @@ func TestForgottenPlace(t *testing.T) {
 		}
 	}
 }
+
+// Devices that nothing but the registry holds are found after collections of garbage, and those
+// that were forgotten among them are not.
+func TestForgottenLookup(t *testing.T) {
+	const devices, rounds = 3000, 3
+	r := newRegistry(t, discard{}, liveness.Config{})
+	defer start(t, r)()
+	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
+	s.Pulse(time.Now())
+	for round := range rounds {
+		for i := range devices {
+			if _, err := s.Apply(fmt.Sprint("device-", i), liveness.Signal{At: s.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range devices {
+			if i%3 == round {
+				if err := r.Forget(fmt.Sprint("device-", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := r.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		heapBytes()
+		for i := range devices {
+			id := fmt.Sprint("device-", i)
+			v, err := r.Device(id)
+			if forgotten := i%3 == round; forgotten != errors.Is(err, liveness.ErrUnknownDevice) || !forgotten && v.ID != id {
+				t.Fatalf("round %d: Device(%s) = %s, %v", round, id, v.ID, err)
+			}
+		}
+	}
+}

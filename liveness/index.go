@@ -1,37 +1,64 @@
 package liveness
 
-// index finds a device's handle by the hash of its id. It is an open-addressing table with linear
-// probing (Knuth, The Art of Computer Programming 3, section 6.4, algorithms L and R). An entry
-// holds the upper half of the hash and the handle, so that few wrong devices are read. Not safe for
-// concurrent use.
+import "unsafe"
+
+// index finds a device by the hash of its id. It is an open-addressing table with linear probing
+// (Knuth, The Art of Computer Programming 3, section 6.4, algorithms L and R). An entry holds the
+// upper bits of the hash, so that few wrong devices are read, and the device's address: a look-up
+// waits for two cache misses, the entry and the device. For the garbage collector an entry is a
+// number, so it has nothing to mark here; a device that is in the table must be kept alive, and is,
+// by deviceShard.places. Not safe for concurrent use.
 type index struct {
-	entries []uint64 // hash tag << 32 | handle + 1; 0 is free; the length is a power of two
+	entries []entry // the length is a power of two
 	used    int
 }
 
-// find returns the handle with this hash that same accepts.
-func (x *index) find(hash uint64, same func(handle uint32) bool) (uint32, bool) {
+// entry is the upper 16 bits of a hash and an address; 0 is free. Go does not move what it has
+// allocated, and allocates below 1<<48.
+type entry uint64
+
+const addressBits = 48
+
+func entryOf(hash uint64, d *device) entry {
+	address := uint64(uintptr(unsafe.Pointer(d)))
+	if address>>addressBits != 0 {
+		panic("liveness: an address of more than 48 bits")
+	}
+	return entry(hash>>addressBits<<addressBits | address)
+}
+
+// device returns the device of an entry that is not free. The rules of package unsafe do not cover
+// this: it is right only because the device is alive.
+func (e entry) device() *device {
+	address := uintptr(e & (1<<addressBits - 1))
+	return *(**device)(unsafe.Pointer(&address))
+}
+
+// find returns the device with an id that has this hash, or nil.
+func (x *index) find(hash uint64, id string) *device {
 	if len(x.entries) == 0 {
-		return 0, false
+		return nil
 	}
 	mask := uint64(len(x.entries) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		e := x.entries[i]
 		if e == 0 {
-			return 0, false
+			return nil
 		}
-		if handle := uint32(e) - 1; e>>32 == hash>>32 && same(handle) {
-			return handle, true
+		if uint64(e)>>addressBits == hash>>addressBits {
+			if d := e.device(); d.id == id {
+				return d
+			}
 		}
 	}
 }
 
-// insert adds a handle. rehash returns the hash of one that is in the table.
-func (x *index) insert(hash uint64, handle uint32, rehash func(handle uint32) uint64) {
+// insert adds a device. rehash returns the hash of one that is in the table.
+func (x *index) insert(hash uint64, d *device, rehash func(*device) uint64) {
 	if x.used >= len(x.entries)/5*4 {
 		x.resize(max(2*len(x.entries), leastIndex), rehash)
 	}
-	x.place(hash, hash>>32<<32|uint64(handle+1))
+	x.place(hash, entryOf(hash, d))
 	x.used++
 }
 
@@ -39,22 +66,22 @@ func (x *index) insert(hash uint64, handle uint32, rehash func(handle uint32) ui
 const leastIndex = 16
 
 // resize makes a table of another length.
-func (x *index) resize(length int, rehash func(handle uint32) uint64) {
+func (x *index) resize(length int, rehash func(*device) uint64) {
 	old := x.entries
-	x.entries = make([]uint64, length)
+	x.entries = make([]entry, length)
 	for _, e := range old {
 		if e != 0 {
-			x.place(rehash(uint32(e)-1), e)
+			x.place(rehash(e.device()), e)
 		}
 	}
 }
 
-// remove removes a handle that is in the table (algorithm R). rehash returns the hash of one that
+// remove removes a device that is in the table (algorithm R). rehash returns the hash of one that
 // stays.
-func (x *index) remove(hash uint64, handle uint32, rehash func(handle uint32) uint64) {
+func (x *index) remove(hash uint64, d *device, rehash func(*device) uint64) {
 	mask := uint64(len(x.entries) - 1)
-	i := hash & mask
-	for uint32(x.entries[i])-1 != handle {
+	i, gone := hash&mask, entryOf(hash, d)
+	for x.entries[i] != gone {
 		i = (i + 1) & mask
 	}
 	for j := i; ; {
@@ -63,7 +90,7 @@ func (x *index) remove(hash uint64, handle uint32, rehash func(handle uint32) ui
 		if e == 0 {
 			break
 		}
-		if home := rehash(uint32(e)-1) & mask; (j-home)&mask >= (j-i)&mask { // it can be found from i
+		if home := rehash(e.device()) & mask; (j-home)&mask >= (j-i)&mask { // it can be found from i
 			x.entries[i] = e
 			i = j
 		}
@@ -75,11 +102,11 @@ func (x *index) remove(hash uint64, handle uint32, rehash func(handle uint32) ui
 	}
 }
 
-func (x *index) place(hash, entry uint64) {
+func (x *index) place(hash uint64, e entry) {
 	mask := uint64(len(x.entries) - 1)
 	i := hash & mask
 	for x.entries[i] != 0 {
 		i = (i + 1) & mask
 	}
-	x.entries[i] = entry
+	x.entries[i] = e
 }

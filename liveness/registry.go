@@ -215,16 +215,7 @@ func (r *Registry) shardOf(id string) (*deviceShard, uint64) {
 	return &r.shards[hash>>(64-6)], hash
 }
 
-func (r *Registry) hash(id string) uint64 { return maphash.String(r.seed, id) }
-
-// findLocked returns a device of the shard, or nil.
-func (sh *deviceShard) findLocked(id string, hash uint64) *device {
-	handle, ok := sh.index.find(hash, func(h uint32) bool { return sh.at(h).id == id })
-	if !ok {
-		return nil
-	}
-	return sh.at(handle)
-}
+func (r *Registry) hash(d *device) uint64 { return maphash.String(r.seed, d.id) }
 
 // at returns the device with a handle; nil if its place is free.
 func (sh *deviceShard) at(handle uint32) *device {
@@ -263,7 +254,7 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64, q *Quota) 
 	}
 	d.name(id)
 	d.handle = handleOf(sh.placeLocked(d), int(hash>>(64-6)))
-	sh.index.insert(hash, d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
+	sh.index.insert(hash, d, r.hash)
 	d.rule = r.resolveLocked(sh, id, Policy{})
 	d.seq = r.endedLocked(sh, id)
 	d.since = r.clock.steady()

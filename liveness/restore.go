@@ -89,7 +89,7 @@ func (r *Registry) RestoreForgotten(id string, seq uint64) {
 	sh, hash := r.shardOf(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if d := sh.findLocked(id, hash); d != nil { // a configured device
+	if d := sh.index.find(hash, id); d != nil { // a configured device
 		d.seq = max(d.seq, seq)
 		return
 	}
@@ -117,7 +117,7 @@ func (r *Registry) Restore(rec Record) error {
 	sh, hash := r.shardOf(rec.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	d := sh.findLocked(rec.ID, hash)
+	d := sh.index.find(hash, rec.ID)
 	if d != nil && d.num != 0 {
 		return fmt.Errorf("liveness: device %q was restored already", rec.ID)
 	}

@@ -158,7 +158,7 @@ func (r *Registry) findOrAdd(id string, announced Policy, q *Quota) (*deviceShar
 	}
 	sh, hash := r.shardOf(id)
 	sh.mu.Lock()
-	d := sh.findLocked(id, hash)
+	d := sh.index.find(hash, id)
 	switch {
 	case d != nil && d.state != NeverSeen:
 		return sh, d, nil

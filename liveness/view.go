@@ -69,7 +69,7 @@ func (r *Registry) Known(id string) bool {
 	sh, hash := r.shardOf(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.findLocked(id, hash) != nil
+	return sh.index.find(hash, id) != nil
 }
 
 func (r *Registry) viewLocked(d *device) View {
