@@ -54,19 +54,24 @@ type Job struct {
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
 	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
+	Key      string    `json:"ordering_key,omitempty" doc:"Left out for a job of an event."`
 	State    string    `json:"state" enum:"ready,waiting,blocked,claimed" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
 	Node     string    `json:"node,omitempty" doc:"Server that has claimed it: the judge. A job is claimed by no server that judges no longer."`
 	Term     int64     `json:"term,omitempty" doc:"Term of the judge that has claimed it."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
 	Attempts int       `json:"attempts" doc:"Failed attempts."`
+	Created  time.Time `json:"created,omitzero" doc:"When it was made, or its first run_at if that is later: its age counts from then. Left out for a job of an event."`
 	RunAt    time.Time `json:"run_at,omitzero" doc:"Until when it waits. Left out for a claimed job."`
 	Leased   time.Time `json:"leased_until,omitzero" doc:"Of a claimed job: when it is claimed again if its delivery was lost. While it goes on, this is put off."`
 	Error    string    `json:"error,omitempty" doc:"Error of the last attempt."`
 }
 
 type jobsInput struct {
+	State    string `query:"state" enum:"ready,waiting,blocked,claimed" doc:"Only in this state."`
+	Name     string `query:"name" doc:"Only enqueued jobs whose names match this pattern, such as report.*; * for all."`
 	Queue    string `query:"queue" doc:"Only of this queue."`
 	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
+	Key      string `query:"ordering_key" doc:"Only with this ordering key; that of an event is its device."`
 	After    uint64 `query:"after" doc:"Only with a greater number: next of the previous page."`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
@@ -113,7 +118,8 @@ func (a *API) registerJobs(api huma.API) {
 			"and the request 2 MiB more.", http.StatusNotFound)
 	bulk.MaxBodyBytes = maxBulkBody
 	serve(a, api, bulk, a.enqueueAll)
-	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done",
+		"By number. A request looks at 20,000 jobs at most: a page may be shorter than its limit, or empty, although next says that others follow.", http.StatusNotFound), a.listJobs)
 	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job that is not done", "Without its body.", http.StatusNotFound), a.getJob)
 	serve(a, api, operation("delivery", "list-refused-rows", "GET /v1/refused-rows", "List the rows of holter_outbox that cannot be jobs",
 		"By number. Applications write jobs into this table in transactions of their own; a row that cannot be a job stays there with its error.",
@@ -145,9 +151,9 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err er
 		return page, err
 	}
 	names := namesOf(a.config.Delivery)
-	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{Lanes: lanes, After: in.After}, in.Limit, a.now())
-	page.Jobs = mapped(views, func(v *jobs.View) Job { return a.job(names, v) })
-	page.Next = nextPage(views, in.Limit, func(v *jobs.View) uint64 { return v.ID })
+	query := jobs.Query{Filter: jobs.Filter{Lanes: lanes, After: in.After}, State: jobs.State(in.State), Name: in.Name, Key: in.Key}
+	views, next, err := a.config.Delivery.Jobs().Find(ctx, query, in.Limit, a.now())
+	page.Jobs, page.Next = mapped(views, func(v *jobs.View) Job { return a.job(names, v) }), next
 	return page, err
 }
 
@@ -230,8 +236,8 @@ func namesOf(e *delivery.Engine) laneNames {
 // job returns a job as it is shown.
 func (a *API) job(n laneNames, v *jobs.View) Job {
 	return Job{
-		Job: v.ID, Name: v.Name, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State),
-		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil), Error: v.Error,
+		Job: v.ID, Name: v.Name, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, Key: v.OrderingKey, State: string(v.State),
+		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, Created: utc(v.Created), RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil), Error: v.Error,
 	}
 }
 

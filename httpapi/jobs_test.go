@@ -3,8 +3,10 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,11 +194,32 @@ func TestJobs(t *testing.T) {
 		page.Jobs[0].URL != "https://example.org/x" {
 		t.Errorf("page %+v", page)
 	}
+	third := add(`{"name":"report.pdf","endpoint":"ops","body":3,"ordering_key":"k"}`)
+	for query, want := range map[string][]uint64{
+		"state=waiting": {two}, "state=ready&queue=default": {one, third}, "name=report.*": {third}, "name=*&limit=2": {one, two}, "name=no*": nil,
+		"ordering_key=k": {one, third}, "ordering_key=k&state=waiting": nil, "endpoint=ops&name=*&after=1": {third},
+	} {
+		var got []uint64
+		for _, job := range getJSON[struct{ Jobs []httpapi.Job }](t, h, "/v1/jobs?"+query).Jobs {
+			got = append(got, job.Job)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("GET /v1/jobs?%s lists %v, want %v", query, got, want)
+		}
+	}
+	if job := getJSON[httpapi.Job](t, h, fmt.Sprintf("/v1/jobs/%d", third)); job.Name != "report.pdf" || job.Key != "k" || time.Since(job.Created) > time.Hour {
+		t.Errorf("job %+v", job)
+	}
+	if w := send(h, "DELETE", fmt.Sprintf("/v1/jobs/%d", third), ""); w.Code != http.StatusNoContent {
+		t.Errorf("delete = %d %s", w.Code, w.Body)
+	}
 	for _, c := range []struct {
 		method, target, body string
 		code                 int
 		detail               string
 	}{
+		{"GET", "/v1/jobs?state=late", "", 422, "query.state"},
+		{"GET", "/v1/jobs?name=%00", "", 422, "control characters"},
 		{"POST", "/v1/jobs", `{"body":1}`, 422, "needs a URL or the name of an endpoint"},
 		{"POST", "/v1/jobs", `{"url":"https://x","endpoint":"ops","body":1}`, 422, "and not both"},
 		{"POST", "/v1/jobs", `{"url":"https://x"}`, 422, "required property body"},

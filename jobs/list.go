@@ -37,6 +37,8 @@ type View struct {
 	LeasedUntil time.Time // of a claimed one: when it can be claimed again if nobody extends its lease
 	Error       string    // of its last attempt
 	URL         string    // where it is delivered; empty for a job of an endpoint
+	OrderingKey string    // empty for none, and for the job of an event
+	Created     time.Time // from which its age counts; zero for the job of an event
 }
 
 // Filter selects jobs or dead letters. The zero Filter selects all.
@@ -94,10 +96,10 @@ func (s *Store) List(ctx context.Context, filter Filter, limit int, now time.Tim
 	return views, nil
 }
 
-func (v *View) scan(rows *sql.Rows, now time.Time) error {
+func (v *View) scan(rows *sql.Rows, now time.Time, others ...any) error {
 	var due sql.NullInt64
 	var failed sql.NullString
-	if err := scanJob(rows, &v.Job, &due, &failed); err != nil {
+	if err := scanJob(rows, &v.Job, append([]any{&due, &failed}, others...)...); err != nil {
 		return err
 	}
 	v.Error, v.State = failed.String, StateReady
@@ -115,7 +117,7 @@ func (v *View) scan(rows *sql.Rows, now time.Time) error {
 	return nil
 }
 
-// readHeads reads the names and URLs of jobs with a body. A job that is gone meanwhile stays without.
+// readHeads reads what is shown of the bodies of jobs. A job that is gone meanwhile stays without.
 func readHeads(ctx context.Context, q *bun.DB, views []View) error {
 	at := make(map[uint64]*View)
 	var ids []uint64
@@ -128,13 +130,15 @@ func readHeads(ctx context.Context, q *bun.DB, views []View) error {
 	for chunk := range slices.Chunk(ids, idsPerStatement) {
 		err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var id uint64
-			var name, url string
-			if err := rows.Scan(&id, &name, &url); err != nil {
+			var created int64
+			var b Body
+			if err := rows.Scan(&id, &b.Name, &b.URL, &b.Key, &created); err != nil {
 				return err
 			}
-			at[id].Name, at[id].URL = name, url
+			v := at[id]
+			v.Name, v.URL, v.OrderingKey, v.Created = b.Name, b.URL, b.Key, sqldb.Time(created)
 			return nil
-		}, "SELECT id, name, url FROM job_bodies WHERE id IN (?)", bun.List(chunk))
+		}, "SELECT id, name, url, okey, created FROM job_bodies WHERE id IN (?)", bun.List(chunk))
 		if err != nil {
 			return err
 		}

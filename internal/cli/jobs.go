@@ -37,6 +37,10 @@ type jobsListCommand struct {
 	laneFlags
 	limitFlag
 	listCommand
+
+	State string `query:"state" enum:",ready,waiting,blocked,claimed" default:"" placeholder:"STATE" help:"Only jobs in this state: ready, waiting, blocked or claimed."`
+	Name  string `query:"name" placeholder:"PATTERN" help:"Only enqueued jobs whose names match, such as report.*."`
+	Key   string `query:"ordering_key" placeholder:"TEXT" help:"Only with this ordering key."`
 }
 
 func jobs() list {
