@@ -2,9 +2,9 @@ package jobs_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -98,7 +98,7 @@ func TestFindFar(t *testing.T) {
 		q := newQueue(t, s)
 		list := make([]jobs.Spec, 20_001)
 		for i := range list {
-			list[i] = jobs.Spec{Lane: lane, Body: jobs.Body{Name: "light", Key: fmt.Sprint(i)}}
+			list[i] = jobs.Spec{Lane: lane, Body: jobs.Body{Name: "light", Key: strconv.Itoa(i)}}
 		}
 		list[20_000] = jobs.Spec{Lane: jobs.Lane{Queue: 3, Endpoint: 3}, Body: jobs.Body{Name: "heavy", Key: "last"}, RunAt: q.now.Add(time.Hour)}
 		_, err := s.jobs.Enqueue(t.Context(), list)
