@@ -23,6 +23,7 @@ import (
 	"github.com/holter-iot/holter/bench/graphs"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/mqtt"
+	"github.com/holter-iot/holter/bench/queues"
 	"github.com/holter-iot/holter/bench/rivals"
 )
 
@@ -40,6 +41,6 @@ func main() {
 func commands() []run.Command {
 	return []run.Command{
 		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), forget.Command(), chaos.Command(),
-		graphs.Command(),
+		graphs.Command(), queues.Command(),
 	}
 }
