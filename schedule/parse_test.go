@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holter-iot/holter/internal/testcron"
 	"github.com/holter-iot/holter/schedule"
 )
 
@@ -270,12 +271,12 @@ func TestNextProperties(t *testing.T) {
 		"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "America/Sao_Paulo", "Africa/Monrovia", "Asia/Kathmandu",
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		x := randomExpression(newRand(rapid.Uint64().Draw(t, "expression")))
+		x := testcron.Random(newRand(rapid.Uint64().Draw(t, "expression")))
 		loc, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := schedule.ParseIn(x.text, loc)
+		s, err := schedule.ParseIn(x.Text, loc)
 		if errors.Is(err, schedule.ErrNever) {
 			t.Skip("the expression matches no instant")
 		} else if err != nil {
@@ -292,22 +293,22 @@ func TestNextProperties(t *testing.T) {
 	})
 }
 
-func checkNext(t *rapid.T, x expression, s schedule.Schedule, loc *time.Location, after time.Time) {
+func checkNext(t *rapid.T, x testcron.Expression, s schedule.Schedule, loc *time.Location, after time.Time) {
 	next := s.Next(after)
-	if next.IsZero() && x.ends() {
+	if next.IsZero() && x.Ends() {
 		return
 	}
 	if !next.After(after) || next.Location() != loc {
-		t.Fatalf("%q: Next(%v) = %v", x.text, after.In(loc), next)
+		t.Fatalf("%q: Next(%v) = %v", x.Text, after.In(loc), next)
 	}
 	start, _ := next.ZoneBounds()
 	_, offset := next.Zone()
-	if !next.Equal(start) && (!x.matches((next.Unix()+int64(offset))/60) || next.Second() != 0 || next.Nanosecond() != 0) {
-		t.Fatalf("%q: Next(%v) = %v, which does not match", x.text, after.In(loc), next)
+	if !next.Equal(start) && (!x.Matches(next.Unix()+int64(offset)) || next.Nanosecond() != 0) {
+		t.Fatalf("%q: Next(%v) = %v, which does not match", x.Text, after.In(loc), next)
 	}
 	between := after.Add(time.Duration(rapid.Int64Range(0, int64(next.Sub(after)-1)).Draw(t, "between")))
 	if got := s.Next(between); !got.Equal(next) {
-		t.Fatalf("%q: Next(%v) = %v, but Next(%v) = %v", x.text, after.In(loc), next, between.In(loc), got)
+		t.Fatalf("%q: Next(%v) = %v, but Next(%v) = %v", x.Text, after.In(loc), next, between.In(loc), got)
 	}
 }
 
