@@ -141,6 +141,18 @@ bench-store: ## Measure store and jobs on all their databases (5 minutes)
 bench-delivery: ## Measure delivery: a mass of verdicts, webhooks and claims, into docs/numbers/benchmarks.md (10 minutes)
 	cd bench && $(GO) run . delivery -md ../docs/numbers/benchmarks.md
 
+.PHONY: bench-jobs
+bench-jobs: ## Measure the queue of jobs beside River, on PostgreSQL, into docs/numbers/benchmarks.md (8 minutes)
+	cd bench && $(GO) run . jobs -md ../docs/numbers/benchmarks.md
+
+.PHONY: bench-graphs
+bench-graphs: ## Measure dag beside errgroup, into docs/numbers/benchmarks.md (3 minutes)
+	cd bench && $(GO) run . graphs -md ../docs/numbers/benchmarks.md
+
+.PHONY: bench-schedules
+bench-schedules: ## Measure crontab expressions beside robfig/cron, and compare both with Vixie cron, into docs/numbers/benchmarks.md (2 minutes)
+	cd bench && $(GO) run . schedules -md ../docs/numbers/benchmarks.md
+
 .PHONY: bench-mqtt
 bench-mqtt: ## Measure the bridge, and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (35 minutes)
 	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md

@@ -16,6 +16,7 @@ require (
 	github.com/rfyiamcool/go-timewheel v1.1.0
 	github.com/riverqueue/river v0.51.2
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.2
+	github.com/robfig/cron/v3 v3.0.1
 	github.com/uptrace/bun v1.3.0
 	github.com/zeromicro/go-zero v1.9.0
 	go.uber.org/goleak v1.3.0

@@ -23,15 +23,7 @@ func sections() []section {
 		each("µs of CPU per job, of the program", func(r result) time.Duration { return r.CPU }),
 		each("of the whole machine", func(r result) time.Duration { return r.Busy }),
 	}
-	millis := func(title string, of func(result) time.Duration) figures.Column[result] {
-		return figures.Time(title, 1, time.Millisecond, of)
-	}
-	times := []figures.Column[result]{
-		millis("p50, ms", func(r result) time.Duration { return r.P50 }), millis("p99", func(r result) time.Duration { return r.P99 }),
-		millis("most", func(r result) time.Duration { return r.Max }),
-		millis("stored, p99", func(r result) time.Duration { return r.Stored }),
-		millis("called late, p99", func(r result) time.Duration { return r.Sent }),
-	}
+	times := latencies()
 	return []section{{
 		"enqueue", "Jobs are enqueued one by one", fmt.Sprintf("%d callers, each with its next job once the one before is stored. Nobody works.", callers),
 		append([]figures.Column[result]{perSecond("jobs/s")}, cpu...),
@@ -58,6 +50,18 @@ func sections() []section {
 			perSecond("worked, jobs/s"), cpu[0], cpu[1],
 		},
 	}}
+}
+
+func latencies() []figures.Column[result] {
+	millis := func(title string, of func(result) time.Duration) figures.Column[result] {
+		return figures.Time(title, 1, time.Millisecond, of)
+	}
+	return []figures.Column[result]{
+		millis("p50, ms", func(r result) time.Duration { return r.P50 }), millis("p99", func(r result) time.Duration { return r.P99 }),
+		millis("most", func(r result) time.Duration { return r.Max }),
+		millis("stored, p99", func(r result) time.Duration { return r.Stored }),
+		millis("called late, p99", func(r result) time.Duration { return r.Sent }),
+	}
 }
 
 // each returns a column of microseconds for each job.

@@ -74,3 +74,14 @@ func plainField(r *rand.Rand, lo, hi int, stars bool) (string, []bool) {
 	}
 	return strings.Join(texts, ","), set
 }
+
+// Daily returns the expression of a time of day.
+func Daily(minute, hour int) Expression {
+	x := Expression{Text: fmt.Sprintf("%d %d * * *", minute, hour), days: make(map[int64]bool)}
+	for i := range x.fields {
+		x.fields[i] = func(time.Time, int) bool { return true }
+	}
+	x.fields[0] = func(_ time.Time, value int) bool { return value == minute }
+	x.fields[1] = func(_ time.Time, value int) bool { return value == hour }
+	return x
+}
