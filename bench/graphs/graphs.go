@@ -90,7 +90,7 @@ type result struct {
 func Command() run.Command {
 	nodes := 100_000
 	return run.Command{
-		Name: name, Help: "package dag beside errgroup and a runner of levels", Rounds: 10,
+		Name: name, Help: "package dag beside errgroup and a runner of levels", Rounds: 7,
 		Names: "fan-out, fan-in, chain, diamonds or layers, / and the name of a runner",
 		Quick: func() { nodes = 1000 },
 		Flags: func(f *flag.FlagSet) { f.IntVar(&nodes, "n", nodes, "nodes of a graph") },

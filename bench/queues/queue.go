@@ -4,6 +4,7 @@ import "context"
 
 const (
 	maxWorkers = 10_000
+	maxConns   = 50   // the server takes 60
 	bulkSize   = 1000 // jobs of one call
 )
 

@@ -28,6 +28,7 @@ type subject struct {
 	name    string
 	text    string // for the report
 	workers int    // jobs that are worked at once
+	conns   int    // connections that River may have
 	slow    bool   // a tenth of the jobs is enough
 	tuned   bool   // River's fetches follow each other as quickly as in its own benchmark
 	copies  bool   // jobs are enqueued in bulk by COPY
@@ -37,9 +38,9 @@ type subject struct {
 // many is as many workers as River's own benchmark has.
 const many = 2000
 
-// subjects are all of them; workers is the flag.
-func subjects(workers int) []subject {
-	return []subject{
+// subjects are all of them; workers and conns are the flags.
+func subjects(workers, conns int) []subject {
+	all := []subject{
 		{name: "holter", text: "defaults", workers: workers, open: openHolter},
 		{name: "holter-2000", text: "defaults", workers: many, open: openHolter},
 		{name: "river", text: "defaults: a fetch each 100 ms at most", workers: workers, slow: true, open: openRiver},
@@ -50,6 +51,10 @@ func subjects(workers int) []subject {
 			workers: many, tuned: true, copies: true, open: openRiver,
 		},
 	}
+	for i := range all {
+		all[i].conns = conns
+	}
+	return all
 }
 
 // measurement is a table of the report.
@@ -77,6 +82,7 @@ type bench struct {
 
 	server  *server
 	workers int
+	conns   int
 	large   int                            // jobs of the backlog
 	results map[string]map[string][]result // by measurement and subject, in the order of the rounds
 	stalls  []float64                      // of the machine, at worst in each measurement, in milliseconds
@@ -84,18 +90,20 @@ type bench struct {
 
 // Command returns the benchmark.
 func Command() run.Command {
-	b := bench{workers: 100, results: make(map[string]map[string][]result)}
+	b := bench{workers: 100, conns: 10, results: make(map[string]map[string][]result)}
 	return run.Command{
 		Name: name, Help: "Holter's queue of jobs beside River, on PostgreSQL", Rounds: 3, Seconds: 3,
 		Names: "enqueue, bulk, work, latency-200, latency-1000 or backlog,\n/ and the name of a queue",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.workers, "workers", b.workers, "jobs that are worked at once")
+			f.IntVar(&b.conns, "conns", b.conns, "connections that River may have; Holter has 9")
 			f.IntVar(&b.large, "backlog", b.large, "jobs of the backlog, which is measured in the first round only (default 1,000,000)")
 		},
 		Run: func(ctx context.Context, r *run.Run) error {
 			b.Run = r
-			if b.workers < 1 || b.workers > maxWorkers || b.large < 0 {
-				return fmt.Errorf("-workers %d, -backlog %d: want 1 to %d workers, and no less than 0 jobs", b.workers, b.large, maxWorkers)
+			if b.workers < 1 || b.workers > maxWorkers || b.conns < 2 || b.conns > maxConns || b.large < 0 {
+				return fmt.Errorf("-workers %d -conns %d -backlog %d: want 1 to %d workers, 2 to %d connections, and no less than 0 jobs",
+					b.workers, b.conns, b.large, maxWorkers, maxConns)
 			}
 			return b.all(ctx)
 		},
@@ -116,7 +124,7 @@ func (b *bench) all(ctx context.Context) (err error) {
 			if m.name == "backlog" && round > 0 {
 				continue // a million jobs take a minute, and the figures are no spread's
 			}
-			of := slices.DeleteFunc(subjects(b.workers), func(s subject) bool { return !slices.Contains(m.subjects, s.name) })
+			of := slices.DeleteFunc(subjects(b.workers, b.conns), func(s subject) bool { return !slices.Contains(m.subjects, s.name) })
 			if err := run.Turns(round, of, func(s subject) error { return b.measure(ctx, m, s) }); err != nil {
 				return err
 			}
@@ -143,7 +151,7 @@ func (b *bench) measure(ctx context.Context, m measurement, s subject) error {
 	var found result
 	stall, err := cores.Witness(func() error {
 		return measured.Call(ctx, measured.Anywhere, &found, name, m.name, s.name, url,
-			strconv.Itoa(b.workers), strconv.Itoa(m.load), b.Length.String(), strconv.FormatBool(b.Quick))
+			strconv.Itoa(b.workers), strconv.Itoa(b.conns), strconv.Itoa(m.load), b.Length.String(), strconv.FormatBool(b.Quick))
 	})
 	if err = errors.Join(err, b.server.drop(ctx, url)); err != nil {
 		return fmt.Errorf("%s/%s: %w", m.name, s.name, err)
@@ -159,18 +167,19 @@ func (b *bench) measure(ctx context.Context, m measurement, s subject) error {
 
 // child prepares a measurement.
 func child(ctx context.Context, args []string) (measured.Subject, error) {
-	if len(args) != 7 {
+	if len(args) != 8 {
 		return measured.Subject{}, fmt.Errorf("want a measurement, a queue and what it needs, not %q", args)
 	}
 	workers, err1 := strconv.Atoi(args[3])
-	load, err2 := strconv.Atoi(args[4])
-	length, err3 := time.ParseDuration(args[5])
-	quick, err4 := strconv.ParseBool(args[6])
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	conns, err2 := strconv.Atoi(args[4])
+	load, err3 := strconv.Atoi(args[5])
+	length, err4 := time.ParseDuration(args[6])
+	quick, err5 := strconv.ParseBool(args[7])
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return measured.Subject{}, err
 	}
 	for _, m := range measurements() {
-		for _, s := range subjects(workers) {
+		for _, s := range subjects(workers, conns) {
 			if m.name == args[0] && s.name == args[1] {
 				p := &player{subject: s, url: args[2], load: load, length: length, quick: quick}
 				return measured.Subject{Answer: func(string) (any, error) { return m.play(p, ctx) }}, nil

@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-only", "("}, {"-rounds", "0"}, {"-workers", "0"}, {"-workers", "10001"}, {"-backlog", "-1"}} {
+	for _, args := range [][]string{{"x"}, {"-only", "("}, {"-rounds", "0"}, {"-workers", "0"}, {"-workers", "10001"}, {"-backlog", "-1"}, {"-conns", "1"}, {"-conns", "51"}} {
 		if err := run.Main(t.Context(), append([]string{name}, args...), nil, io.Discard, io.Discard, Command()); err == nil {
 			t.Errorf("%q is taken", args)
 		}
@@ -39,7 +39,7 @@ func TestQuick(t *testing.T) {
 		_, of, _ := strings.Cut(m, "/")
 		want[of]++
 	}
-	for _, s := range subjects(1) {
+	for _, s := range subjects(1, 2) {
 		if got := strings.Count(tables, "\n| "+s.name+" | "); got != want[s.name] {
 			t.Errorf("the report has %d rows of %q, want %d:\n%s", got, s.name, want[s.name], &out)
 		}

@@ -73,11 +73,11 @@ func each(title string, of func(result) time.Duration) figures.Column[result] {
 func (b *bench) report() string {
 	var w strings.Builder
 	fmt.Fprintf(&w, "Both on one PostgreSQL server on this machine, each measurement with a database and a process of its own; %d rounds in turns. "+
-		"Figures are medians, least and most in parentheses. Each job was stored once, and begun once where jobs are worked. "+
-		"The longest stalls of the machine meanwhile: %s ms.\n\n", b.Rounds, figures.Spread(figures.Fixed(1), b.stalls))
+		"River has up to %d connections, Holter 9. Figures are medians, least and most in parentheses. Each job was stored once, and begun once where jobs are worked. "+
+		"The longest stalls of the machine meanwhile: %s ms.\n\n", b.Rounds, b.conns, figures.Spread(figures.Fixed(1), b.stalls))
 	w.WriteString("| | jobs worked at once | |\n|---|---:|---|\n")
 	var names []string
-	for _, s := range subjects(b.workers) {
+	for _, s := range subjects(b.workers, b.conns) {
 		names = append(names, s.name)
 		fmt.Fprintf(&w, "| %s | %s | %s |\n", s.name, figures.Grouped(s.workers), s.text)
 	}

@@ -16,9 +16,6 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// riverConns are the connections that River may have. The default of its pool is one for each core, and 4 at least; many more are slower on two cores.
-const riverConns = 10
-
 // riverQueue is a client of River. Jobs that are done stay in its table for a day, as its default is.
 type riverQueue struct {
 	pool   *pgxpool.Pool
@@ -32,13 +29,13 @@ func openRiver(ctx context.Context, url string, of subject, t *tally) (queue, er
 	if err != nil {
 		return nil, err
 	}
-	conf.MaxConns = riverConns
+	conf.MaxConns = int32(of.conns)
 	pool, err := pgxpool.NewWithConfig(ctx, conf)
 	if err != nil {
 		return nil, err
 	}
 	q := &riverQueue{pool: pool, copies: of.copies}
-	if err := errors.Join(q.build(ctx, of, t), q.connect(ctx)); err != nil {
+	if err := errors.Join(q.build(ctx, of, t), q.connect(ctx, of.conns)); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -72,14 +69,14 @@ func (q *riverQueue) build(ctx context.Context, of subject, t *tally) error {
 }
 
 // connect makes all connections, so that their making does not count.
-func (q *riverQueue) connect(ctx context.Context) error {
-	all := make([]*pgxpool.Conn, 0, riverConns)
+func (q *riverQueue) connect(ctx context.Context, n int) error {
+	all := make([]*pgxpool.Conn, 0, n)
 	defer func() {
 		for _, conn := range all {
 			conn.Release()
 		}
 	}()
-	for range riverConns {
+	for range n {
 		conn, err := q.pool.Acquire(ctx)
 		if err != nil {
 			return err
