@@ -37,6 +37,11 @@ type Config struct {
 	Dead int
 	// DeadAge is how long dead letters are kept. Default: 30 days.
 	DeadAge time.Duration
+	// Keep is the maximum number of jobs that ended of which what is shown is kept; the latest are.
+	// Default: 1,000,000; negative: none.
+	Keep int
+	// KeepAge is how long that is kept. Default: 24 h.
+	KeepAge time.Duration
 }
 
 // keyAge is how long an idempotency key is remembered.
@@ -66,6 +71,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"Poll", &c.Poll, 10 * time.Second},
 		{"Grace", &c.Grace, 10 * time.Second},
 		{"DeadAge", &c.DeadAge, 30 * 24 * time.Hour},
+		{"KeepAge", &c.KeepAge, 24 * time.Hour},
 	} {
 		if *d.set == 0 {
 			*d.set = d.to
@@ -77,6 +83,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Dead == 0 {
 		c.Dead = 100_000
 	}
+	if c.Keep == 0 {
+		c.Keep = 1_000_000
+	}
 	if c.Dead < 0 {
 		errs = append(errs, fmt.Errorf("delivery: Dead is %d, want 1 or more", c.Dead))
 	}
@@ -84,5 +93,5 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 func (c *Config) retention() jobs.Retention {
-	return jobs.Retention{Dead: c.Dead, DeadAge: c.DeadAge, KeyAge: keyAge}
+	return jobs.Retention{Dead: c.Dead, DeadAge: c.DeadAge, KeyAge: keyAge, Ended: c.Keep, EndedAge: c.KeepAge}
 }

@@ -111,12 +111,12 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 		if p.Num != 0 { // jobs with a URL go to many places
 			after = max(after, r.After)
 		}
-		ack := &jobs.Ack{Status: r.Status, Response: r.Response}
+		ack := &jobs.Ack{Status: r.Status, Response: r.Response, Started: batch[i].taken}
 		ack.Outcome, ack.RunAt, ack.Error = policy.decide(attempts[k], now, rand.Float64())
 		if r.Gone && p.Num != 0 {
 			e.disableGone(ctx, p, ack.Error)
 		}
-		if ack.Outcome == jobs.Dead {
+		if ack.Outcome == jobs.Dead || ack.Outcome == jobs.Done {
 			ack.Body = bodyOf(&messages[k], batch[i])
 		}
 		acks[i] = ack

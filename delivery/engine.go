@@ -67,6 +67,7 @@ func New(events Events, j *jobs.Store, cfg Config) (*Engine, error) {
 	e.kinds = map[string]sink.Kind{"webhook": e.webhooks.Kind}
 	maps.Copy(e.kinds, cfg.Kinds)
 	j.Describe(e.describe)
+	j.KeepEnded(cfg.Keep > 0)
 	return e, nil
 }
 

@@ -31,6 +31,11 @@ type Request struct {
 	Deadline time.Time       // after which it becomes a dead letter; zero: the maximum age of the queue
 	Key      string          // ordering key; empty for none
 	Unique   string          // idempotency key; empty for none
+	Window   time.Duration   // for how long it counts; at most and by default (zero) a day
+	// Debounce makes a job with an idempotency key that is delivered a Window, at most 2 h, after the last
+	// request with that key, with the content of that one, and within ten windows after the first.
+	Debounce bool
+	Priority jobs.Priority
 }
 
 const (
@@ -43,6 +48,9 @@ const (
 	MaxBulkBodies = 8 << 20
 
 	maxKey = 200 // bytes, also of a name
+
+	maxWindow   = 24 * time.Hour
+	maxDebounce = 2 * time.Hour // so that the key is known until the job is delivered
 	// maxTogether is the maximum number of jobs that one transaction makes, unless they are of one call.
 	maxTogether = 100
 	// lastYear is the last one of a deadline: the database has nanoseconds since 1970, which end in
@@ -57,7 +65,7 @@ func (e *Engine) Check(r Request) error {
 }
 
 // Enqueue makes a job, and returns its number once it is committed. A second job with the same
-// idempotency key is not made within a day: the number of the first one is returned. Errors:
+// idempotency key is not made within its window: the number of the first one is returned. Errors:
 // [jobs.ErrBad], [jobs.ErrUnknown], ErrFull.
 func (e *Engine) Enqueue(ctx context.Context, r Request) (uint64, error) {
 	ids, err := e.EnqueueAll(ctx, []Request{r})
@@ -101,10 +109,15 @@ func (e *Engine) EnqueueAll(ctx context.Context, list []Request) ([]uint64, erro
 // spec checks a request, and returns the queue that its job would have now, and the job.
 func (e *Engine) spec(r Request) (jobs.Queue, jobs.Spec, error) {
 	q, lane, err := e.lane(r)
+	now := time.Now()
+	if r.Debounce {
+		r.RunAt = now.Add(r.Window)
+	}
 	return q, jobs.Spec{
-		Lane: lane, Route: true, RunAt: r.RunAt, Unique: r.Unique,
+		Lane: lane, Route: true, RunAt: r.RunAt, Unique: r.Unique, Window: r.Window, Debounce: r.Debounce,
 		Body: jobs.Body{
-			Key: r.Key, Name: r.Name, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: latest(r.RunAt, time.Now()), Deadline: r.Deadline,
+			Key: r.Key, Name: r.Name, Priority: r.Priority, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: latest(r.RunAt, now),
+			Deadline: r.Deadline,
 		},
 	}, err
 }
@@ -209,6 +222,9 @@ func (r *Request) check(now time.Time) error {
 	case r.RunAt.After(now.Add(10 * 365 * 24 * time.Hour)):
 		return bad("the time to run at, %s, is more than ten years away: want one before that", r.RunAt.Format(time.RFC3339))
 	}
+	if err := r.checkWindow(now); err != nil {
+		return err
+	}
 	for what, key := range map[string]string{"ordering key": r.Key, "idempotency key": r.Unique, "name": r.Name} {
 		if len(key) > maxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 			return bad("the %s is too long (%d bytes, want %d at most), or has control characters", what, len(key), maxKey)
@@ -218,6 +234,25 @@ func (r *Request) check(now time.Time) error {
 		if err := webhook.CheckURL(r.URL); err != nil {
 			return bad("%w", err)
 		}
+	}
+	return nil
+}
+
+// checkWindow checks what belongs to the idempotency key.
+func (r *Request) checkWindow(now time.Time) error {
+	switch {
+	case r.Window < 0 || r.Window > maxWindow:
+		return bad("the window %v is out of range: want up to %v, or leave it out for a day", r.Window, maxWindow)
+	case r.Unique == "" && (r.Window != 0 || r.Debounce):
+		return bad("a window, and to debounce, need an idempotency key: give one, or leave them out")
+	case !r.Debounce:
+		return nil
+	case r.Window == 0 || r.Window > maxDebounce:
+		return bad("the window of a debounced job is %v: want one above 0, and up to %v", r.Window, maxDebounce)
+	case !r.RunAt.IsZero():
+		return bad("a debounced job runs a window after the last request: leave run_at out")
+	case !r.Deadline.IsZero() && !r.Deadline.After(now.Add(r.Window)):
+		return bad("the deadline %s is not after the window, in which a debounced job waits", r.Deadline.Format(time.RFC3339))
 	}
 	return nil
 }

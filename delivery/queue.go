@@ -17,6 +17,7 @@ type item struct {
 	job    jobs.Job
 	event  *liveness.Event // nil for a job with a body
 	leased time.Time       // end of the lease
+	taken  time.Time       // when its delivery began; zero before
 	sent   bool            // to its endpoint, with whatever result
 	ack    *jobs.Ack       // nil while the outcome is not known; without the job
 }
@@ -96,7 +97,7 @@ func (q *queue) configureLocked(conf jobs.Queue, settings *jobs.Settings) {
 func (q *queue) laneLocked(id jobs.Lane, p *endpoint) *lane {
 	l := q.lanes[id]
 	if l == nil {
-		l = &lane{id: id, lines: make(map[int64][]*item), stock: make(map[uint16]int), maybe: true, ready: turns{weigh: q.weightLocked}}
+		l = &lane{id: id, lines: make(map[int64][]*item), stock: make(map[uint16]int), maybe: true, ready: turns{weigh: q.weightLocked, round: make(map[jobs.Priority]float64)}}
 		q.lanes[id] = l
 		q.order = append(q.order, l)
 	}
@@ -157,7 +158,11 @@ func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
 		}
 		q.turn = (q.turn + i + 1) % len(q.order)
 		q.limiter.AllowN(now, 1)
-		return l, l.ready.next(p.batch)
+		batch := l.ready.next(p.batch)
+		for _, it := range batch {
+			it.taken = now
+		}
+		return l, batch
 	}
 	return nil, nil
 }

@@ -1,6 +1,10 @@
 package delivery
 
-import "github.com/holter-iot/holter/jobs"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/jobs"
+)
 
 // Stats is a snapshot of an engine.
 type Stats struct {
@@ -35,6 +39,20 @@ type EndpointStats struct {
 	Note      string // why it is disabled or broken
 	Delivered uint64 // messages
 	Failed    uint64 // failed attempts to deliver a message
+}
+
+// Started returns when the delivery of a job began that is in progress; zero if none is.
+func (e *Engine) Started(job uint64) (at time.Time) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, q := range e.queues {
+		q.mu.Lock()
+		if it := q.items[job]; it != nil {
+			at = it.taken
+		}
+		q.mu.Unlock()
+	}
+	return at
 }
 
 // Stats returns a snapshot. It does not query the database.

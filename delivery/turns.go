@@ -1,20 +1,27 @@
 package delivery
 
-import "slices"
+import (
+	"slices"
 
-// turns has the jobs of a lane that may be delivered, and shares out the deliveries among their names:
-// the next one is for the name with the fewest deliveries in progress for its weight, and of several
-// such names for the one that has had the fewest turns for its weight.
+	"github.com/holter-iot/holter/jobs"
+)
+
+// turns has the jobs of a lane that may be delivered. The next one is of the highest priority that has
+// any. The deliveries of a priority are shared out among the names of its jobs: the next one is for the
+// name with the fewest deliveries in progress for its weight, and of several such names for the one that
+// has had the fewest turns for its weight.
 type turns struct {
-	weigh func(name string) int // weight of a name
-	names []*name               // that have ready jobs or deliveries in progress
-	ready int                   // jobs of all names
-	round float64               // of the name that had the latest turn
+	weigh func(name string) int     // weight of a name
+	names []*name                   // that have ready jobs or deliveries in progress
+	ready int                       // jobs of all names
+	round map[jobs.Priority]float64 // of the name that had the latest turn
 }
 
-// name has the jobs of a name that may be delivered.
+// name has the jobs of a name and a priority that may be delivered.
 type name struct {
-	name    string
+	name     string
+	priority jobs.Priority
+
 	weight  float64
 	ready   []*item
 	running int     // jobs that are being delivered
@@ -23,11 +30,11 @@ type name struct {
 
 // of returns the entry of a job's name, and makes it if it is new.
 func (t *turns) of(it *item) *name {
-	i := slices.IndexFunc(t.names, func(n *name) bool { return n.name == it.job.Name })
+	i := slices.IndexFunc(t.names, func(n *name) bool { return n.name == it.job.Name && n.priority == it.job.Priority })
 	if i >= 0 {
 		return t.names[i]
 	}
-	n := &name{name: it.job.Name, weight: float64(t.weigh(it.job.Name))}
+	n := &name{name: it.job.Name, priority: it.job.Priority, weight: float64(t.weigh(it.job.Name))}
 	t.names = append(t.names, n)
 	return n
 }
@@ -43,7 +50,7 @@ func (t *turns) reweigh() {
 func (t *turns) add(it *item) {
 	n := t.of(it)
 	if len(n.ready) == 0 {
-		n.round = max(n.round, t.round)
+		n.round = max(n.round, t.round[n.priority])
 	}
 	n.ready = append(n.ready, it)
 	t.ready++
@@ -66,7 +73,7 @@ func (t *turns) pop() *item {
 			next = n
 		}
 	}
-	t.round = next.round
+	t.round[next.priority] = next.round
 	next.round += 1 / next.weight
 	it := next.ready[0]
 	if next.ready = next.ready[1:]; len(next.ready) == 0 {
@@ -79,6 +86,9 @@ func (t *turns) pop() *item {
 
 // before reports whether it is this name's turn rather than another one's.
 func (n *name) before(other *name) bool {
+	if n.priority != other.priority {
+		return n.priority > other.priority
+	}
 	mine, its := float64(n.running)/n.weight, float64(other.running)/other.weight
 	return mine < its || mine == its && n.round < other.round
 }
@@ -96,12 +106,12 @@ func (t *turns) tidy() {
 }
 
 // clear takes all jobs that are not being delivered.
-func (t *turns) clear() (jobs []*item) {
+func (t *turns) clear() (ready []*item) {
 	for _, n := range t.names {
-		jobs = append(jobs, n.ready...)
+		ready = append(ready, n.ready...)
 		n.ready = nil
 	}
 	t.ready = 0
 	t.tidy()
-	return jobs
+	return ready
 }

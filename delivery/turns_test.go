@@ -134,3 +134,43 @@ func TestJobRouteOfRequest(t *testing.T) {
 	r.check(err)
 	r.idle()
 }
+
+// A job of high priority is the next, one of low priority the last; and what is shown of a job tells
+// when its delivery began, and what the receiver answered.
+func TestPriorities(t *testing.T) {
+	h := newHeld()
+	r := newRig(t, memory(&h.recorder))
+	r.queue(func(q *jobs.Queue) { q.Concurrency = 1 })
+	r.endpoint("m", "memory", "", "")
+	first := r.enqueue(delivery.Request{Endpoint: "m", Body: []byte("0")})
+	<-h.began
+	if at := r.engine.Started(first); at.IsZero() || time.Since(at) > time.Minute {
+		t.Errorf("Started = %v while the job is being delivered", at)
+	}
+	for _, p := range []jobs.Priority{jobs.PriorityLow, jobs.PriorityNormal, jobs.PriorityHigh, jobs.PriorityLow, jobs.PriorityHigh} {
+		r.enqueue(delivery.Request{Endpoint: "m", Priority: p, Body: []byte(strconv.Itoa(int(p)))})
+	}
+	r.until("all are claimed", func() bool {
+		views, err := r.engine.Jobs().List(t.Context(), jobs.Filter{After: first}, 100, time.Now())
+		r.check(err)
+		return !slices.ContainsFunc(views, func(v jobs.View) bool { return v.State != jobs.StateClaimed })
+	})
+	var order []string
+	for range 5 {
+		h.end <- sink.Result{Status: 202, Response: "taken"}
+		m := <-h.began
+		order = append(order, string(m.Data))
+	}
+	if want := []string{"1", "1", "0", "-1", "-1"}; !slices.Equal(order, want) {
+		t.Errorf("the jobs were delivered in the order of their priorities %v, want %v", order, want)
+	}
+	close(h.end)
+	r.idle()
+	v, err := r.engine.Jobs().Get(t.Context(), first, time.Now())
+	if err != nil || v.State != jobs.StateDone || v.Status != 202 || v.Response != "taken" || v.Started.IsZero() || v.Ended.Before(v.Started) {
+		t.Errorf("the delivered job is shown as %+v, %v", v, err)
+	}
+	if !r.engine.Started(first).IsZero() {
+		t.Error("Started of a job that ended is not zero")
+	}
+}

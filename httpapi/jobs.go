@@ -23,12 +23,21 @@ type NewJob struct {
 	RunAt    time.Time       `json:"run_at,omitzero" doc:"Earliest time to deliver it. Left out: at once."`
 	Deadline time.Time       `json:"deadline,omitzero" doc:"Latest time to deliver it; then it becomes a dead letter. Left out: the queue's max_age."`
 	Key      string          `json:"ordering_key,omitempty" doc:"Jobs of a queue and endpoint with the same key are delivered in their order. Left out: in any order."`
-	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not created; the answer is the number of the first."`
+	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within window_ms is not created; the answer is the number of the first."`
+	WindowMS float64         `json:"window_ms,omitempty" minimum:"0" maximum:"86400000" doc:"For how long the idempotency key counts. Left out: a day."`
+	Debounce bool            `json:"debounce,omitempty" doc:"Deliver it window_ms, 2 hours at most, after the last request with its idempotency key, and only the body of that one; at the latest ten windows after the first."`
+	Priority string          `json:"priority,omitempty" enum:"high,normal,low" doc:"Jobs of a higher priority come before others of their queue and endpoint. Left out: normal."`
+}
+
+// priorities are the names of priorities.
+func priorities() map[string]jobs.Priority {
+	return map[string]jobs.Priority{"high": jobs.PriorityHigh, "": jobs.PriorityNormal, "low": jobs.PriorityLow}
 }
 
 func (j *NewJob) request() delivery.Request {
 	return delivery.Request{
 		Name: j.Name, Queue: j.Queue, Endpoint: j.Endpoint, URL: j.URL, Body: j.Body, RunAt: j.RunAt, Deadline: j.Deadline, Key: j.Key, Unique: j.Unique,
+		Window: fromMilliseconds(j.WindowMS), Debounce: j.Debounce, Priority: priorities()[j.Priority],
 	}
 }
 
@@ -47,32 +56,38 @@ type jobNumbers struct {
 	Jobs []uint64 `json:"jobs" doc:"Their numbers, in the order of the request."`
 }
 
-// Job is a job that is not done.
+// Job is a job as it is shown.
 type Job struct {
 	Job      uint64    `json:"job" doc:"Its number."`
 	Name     string    `json:"name,omitempty"`
+	Priority string    `json:"priority,omitempty" enum:"high,low" doc:"Left out if it is normal, and for a job that ended."`
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
 	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
 	Key      string    `json:"ordering_key,omitempty" doc:"Left out for a job of an event."`
-	State    string    `json:"state" enum:"ready,waiting,blocked,claimed" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
-	Node     string    `json:"node,omitempty" doc:"Server that has claimed it: the judge. A job is claimed by no server that judges no longer."`
+	State    string    `json:"state" enum:"ready,waiting,blocked,claimed,done,dead,deleted" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered (see started) or is about to be; done: it was delivered; dead: it became a dead letter; deleted: by somebody, before it was delivered."`
+	Node     string    `json:"node,omitempty" doc:"Server that has claimed it, or had: the judge. A job is claimed by no server that judges no longer."`
 	Term     int64     `json:"term,omitempty" doc:"Term of the judge that has claimed it."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
 	Attempts int       `json:"attempts" doc:"Failed attempts."`
 	Created  time.Time `json:"created,omitzero" doc:"When it was made, or its first run_at if that is later: its age counts from then. Left out for a job of an event."`
-	RunAt    time.Time `json:"run_at,omitzero" doc:"Until when it waits. Left out for a claimed job."`
+	RunAt    time.Time `json:"run_at,omitzero" doc:"Until when it waits. Left out for a claimed job, and for one that ended."`
 	Leased   time.Time `json:"leased_until,omitzero" doc:"Of a claimed job: when it is claimed again if its delivery was lost. While it goes on, this is put off."`
-	Error    string    `json:"error,omitempty" doc:"Error of the last attempt."`
+	Started  time.Time `json:"started,omitzero" doc:"When its delivery began that is in progress, or was the last."`
+	Ended    time.Time `json:"ended,omitzero" doc:"When it was delivered, became a dead letter or was deleted."`
+	TookMS   float64   `json:"took_ms,omitempty" doc:"From started to ended."`
+	Error    string    `json:"error,omitempty" doc:"Error of the last attempt that failed."`
+	Status   int       `json:"status,omitempty" doc:"Status of the last answer, of a job that ended."`
+	Response string    `json:"response,omitempty" doc:"The first 1,000 bytes of that answer."`
 }
 
 type jobsInput struct {
-	State    string `query:"state" enum:"ready,waiting,blocked,claimed" doc:"Only in this state."`
+	State    string `query:"state" enum:"ready,waiting,blocked,claimed,done,dead,deleted" doc:"Only in this state. Left out: all that have not ended."`
 	Name     string `query:"name" doc:"Only enqueued jobs whose names match this pattern, such as report.*; * for all."`
 	Queue    string `query:"queue" doc:"Only of this queue."`
 	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
 	Key      string `query:"ordering_key" doc:"Only with this ordering key; that of an event is its device."`
-	After    uint64 `query:"after" doc:"Only with a greater number: next of the previous page."`
+	After    uint64 `query:"after" doc:"Where to go on: next of the previous page."`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
 
@@ -83,6 +98,13 @@ type jobPage struct {
 
 type oneJobInput struct {
 	Job uint64 `path:"job" doc:"The job's number."`
+}
+
+type rescheduleInput struct {
+	Job  uint64 `path:"job" doc:"The job's number."`
+	Body struct {
+		RunAt time.Time `json:"run_at,omitzero" doc:"Until when it is to wait. Left out: it is delivered at once."`
+	}
 }
 
 type deleteJobsInput struct {
@@ -118,9 +140,14 @@ func (a *API) registerJobs(api huma.API) {
 			"and the request 2 MiB more.", http.StatusNotFound)
 	bulk.MaxBodyBytes = maxBulkBody
 	serve(a, api, bulk, a.enqueueAll)
-	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done",
-		"By number. A request looks at 20,000 jobs at most: a page may be shorter than its limit, or empty, although next says that others follow.", http.StatusNotFound), a.listJobs)
-	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job that is not done", "Without its body.", http.StatusNotFound), a.getJob)
+	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List jobs",
+		"Those that have not ended, by number; or, with a state of those that have (done, dead or deleted), these from the latest number on. "+
+			"A request looks at 20,000 jobs at most: a page may be shorter than its limit, or empty, although next says that others follow.", http.StatusNotFound), a.listJobs)
+	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job",
+		"Without its body. Jobs that ended are kept for jobs.max_age, a day by default.", http.StatusNotFound), a.getJob)
+	serveEmpty(a, api, operation("delivery", "reschedule-job", "POST /v1/jobs/{job}/reschedule", "Change when a job is delivered",
+		"At once, or at another time. A job that has not failed yet holds up no others meanwhile. The job of an event can only be delivered at once. "+
+			"409 if it is being delivered, or waits for another one with its ordering key.", http.StatusNotFound, http.StatusConflict), a.reschedule)
 	serve(a, api, operation("delivery", "list-refused-rows", "GET /v1/refused-rows", "List the rows of holter_outbox that cannot be jobs",
 		"By number. Applications write jobs into this table in transactions of their own; a row that cannot be a job stays there with its error.",
 	), a.listRefused)
@@ -159,19 +186,19 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err er
 
 func (a *API) getJob(ctx context.Context, in *oneJobInput) (Job, error) {
 	names := namesOf(a.config.Delivery)
-	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{IDs: []uint64{in.Job}}, 1, a.now())
-	switch {
-	case err != nil:
+	view, err := a.config.Delivery.Jobs().Get(ctx, in.Job, a.now())
+	if err != nil {
 		return Job{}, err
-	case len(views) == 0:
-		return Job{}, noJob(in.Job)
 	}
-	return a.job(names, &views[0]), nil
+	return a.job(names, &view), nil
 }
 
-// noJob is the problem that a job does not exist.
-func noJob(id uint64) error {
-	return huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", id))
+func (a *API) reschedule(ctx context.Context, in *rescheduleInput) error {
+	err := a.config.Delivery.Jobs().Reschedule(ctx, in.Job, in.Body.RunAt, a.now())
+	if err == nil {
+		a.logChange(ctx, "job rescheduled", "job", in.Job, "run_at", in.Body.RunAt)
+	}
+	return err
 }
 
 func (a *API) deleteJob(ctx context.Context, in *oneJobInput) error {
@@ -180,7 +207,7 @@ func (a *API) deleteJob(ctx context.Context, in *oneJobInput) error {
 		return err
 	}
 	if n == 0 {
-		return noJob(in.Job)
+		return huma.Error404NotFound(fmt.Sprintf("there is no job %d that has not ended", in.Job))
 	}
 	a.logChange(ctx, "job deleted", "job", in.Job)
 	return nil
@@ -235,10 +262,23 @@ func namesOf(e *delivery.Engine) laneNames {
 
 // job returns a job as it is shown.
 func (a *API) job(n laneNames, v *jobs.View) Job {
-	return Job{
+	job := Job{
 		Job: v.ID, Name: v.Name, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, Key: v.OrderingKey, State: string(v.State),
-		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, Created: utc(v.Created), RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil), Error: v.Error,
+		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, Created: utc(v.Created), RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil),
+		Started: utc(v.Started), Ended: utc(v.Ended), Error: v.Error, Status: v.Status, Response: v.Response,
 	}
+	for name, p := range priorities() {
+		if p == v.Priority {
+			job.Priority = name
+		}
+	}
+	switch {
+	case v.State == jobs.StateClaimed:
+		job.Started = utc(a.config.Delivery.Started(v.ID))
+	case !v.Started.IsZero():
+		job.TookMS = milliseconds(v.Ended.Sub(v.Started))
+	}
+	return job
 }
 
 // lanes returns the lanes of a queue and an endpoint. An empty name stands for all. It returns nil

@@ -235,9 +235,9 @@ func TestJobs(t *testing.T) {
 		{"PUT", "/v1/routes/playbook-x", `{"endpoint":"ops"}`, 409, "belongs to a playbook"},
 		{"PUT", "/v1/routes/none/pause", "", 404, `there is no route "none"`},
 		{"GET", "/v1/jobs?limit=0", "", 422, "query.limit"},
-		{"GET", "/v1/jobs/99", "", 404, "there is no job 99;"},
+		{"GET", "/v1/jobs/99", "", 404, "there is no job 99, or it ended so long ago"},
 		{"GET", "/v1/jobs/x", "", 422, "path.job"},
-		{"DELETE", "/v1/jobs/99", "", 404, "there is no job 99;"},
+		{"DELETE", "/v1/jobs/99", "", 404, "there is no job 99 that has not ended"},
 		{"DELETE", "/v1/jobs", "", 422, "say of which queue"},
 		{"POST", "/v1/dead-letters/retry", `{}`, 422, "say which dead letters"},
 		{"POST", "/v1/dead-letters/delete", `{"all":true,"jobs":[1]}`, 422, "say which dead letters"},
@@ -272,6 +272,77 @@ func TestJobs(t *testing.T) {
 		t.Errorf("purge = %d %s", w.Code, w.Body)
 	}
 }
+
+// A job has a priority, is rescheduled, and is shown after its end.
+func TestJobLife(t *testing.T) {
+	h, e := delivering(t, httpapi.Config{})
+	enqueue := func(fields string) uint64 {
+		t.Helper()
+		w := send(h, "POST", "/v1/jobs", `{"url":"https://x",`+fields+`}`)
+		var made struct{ Job uint64 }
+		if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil || w.Code != http.StatusOK {
+			t.Fatal(w.Code, w.Body, err)
+		}
+		return made.Job
+	}
+	job := enqueue(`"body":1,"priority":"high","name":"report","ordering_key":"k"`)
+	path := fmt.Sprintf("/v1/jobs/%d", job)
+	if got := getJSON[httpapi.Job](t, h, path); got.Priority != "high" || got.State != "ready" {
+		t.Errorf("the new job is %+v", got)
+	}
+	if w := send(h, "POST", path+"/reschedule", `{"run_at":"2099-01-01T00:00:00Z"}`); w.Code != http.StatusNoContent {
+		t.Fatal(w.Code, w.Body)
+	}
+	if got := getJSON[httpapi.Job](t, h, path); got.State != "waiting" || got.RunAt.Year() != 2099 {
+		t.Errorf("the job that was put off is %+v", got)
+	}
+	if w := send(h, "POST", path+"/reschedule", `{}`); w.Code != http.StatusNoContent {
+		t.Fatal(w.Code, w.Body)
+	}
+	var claimed jobs.Claimed
+	for range 2 { // the first one looks at the jobs before it
+		var err error
+		if claimed, err = e.Jobs().Claim(t.Context(), jobs.Lane{Queue: 1}, 10, time.Now(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(claimed.Jobs) != 1 {
+		t.Fatal(claimed)
+	}
+	wantProblem(t, send(h, "POST", path+"/reschedule", `{}`), "reschedule a claimed job", 409, "is being delivered")
+	began := time.Now().Add(-2 * time.Second)
+	_, err := e.Jobs().Ack(t.Context(), []jobs.Ack{{Job: claimed.Jobs[0], Body: *claimed.Jobs[0].Body, Started: began, Status: 201, Response: "made"}}, began.Add(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := getJSON[httpapi.Job](t, h, path)
+	if got.State != "done" || got.Status != 201 || got.Response != "made" || got.TookMS != 1000 || got.Name != "report" || got.Ended.IsZero() || got.Term != 1 {
+		t.Errorf("the delivered job is %+v", got)
+	}
+	if list := getJSON[struct{ Jobs []httpapi.Job }](t, h, "/v1/jobs?state=done&queue=default&ordering_key=k").Jobs; len(list) != 1 || list[0] != got {
+		t.Errorf("the delivered jobs are %+v, want %+v", list, got)
+	}
+	wantProblem(t, send(h, "DELETE", path, ""), "delete a job that ended", 404, "that has not ended")
+	first := enqueue(`"body":1,"idempotency_key":"u","window_ms":60000,"debounce":true`)
+	if again := enqueue(`"body":2,"idempotency_key":"u","window_ms":60000,"debounce":true`); again != first {
+		t.Errorf("a debounced job has the number %d, want %d", again, first)
+	}
+	for fields, detail := range map[string]string{
+		`"body":1,"priority":"urgent"`:                                                                   "body.priority",
+		`"body":1,"window_ms":5`:                                                                         "need an idempotency key",
+		`"body":1,"debounce":true`:                                                                       "need an idempotency key",
+		`"body":1,"idempotency_key":"v","debounce":true`:                                                 "is 0s: want one above 0",
+		`"body":1,"idempotency_key":"v","debounce":true,"window_ms":8000000`:                             "up to 2h0m0s",
+		`"body":1,"idempotency_key":"v","window_ms":90000000`:                                            "body.window_ms",
+		`"body":1,"idempotency_key":"v","debounce":true,"window_ms":5,"run_at":"` + soon() + `"`:         "leave run_at out",
+		`"body":1,"idempotency_key":"v","debounce":true,"window_ms":7200000,"deadline":"` + soon() + `"`: "not after the window",
+	} {
+		wantProblem(t, send(h, "POST", "/v1/jobs", `{"url":"https://x",`+fields+`}`), fields, 422, detail)
+	}
+}
+
+// soon returns an instant within the next hour.
+func soon() string { return time.Now().Add(time.Hour).UTC().Format(time.RFC3339) }
 
 // Many jobs are enqueued in one request, all or none, and the error of one names its index.
 func TestBulkJobs(t *testing.T) {

@@ -41,9 +41,10 @@ type Ack struct {
 	Outcome  Outcome
 	RunAt    time.Time // for Retry and Postpone
 	Error    string    // for Retry, Postpone and Dead
-	Status   int       // of the last response, for Dead; 0 if there was none
+	Status   int       // of the last response, for Done and Dead; 0 if there was none
 	Response string    // its beginning
-	Body     Body      // for Dead
+	Body     Body      // for Dead; for Done without Data
+	Started  time.Time // when its delivery began, for Done and Dead; zero if there was none
 }
 
 const (
@@ -60,7 +61,7 @@ func (s *Store) Ack(ctx context.Context, acks []Ack, now time.Time) (released bo
 	}
 	var elsewhere []Lane
 	err = s.change(ctx, "ack jobs", func(ctx context.Context, tx sqldb.Tx) (counts map[Lane]int64, err error) {
-		counts, released, elsewhere, err = ack(ctx, tx, acks, now)
+		counts, released, elsewhere, err = s.ack(ctx, tx, acks, now)
 		return counts, err
 	})
 	if err != nil {
@@ -70,13 +71,16 @@ func (s *Store) Ack(ctx context.Context, acks []Ack, now time.Time) (released bo
 	return released, nil
 }
 
-func ack(ctx context.Context, tx sqldb.Tx, acks []Ack, now time.Time) (counts map[Lane]int64, released bool, elsewhere []Lane, err error) {
+func (s *Store) ack(ctx context.Context, tx sqldb.Tx, acks []Ack, now time.Time) (counts map[Lane]int64, released bool, elsewhere []Lane, err error) {
 	var gone, returned, blockedJobs []Job
-	var retries, dead []*Ack
+	var retries, dead, done []*Ack
 	for i := range acks {
 		switch a := &acks[i]; a.Outcome {
 		case Done:
 			gone = append(gone, a.Job)
+			if !a.Started.IsZero() { // else there was nothing to deliver
+				done = append(done, a)
+			}
 		case Retry, Postpone:
 			retries = append(retries, a)
 		case Return:
@@ -88,7 +92,10 @@ func ack(ctx context.Context, tx sqldb.Tx, acks []Ack, now time.Time) (counts ma
 			dead = append(dead, a)
 		}
 	}
-	if err := insertDead(ctx, tx, dead, now); err != nil {
+	if err := s.insertDead(ctx, tx, dead, now); err != nil {
+		return nil, false, nil, err
+	}
+	if err := s.keepDone(ctx, tx, done, now); err != nil {
 		return nil, false, nil, err
 	}
 	const retry = "UPDATE jobs SET claim = 0, due = ?, held = " + heldByKey + ", attempts = attempts + ?, error = ? WHERE id = ? AND claim = ?"

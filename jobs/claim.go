@@ -26,9 +26,9 @@ type Claimed struct {
 	Next time.Time // when the next waiting job is due; zero if none waits
 }
 
-// Claim takes up to n jobs of a lane, and keeps others from taking them until the lease ends. New jobs
-// with names take turns by name; those that were due before have one turn together with new ones without a
-// name, which come after them. A job that is not acked by then can be claimed again, see
+// Claim takes up to n jobs of a lane, and keeps others from taking them until the lease ends. New jobs of
+// a higher priority come first. Those of the same with names take turns by name; jobs that were due before
+// have one turn together with new ones of normal priority without a name, which come after them. A job that is not acked by then can be claimed again, see
 // [Store.Extend]. Jobs of some shares (see [Store.Shares]) may be left out.
 //
 // The caller keeps the order among the jobs that it has claimed and that have the same key. A job is
@@ -84,6 +84,7 @@ type candidate struct {
 type view struct {
 	due, fresh []candidate   // up to n jobs each of share 0: those that were due, and new ones
 	named      [][]candidate // new jobs of the other shares, up to claim.each of each
+	full       []bool        // shares of named that may have more
 	blocking   bool          // a job that blocks others may exist
 	into       []move        // from other lanes to this one
 	keep       uint64        // jobs up to this one block jobs of other lanes
@@ -102,13 +103,14 @@ func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
 	if limited {
 		c.left = slices.Clone(c.shares)
 	}
-	found, more := c.pickOthers(&v)
+	high := c.pickHigh(&v)
+	others, more := c.pickOthers(&v, c.n-len(high))
 	if c.others && !more && !limited {
 		if c.seen, err = lastNumber(ctx, tx); err != nil {
 			return Claimed{}, err
 		}
 	}
-	found, moreNamed := c.pickNamed(&v, found)
+	found, moreNamed := c.pickNamed(&v, append(high, others...))
 	out := Claimed{More: limited || more || moreNamed}
 	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 	if v.blocking {
@@ -129,9 +131,22 @@ func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
 // each returns how many jobs of each share but 0 a claim looks at.
 func (c *claim) each() int { return (c.n + len(c.shares) - 1) / max(len(c.shares), 1) }
 
-// pickOthers returns the jobs of share 0 to be claimed: those that were due first, then new ones. more
+// pickHigh returns jobs of high priority to be claimed, and takes them out of the view.
+func (c *claim) pickHigh(v *view) []candidate {
+	found := c.pick(PriorityHigh, c.free(v), nil)
+	taken := make(map[uint64]bool, len(found))
+	for i := range found {
+		taken[found[i].ID] = true
+	}
+	for k := range v.named {
+		v.named[k] = slices.DeleteFunc(v.named[k], func(job candidate) bool { return taken[job.ID] })
+	}
+	return found
+}
+
+// pickOthers returns up to n jobs of share 0 to be claimed: those that were due first, then new ones. more
 // reports whether there may be others that could be claimed now.
-func (c *claim) pickOthers(v *view) (found []candidate, more bool) {
+func (c *claim) pickOthers(v *view, n int) (found []candidate, more bool) {
 	all := len(v.due) + len(v.fresh)
 	reach := c.seen // at most
 	switch {
@@ -141,12 +156,12 @@ func (c *claim) pickOthers(v *view) (found []candidate, more bool) {
 		reach = v.fresh[len(v.fresh)-1].ID
 	}
 	named := 0
-	for _, list := range v.named {
+	for k, list := range v.named {
 		for i := range list {
-			named += sqldb.Bool(list[i].Key == 0 || list[i].ID <= reach)
+			named += sqldb.Bool((list[i].Key == 0 || list[i].ID <= reach) && priorityOf(c.shares[k]) != PriorityLow)
 		}
 	}
-	room := max(c.n-named, c.n/(len(c.shares)+1), 1) // a turn at least
+	room := min(max(n-named, n/(len(c.shares)+1), 1), n) // a turn at least
 	due := v.due[:min(len(v.due), room)]
 	fresh := v.fresh[:min(len(v.fresh), room-len(due))]
 	if len(fresh) > 0 {
@@ -155,29 +170,17 @@ func (c *claim) pickOthers(v *view) (found []candidate, more bool) {
 	return slices.Concat(due, fresh), c.others && (all >= c.n || all > len(due)+len(fresh))
 }
 
-// pickNamed adds jobs of the other shares, each in turn. A job with a key is left out if a new job
-// without a name, which was not looked at yet, may be before it and have its key.
+// pickNamed adds jobs of the other shares, each in turn, those of a higher priority first.
 func (c *claim) pickNamed(v *view, found []candidate) (all []candidate, more bool) {
-	free := make([][]candidate, len(v.named))
-	for k, list := range v.named {
-		for _, job := range list {
-			if job.Key == 0 || job.ID <= c.seen {
-				free[k] = append(free[k], job)
-			}
-		}
-		isFull := len(list) == c.each()
-		more = more || isFull && len(free[k]) > 0
-		if isFull || len(free[k]) < len(list) {
+	free := c.free(v)
+	for k, list := range free {
+		more = more || v.full[k] && len(list) > 0
+		if v.full[k] || len(list) < len(v.named[k]) {
 			c.left = append(c.left, c.shares[k])
 		}
 	}
-	for some := true; some; {
-		some = false
-		for k, list := range free {
-			if len(list) > 0 && len(found) < c.n {
-				found, free[k], some = append(found, list[0]), list[1:], true
-			}
-		}
+	for p := PriorityHigh; p >= PriorityLow; p-- {
+		found = c.pick(p, free, found)
 	}
 	for k, list := range free {
 		if len(list) > 0 {
@@ -185,6 +188,33 @@ func (c *claim) pickNamed(v *view, found []candidate) (all []candidate, more boo
 		}
 	}
 	return found, more
+}
+
+// free returns the jobs of the shares but 0 that may be claimed. A job with a key is left out if a new job
+// without a name, which was not looked at yet, may be before it and have its key.
+func (c *claim) free(v *view) [][]candidate {
+	free := make([][]candidate, len(v.named))
+	for k, list := range v.named {
+		for _, job := range list {
+			if job.Key == 0 || job.ID <= c.seen {
+				free[k] = append(free[k], job)
+			}
+		}
+	}
+	return free
+}
+
+// pick adds free jobs of a priority to found, one of each share in turn.
+func (c *claim) pick(p Priority, free [][]candidate, found []candidate) []candidate {
+	for some := true; some; {
+		some = false
+		for k, list := range free {
+			if len(list) > 0 && len(found) < c.n && priorityOf(c.shares[k]) == p {
+				found, free[k], some = append(found, list[0]), list[1:], true
+			}
+		}
+	}
+	return found
 }
 
 // idsPerStatement is the maximum number of jobs in a statement.
@@ -250,8 +280,10 @@ func (c *claim) look(ctx context.Context, tx sqldb.Tx) (v view, err error) {
 	}
 	byID := func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) }
 	slices.SortFunc(v.fresh, byID)
-	for _, list := range v.named {
+	v.full = make([]bool, len(v.named))
+	for k, list := range v.named {
 		slices.SortFunc(list, byID)
+		v.full[k] = len(list) == c.each()
 	}
 	return v, rows.Err()
 }
@@ -403,7 +435,7 @@ func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, err
 		}
 		for i := range rows {
 			job := &jobs[at[rows[i].ID]]
-			if job.Name = rows[i].Name; rows[i].Data != nil {
+			if job.Name, job.Priority = rows[i].Name, rows[i].Priority; rows[i].Data != nil {
 				job.Body = &rows[i].Body
 			}
 		}

@@ -42,7 +42,7 @@ func (r *dyingRow) why(a *Ack) string {
 }
 
 // insertDead writes dead letters of jobs that are still claimed.
-func insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now time.Time) error {
+func (s *Store) insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now time.Time) error {
 	for chunk := range chunksOf(dead, func(a *Ack) int { return len(a.Body.Data) }) {
 		ids := make([]uint64, len(chunk))
 		for i, a := range chunk {
@@ -57,6 +57,7 @@ func insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now time.Time) er
 			dying[rows[i].ID] = &rows[i]
 		}
 		var letters []DeadLetter
+		var ended []View
 		for _, a := range chunk {
 			row := dying[a.Job.ID]
 			if row == nil || row.Claim != a.Job.Claim {
@@ -66,11 +67,15 @@ func insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now time.Time) er
 				ID: a.Job.ID, Body: a.Body.stored(a.Job.ID), Lane: a.Job.Lane, Attempts: a.Job.Attempts, Error: sqldb.Text(row.why(a), maxError),
 				Status: a.Status, Response: sqldb.Text(a.Response, maxResponse), Died: now,
 			})
+			ended = append(ended, a.ended(StateDead, row.why(a), now))
 		}
 		if len(letters) == 0 {
 			continue
 		}
 		if _, err := tx.NewInsert().Model(&letters).Exec(ctx); err != nil {
+			return err
+		}
+		if err := s.keepEnded(ctx, tx, ended); err != nil {
 			return err
 		}
 	}
@@ -109,15 +114,15 @@ func (s *Store) Replay(ctx context.Context, filter Filter) (int, error) {
 		counts := make(map[Lane]int64)
 		for i := range rows {
 			lane := rows[i].Lane
-			jobs[i] = jobRow{id: first + uint64(i), lane: lane, okey: orderOf(lane, rows[i].Key), share: shareOf(rows[i].Name)}
+			jobs[i] = jobRow{id: first + uint64(i), lane: lane, okey: orderOf(lane, rows[i].Key), share: shareOf(rows[i].Name, rows[i].Priority)}
 			counts[lane]++
 		}
 		if err := s.insertShared(ctx, tx, jobs); err != nil {
 			return nil, err
 		}
 		now := sqldb.Nanos(time.Now()) // their age counts from now
-		const query = "INSERT INTO job_bodies (id, message, okey, name, url, content_type, data, created, deadline)" +
-			" SELECT ?, message, okey, name, url, content_type, data, ?, 0 FROM dead_jobs WHERE id = ?"
+		const query = "INSERT INTO job_bodies (id, message, okey, name, priority, url, content_type, data, created, deadline)" +
+			" SELECT ?, message, okey, name, priority, url, content_type, data, ?, 0 FROM dead_jobs WHERE id = ?"
 		return counts, tx.Repeat(ctx, query, len(rows), func(args []any, i int) []any {
 			return append(args, int64(jobs[i].id), now, int64(rows[i].ID))
 		})
@@ -131,14 +136,14 @@ func (s *Store) DeleteDead(ctx context.Context, filter Filter) (int, error) {
 	})
 }
 
-// eachDead calls do with the numbers, lanes, keys and names of dead letters, some at a time, and deletes
-// them. It wakes the lanes that do returns counts of.
+// eachDead calls do with the numbers, lanes, keys, names and priorities of dead letters, some at a time, and
+// deletes them. It wakes the lanes that do returns counts of.
 func (s *Store) eachDead(
 	ctx context.Context, filter Filter, op string, do func(ctx context.Context, tx sqldb.Tx, rows []DeadLetter) (map[Lane]int64, error),
 ) (int, error) {
 	return s.inSteps(ctx, op, filter, func(ctx context.Context, tx sqldb.Tx, where string, args []any) (st step, err error) {
 		var rows []DeadLetter
-		err = tx.NewSelect().Model(&rows).Column("id", "lane", "okey", "name").Where(where, args...).Order("id").Limit(deadStep).Scan(ctx)
+		err = tx.NewSelect().Model(&rows).Column("id", "lane", "okey", "name", "priority").Where(where, args...).Order("id").Limit(deadStep).Scan(ctx)
 		if err != nil || len(rows) == 0 {
 			return st, err
 		}

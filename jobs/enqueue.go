@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -18,9 +19,14 @@ type Spec struct {
 	Lane  Lane
 	Route bool      // its job route decides what Lane leaves 0, and else the default queue
 	RunAt time.Time // zero: at once. Until then it blocks no other job
-	// Unique is an idempotency key, empty for none. A second job with it is not made within a day:
+	// Unique is an idempotency key, empty for none. A second job with it is not made within Window:
 	// Enqueue returns the number of the first one.
 	Unique string
+	Window time.Duration // from the first one's Created; at most and by default (zero) a day
+	// Debounce lets a job take the place of the one with its idempotency key that waits for its first
+	// RunAt: that one has its body, deadline and RunAt from then on, but runs within ten windows of the
+	// first request. It needs a RunAt.
+	Debounce bool
 }
 
 // SpecError is an error of [Store.Enqueue] about one of the jobs. It wraps ErrBad.
@@ -77,79 +83,156 @@ func (s *Store) enqueue(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers [
 	if err != nil {
 		return nil, err
 	}
-	counts := make(map[Lane]int64)
-	seen := make(map[string]uint64)
-	var rows []jobRow
-	var bodies []bodyRow
-	var keys []keyRow
-	var later []*Spec
-	var laterIDs []uint64
+	n := newJobs{counts: make(map[Lane]int64), seen: make(map[string]int)}
+	now := s.db.Now()
 	for i := range jobs {
 		job := &jobs[i]
-		id := first + uint64(i)
-		if job.Unique != "" {
-			known, err := knownKey(ctx, tx, job.Unique, seen)
-			if err != nil {
+		known := n.standIn(job)
+		if known == 0 && job.Unique != "" {
+			if known, err = standIn(ctx, tx, job, now); err != nil {
 				return nil, err
 			}
-			if known != 0 {
-				numbers[i] = known
-				continue
-			}
-			seen[job.Unique] = id
-			keys = append(keys, keyRow{Name: job.Unique, ID: id, Created: job.Created})
 		}
-		numbers[i] = id
-		row := jobRow{id: id, lane: job.Lane, okey: orderOf(job.Lane, job.Key)}
-		if job.RunAt.IsZero() {
-			row.share = shareOf(job.Name)
-		} else {
-			later, laterIDs = append(later, job), append(laterIDs, id)
+		if numbers[i] = known; known == 0 {
+			numbers[i] = first + uint64(i)
+			n.add(numbers[i], job)
 		}
-		rows = append(rows, row)
-		bodies = append(bodies, bodyRow{ID: id, Body: job.Body.stored(id)})
-		counts[job.Lane]++
 	}
-	if len(rows) == 0 {
-		return counts, nil
+	return n.counts, n.write(ctx, s, tx)
+}
+
+// newJobs are the rows of new jobs.
+type newJobs struct {
+	rows   []jobRow
+	bodies []bodyRow
+	keys   []keyRow
+	later  []uint64 // that are to run later
+	runAt  []time.Time
+	counts map[Lane]int64
+	seen   map[string]int // index in bodies, by idempotency key
+}
+
+// standIn is the function of this name for jobs of the same call.
+func (n *newJobs) standIn(job *Spec) uint64 {
+	i, ok := n.seen[job.Unique]
+	if !ok {
+		return 0
 	}
-	if err := s.insertShared(ctx, tx, rows); err != nil {
-		return nil, err
+	id := n.bodies[i].ID
+	if job.Debounce {
+		n.bodies[i].Body = job.stored(id)
 	}
-	err = tx.Repeat(ctx, "UPDATE jobs SET due = ? WHERE id = ?", len(later), func(args []any, i int) []any {
-		return append(args, dueOf(later[i].RunAt), int64(laterIDs[i]))
+	return id
+}
+
+func (n *newJobs) add(id uint64, job *Spec) {
+	if job.Unique != "" {
+		n.seen[job.Unique] = len(n.bodies)
+		n.keys = append(n.keys, keyRow{Name: job.Unique, ID: id, Created: job.Created})
+	}
+	row := jobRow{id: id, lane: job.Lane, okey: orderOf(job.Lane, job.Key)}
+	if job.RunAt.IsZero() {
+		row.share = shareOf(job.Name, job.Priority)
+	} else {
+		n.later, n.runAt = append(n.later, id), append(n.runAt, job.RunAt)
+	}
+	n.rows = append(n.rows, row)
+	n.bodies = append(n.bodies, bodyRow{ID: id, Body: job.stored(id)})
+	n.counts[job.Lane]++
+}
+
+func (n *newJobs) write(ctx context.Context, s *Store, tx sqldb.Tx) error {
+	if err := s.insertShared(ctx, tx, n.rows); err != nil {
+		return err
+	}
+	err := tx.Repeat(ctx, "UPDATE jobs SET due = ? WHERE id = ?", len(n.later), func(args []any, i int) []any {
+		return append(args, dueOf(n.runAt[i]), int64(n.later[i]))
 	})
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if err := insertBodies(ctx, tx, n.bodies); err != nil {
+		return err
+	}
+	t := &sqldb.Table{Name: "job_keys", Ints: []string{"id", "created"}, Texts: []string{"name"}, Key: "name"}
+	return tx.Insert(ctx, t, len(n.keys), func(args []any, i int) []any {
+		return append(args, int64(n.keys[i].ID), sqldb.Nanos(n.keys[i].Created), n.keys[i].Name)
+	})
+}
+
+func insertBodies(ctx context.Context, tx sqldb.Tx, bodies []bodyRow) error {
+	t := &sqldb.Table{
+		Name: "job_bodies", Ints: []string{"id", "created", "deadline", "priority"}, Texts: []string{"message", "okey", "name", "url", "content_type"},
+		Blobs: []string{"data"},
 	}
 	for chunk := range chunksOf(bodies, func(b bodyRow) int { return len(b.Data) }) {
-		if _, err := tx.NewInsert().Model(&chunk).Exec(ctx); err != nil {
-			return nil, err
+		err := tx.Insert(ctx, t, len(chunk), func(args []any, i int) []any {
+			b := &chunk[i]
+			return append(args, int64(b.ID), sqldb.Nanos(b.Created), sqldb.Nanos(b.Deadline), int64(b.Priority), b.Message, b.Key, b.Name, b.URL, b.ContentType, b.Data)
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if len(keys) > 0 {
-		_, err = tx.NewInsert().Model(&keys).Exec(ctx)
-	}
-	return counts, err
+	return nil
 }
 
-// knownKey returns the number of the job that has an idempotency key, 0 if there is none. seen has the
-// keys of the same call.
-func knownKey(ctx context.Context, tx sqldb.Tx, key string, seen map[string]uint64) (uint64, error) {
-	if id, ok := seen[key]; ok {
-		return id, nil
-	}
-	var ids []uint64
-	err := tx.NewSelect().Model((*keyRow)(nil)).Column("id").Where("name = ?", key).Scan(ctx, &ids)
-	if err != nil || len(ids) == 0 {
+// keyWindow is for how long an idempotency key counts by default.
+const keyWindow = 24 * time.Hour
+
+// debounceWindows is after how many windows a job runs whose place newer ones have taken.
+const debounceWindows = 10
+
+// standIn returns the number of the job that stands for a new one with its idempotency key, after it has
+// renewed that if the new one is debounced; 0 if there is none.
+func standIn(ctx context.Context, tx sqldb.Tx, job *Spec, now time.Time) (uint64, error) {
+	var keys []keyRow
+	err := tx.NewSelect().Model(&keys).Where("name = ?", job.Unique).Scan(ctx)
+	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	return ids[0], nil
+	window := cmp.Or(job.Window, keyWindow)
+	first := &keys[0]
+	switch {
+	case job.Debounce:
+		last := first.Created.Add((debounceWindows - 1) * window) // it was to run a window after the request
+		renewed, err := renew(ctx, tx, first.ID, job, earliest(job.RunAt, last))
+		if err != nil || !renewed {
+			return 0, err
+		}
+	case !now.Before(first.Created.Add(window)):
+		return 0, nil
+	}
+	return first.ID, nil
 }
 
-// maxData is how many bytes of bodies a statement has. As text they are twice as many, and MySQL takes
-// 16 MB by default.
-const maxData = 4 << 20
+// renew gives a job that waits for its first time to run the content of another one, and reports whether
+// it did wait.
+func renew(ctx context.Context, tx sqldb.Tx, id uint64, by *Spec, runAt time.Time) (bool, error) {
+	n, err := sqldb.Changed(tx.NewRaw("UPDATE jobs SET due = ? WHERE id = ? AND claim = 0 AND due > 0 AND due < ? AND error IS NULL",
+		dueOf(runAt), id, int64(blocked)).Exec(ctx))
+	if err != nil || n == 0 {
+		return false, err
+	}
+	b := by.stored(id)
+	_, err = tx.NewRaw("UPDATE job_bodies SET content_type = ?, data = ?, created = ?, deadline = ? WHERE id = ?",
+		b.ContentType, b.Data, sqldb.Nanos(runAt), sqldb.Nanos(b.Deadline), id).Exec(ctx)
+	return true, err
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// maxData is how many bytes of bodies a statement has, and maxRows of how many. As text they are twice as
+// many, and MySQL takes 16 MB by default.
+const (
+	maxData = 4 << 20
+	maxRows = 500
+)
 
 // chunksOf divides rows into chunks for statements of a bounded size. Only a row by itself may have
 // more than maxData bytes.
@@ -158,7 +241,7 @@ func chunksOf[T any](rows []T, size func(T) int) iter.Seq[[]T] {
 		first, sum := 0, 0
 		for i, row := range rows {
 			n := size(row)
-			if i > first && (i-first == 100 || sum+n > maxData) {
+			if i > first && (i-first == maxRows || sum+n > maxData) {
 				if !yield(rows[first:i]) {
 					return
 				}

@@ -17,7 +17,7 @@ import (
 type Query struct {
 	Filter
 
-	State State  // only in this one; empty for all
+	State State  // only in this one; empty for all that have not ended
 	Name  string // pattern for the names of enqueued jobs; empty for all jobs, also those of events
 	Key   string // only with this ordering key, which is the device for events; empty for all
 }
@@ -26,16 +26,21 @@ type Query struct {
 const findStep = 20_000
 
 // Find is List for a Query. It looks at 20,000 jobs at most: the result may be shorter than limit, or
-// empty, although others follow. next is the number after which to go on; 0 if all were looked at.
+// empty, although others follow. next is the number after which to go on; 0 if all were looked at. With
+// the state of jobs that ended they come from the greatest number down, and After is a number to go on
+// below.
 // Errors: [ErrBad] for a state or a pattern.
 func (s *Store) Find(ctx context.Context, query Query, limit int, now time.Time) (views []View, next uint64, err error) {
-	if err := query.check(StateReady, StateWaiting, StateBlocked, StateClaimed); err != nil {
+	if err := query.check(); err != nil {
 		return nil, 0, err
+	}
+	if query.State.Ended() {
+		return s.findEnded(ctx, query, limit)
 	}
 	err = s.db.Read(ctx, "read jobs", func(ctx context.Context, q *bun.DB) (err error) {
 		views = nil
 		bounded := query
-		if next, err = bounded.bound(ctx, q, "jobs"); err != nil {
+		if next, err = bounded.bound(ctx, q); err != nil {
 			return err
 		}
 		if views, err = bounded.read(ctx, q, limit, now); err != nil {
@@ -52,18 +57,19 @@ func (s *Store) Find(ctx context.Context, query Query, limit int, now time.Time)
 	return views, next, nil
 }
 
-// check rejects a state that is none of some, and a pattern that is none.
-func (f *Query) check(states ...State) error {
+// check rejects a state that is none, and a pattern that is none.
+func (f *Query) check() error {
+	states := append([]State{StateReady, StateWaiting, StateBlocked, StateClaimed}, endedStates()[1:]...)
 	if f.State != "" && !slices.Contains(states, f.State) {
 		return bad("there is no state %.80q; want one of %q", f.State, states)
 	}
 	return checkPattern(f.Name)
 }
 
-// bound limits a query to the next findStep rows of a table, and returns the last of them if others may
-// follow; else 0.
-func (f *Query) bound(ctx context.Context, q bun.IDB, table string) (last uint64, err error) {
-	err = q.QueryRowContext(ctx, "SELECT id FROM "+table+" WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", f.After, findStep-1).Scan(&last)
+// bound limits a query to the next findStep jobs, and returns the last of them if others may follow;
+// else 0.
+func (f *Query) bound(ctx context.Context, q bun.IDB) (last uint64, err error) {
+	err = q.QueryRowContext(ctx, "SELECT id FROM jobs WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", f.After, findStep-1).Scan(&last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -111,6 +117,7 @@ func (s State) where(now time.Time) (where string, args []any) {
 		return " AND due = ?", []any{int64(blocked)}
 	case StateClaimed:
 		return " AND claim <> 0 AND due < ?", []any{int64(blocked)}
+	case StateDone, StateDead, StateDeleted: // which no job of this table has
 	}
 	return "", nil
 }

@@ -37,12 +37,25 @@ type Body struct {
 	Message     string    `bun:"message"` // id that the receiver sees; empty: job:NUMBER
 	Key         string    `bun:"okey"`    // ordering key within the lane; empty for none
 	Name        string    `bun:"name"`    // by which new jobs of a lane take turns; empty for none
-	URL         string    `bun:"url"`     // where to deliver; empty for a job of an endpoint
+	Priority    Priority  `bun:"priority"`
+	URL         string    `bun:"url"` // where to deliver; empty for a job of an endpoint
 	ContentType string    `bun:"content_type"`
 	Data        []byte    `bun:"data"`
 	Created     time.Time `bun:"created"`
 	Deadline    time.Time `bun:"deadline"` // after which it is not delivered any more; zero for none
 }
+
+// Priority decides which of the jobs of a queue and endpoint come first. The zero one is normal.
+type Priority int8
+
+const (
+	// PriorityLow is for jobs that come after all others.
+	PriorityLow Priority = iota - 1
+	// PriorityNormal is that of the jobs of events.
+	PriorityNormal
+	// PriorityHigh is for jobs that come before all others.
+	PriorityHigh
+)
 
 // Job is a job that was claimed.
 type Job struct {
@@ -53,6 +66,7 @@ type Job struct {
 	Claim    int64  // number of the claim; 0 for none
 	Attempts int    // failed attempts
 	Name     string // that of its body
+	Priority Priority
 	Share    uint16 // that it was claimed from, see [Store.Shares]
 	Body     *Body  // nil for the job of an event, and if the body is large, see [Store.Body]
 }

@@ -38,7 +38,13 @@ type View struct {
 	Error       string    // of its last attempt
 	URL         string    // where it is delivered; empty for a job of an endpoint
 	OrderingKey string    // empty for none, and for the job of an event
-	Created     time.Time // from which its age counts; zero for the job of an event
+	Created     time.Time // from which its age counts; zero for the job of an event that has not ended
+
+	// Only of a job that ended, and then RunAt and LeasedUntil are zero.
+	Started  time.Time // beginning of its last delivery; zero for none
+	Ended    time.Time
+	Status   int    // of the last response; 0 if there was none
+	Response string // its beginning
 }
 
 // Filter selects jobs or dead letters. The zero Filter selects all.
@@ -118,7 +124,7 @@ func (v *View) scan(rows *sql.Rows, now time.Time, others ...any) error {
 }
 
 // readHeads reads what is shown of the bodies of jobs. A job that is gone meanwhile stays without.
-func readHeads(ctx context.Context, q *bun.DB, views []View) error {
+func readHeads(ctx context.Context, q sqldb.Querier, views []View) error {
 	at := make(map[uint64]*View)
 	var ids []uint64
 	for i := range views {
@@ -132,13 +138,13 @@ func readHeads(ctx context.Context, q *bun.DB, views []View) error {
 			var id uint64
 			var created int64
 			var b Body
-			if err := rows.Scan(&id, &b.Name, &b.URL, &b.Key, &created); err != nil {
+			if err := rows.Scan(&id, &b.Name, &b.Priority, &b.URL, &b.Key, &created); err != nil {
 				return err
 			}
 			v := at[id]
-			v.Name, v.URL, v.OrderingKey, v.Created = b.Name, b.URL, b.Key, sqldb.Time(created)
+			v.Name, v.Priority, v.URL, v.OrderingKey, v.Created = b.Name, b.Priority, b.URL, b.Key, sqldb.Time(created)
 			return nil
-		}, "SELECT id, name, url, okey, created FROM job_bodies WHERE id IN (?)", bun.List(chunk))
+		}, "SELECT id, name, priority, url, okey, created FROM job_bodies WHERE id IN (?)", bun.List(chunk))
 		if err != nil {
 			return err
 		}
@@ -211,13 +217,17 @@ func (s *Store) inSteps(
 func (s *Store) Delete(ctx context.Context, filter Filter) (int, error) {
 	return s.inSteps(ctx, "delete jobs", filter, func(ctx context.Context, tx sqldb.Tx, where string, args []any) (st step, err error) {
 		var jobs []Job
+		var views []View
 		err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-			var job Job
-			err := scanJob(rows, &job)
-			jobs = append(jobs, job)
+			var v View
+			err := v.scan(rows, time.Time{})
+			jobs, views = append(jobs, v.Job), append(views, v)
 			return err
-		}, "SELECT "+jobColumns+" FROM jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, idsPerStatement)...)
+		}, "SELECT "+jobColumns+", due, error FROM jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, idsPerStatement)...)
 		if err != nil || len(jobs) == 0 {
+			return st, err
+		}
+		if err := s.keepDeleted(ctx, tx, views); err != nil {
 			return st, err
 		}
 		var elsewhere []Lane

@@ -37,6 +37,7 @@ type openJob struct {
 	name  string
 	been  []jobs.Lane // before it was moved here
 	late  bool        // it was to run later, and blocked no others until then
+	tried bool        // it failed or was postponed
 }
 
 // together reports whether two jobs have been in the same lane, so that their order holds wherever they
@@ -72,6 +73,7 @@ func newLines(t *rapid.T, url string) *lines {
 	l.store, err = config{URL: url, Cache: 1, Outbox: l.outbox}.rig()
 	l.check(err)
 	l.jobs = l.store.jobs
+	l.jobs.KeepEnded(true)
 	l.start()
 	l.check(l.jobs.PutQueue(t.Context(), jobs.NewQueue("second")))
 	return l
@@ -120,6 +122,7 @@ func (l *lines) enqueue(t *rapid.T) {
 	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
 	key := rapid.SampledFrom(append([]string{""}, modelKeys...)).Draw(t, "key")
 	job := jobs.Spec{Lane: in, Body: jobs.Body{Key: key, Name: rapid.SampledFrom(modelNames).Draw(t, "name")}}
+	job.Priority = rapid.SampledFrom([]jobs.Priority{jobs.PriorityNormal, jobs.PriorityNormal, jobs.PriorityHigh, jobs.PriorityLow}).Draw(t, "priority")
 	if in == modelLanes[3] {
 		job.Name = rapid.SampledFrom([]string{"", "light"}).Draw(t, "name that is not moved")
 	}
@@ -258,7 +261,7 @@ func (l *lines) ack(t *rapid.T) {
 	i := l.first(t)
 	job := l.held[i]
 	l.held = slices.Delete(l.held, i, i+1)
-	outcomes := []jobs.Ack{{Job: job, Outcome: rapid.SampledFrom([]jobs.Outcome{
+	outcomes := []jobs.Ack{{Job: job, Started: l.now, Outcome: rapid.SampledFrom([]jobs.Outcome{
 		jobs.Done, jobs.Done, jobs.Retry, jobs.Postpone, jobs.Return, jobs.Dead,
 	}).Draw(t, "verdict")}}
 	switch o := &outcomes[0]; o.Outcome {
@@ -266,6 +269,9 @@ func (l *lines) ack(t *rapid.T) {
 		delete(l.open, job.ID)
 	default:
 		if o.Outcome != jobs.Return {
+			its := l.open[job.ID]
+			its.tried = true
+			l.open[job.ID] = its
 			o.RunAt = l.now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "pause")) * time.Second)
 			l.waits[job.ID] = o.RunAt
 		}
@@ -279,6 +285,41 @@ func (l *lines) ack(t *rapid.T) {
 	}
 	_, err := l.jobs.Ack(t.Context(), outcomes, l.now)
 	l.check(err)
+	if _, open := l.open[job.ID]; !open {
+		l.ended(job.ID, map[jobs.Outcome]jobs.State{jobs.Done: jobs.StateDone, jobs.Dead: jobs.StateDead}[outcomes[0].Outcome])
+	}
+}
+
+// ended checks that a job is shown as one that ended.
+func (l *lines) ended(id uint64, want jobs.State) {
+	got, err := l.jobs.Get(l.t.Context(), id, l.now)
+	if err != nil || got.State != want || got.Ended.IsZero() {
+		l.t.Fatalf("job %d is shown as %+v, %v, want %s", id, got, err, want)
+	}
+}
+
+// reschedule makes a job due, or lets it wait.
+func (l *lines) reschedule(t *rapid.T) {
+	if len(l.open) == 0 {
+		t.Skip("there is none")
+	}
+	id := rapid.SampledFrom(slices.Sorted(maps.Keys(l.open))).Draw(t, "job")
+	at := l.now.Add(rapid.SampledFrom([]time.Duration{0, 40 * time.Second}).Draw(t, "in"))
+	its := l.open[id]
+	err := l.jobs.Reschedule(t.Context(), id, at, l.now)
+	switch later := at.After(l.now); {
+	case errors.Is(err, jobs.ErrInUse) && (l.place(id) >= 0 || its.key != ""): // held or blocked
+		return
+	case errors.Is(err, jobs.ErrBad) && later && 0 < its.route && its.route < 100: // of an event
+		return
+	case err != nil || l.place(id) >= 0:
+		t.Fatalf("Reschedule of job %d %+v: %v", id, its, err)
+	case its.tried:
+		l.waits[id] = at
+	case later || !l.delayed[id].IsZero():
+		l.delayed[id], its.late = at, true
+	}
+	l.open[id] = its
 }
 
 // remove removes a job, or all of a lane, as an operator does.
@@ -297,6 +338,9 @@ func (l *lines) remove(t *rapid.T) {
 	maps.DeleteFunc(l.open, func(id uint64, _ openJob) bool { return gone(id) })
 	_, err := l.jobs.Delete(t.Context(), filter)
 	l.check(err)
+	for _, id := range filter.IDs {
+		l.ended(id, jobs.StateDeleted)
+	}
 }
 
 func (l *lines) pass(t *rapid.T) {
@@ -305,7 +349,7 @@ func (l *lines) pass(t *rapid.T) {
 
 // sweep forgets moves that nobody waits for any more.
 func (l *lines) sweep(t *rapid.T) {
-	_, err := l.jobs.Sweep(t.Context(), jobs.Retention{Dead: 10, DeadAge: time.Hour, KeyAge: time.Hour}, l.now)
+	_, err := l.jobs.Sweep(t.Context(), jobs.Retention{Dead: 10, DeadAge: time.Hour, KeyAge: time.Hour, Ended: 1000, EndedAge: 24 * time.Hour}, l.now)
 	l.check(err)
 }
 
@@ -367,7 +411,7 @@ func TestJobsModel(t *testing.T) {
 		}()
 		t.Repeat(map[string]func(*rapid.T){
 			"enqueue": l.enqueue, "events": l.happen, "more events": l.happen, "move": l.move, "shift": l.shift, "reroute": l.reroute, "claim": l.claim, "claim again": l.claim, "exhaust": l.exhaust,
-			"ack": l.ack, "ack again": l.ack, "and again": l.ack, "remove": l.remove, "time passes": l.pass, "sweep": l.sweep, "crash": l.crash,
+			"ack": l.ack, "ack again": l.ack, "and again": l.ack, "remove": l.remove, "reschedule": l.reschedule, "time passes": l.pass, "sweep": l.sweep, "crash": l.crash,
 		})
 		l.drain()
 	})

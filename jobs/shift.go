@@ -60,15 +60,17 @@ type movable struct {
 	due  sql.NullInt64
 	held sql.NullInt64
 	name sql.NullString
+	rank sql.NullInt16 // its priority
 }
 
 func readMovable(ctx context.Context, tx sqldb.Tx, where string, args []any) (list []movable, err error) {
 	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 		var r movable
-		err := rows.Scan(&r.id, &r.lane, &r.okey, &r.due, &r.held, &r.name)
+		err := rows.Scan(&r.id, &r.lane, &r.okey, &r.due, &r.held, &r.name, &r.rank)
 		list = append(list, r)
 		return err
-	}, "SELECT id, lane, okey, due, held, (SELECT name FROM job_bodies WHERE job_bodies.id = jobs.id) FROM jobs WHERE "+where+
+	}, "SELECT id, lane, okey, due, held, (SELECT name FROM job_bodies WHERE job_bodies.id = jobs.id),"+
+		" (SELECT priority FROM job_bodies WHERE job_bodies.id = jobs.id) FROM jobs WHERE "+where+
 		" AND event = 0 AND claim = 0 ORDER BY id LIMIT ?", append(args, idsPerStatement)...)
 	return list, err
 }
@@ -100,7 +102,7 @@ func (s *Store) shift(ctx context.Context, tx sqldb.Tx, list []movable, queue ui
 		okey, due, held := int64(0), r.due.Int64, any(nil)
 		later := due > 0 && due < blocked
 		if !later {
-			share := shareOf(r.name.String)
+			share := shareOf(r.name.String, Priority(r.rank.Int16))
 			due = dueInShare(share)
 			if share != 0 {
 				s.offer(to, share)

@@ -19,7 +19,8 @@ var (
 	ErrBad = errors.New("jobs: bad request")
 	// ErrUnknown is wrapped by errors about a name or a number that does not exist.
 	ErrUnknown = errors.New("jobs: unknown")
-	// ErrInUse is wrapped by errors about the deletion of something that is still needed.
+	// ErrInUse is wrapped by errors about something that cannot be deleted or changed now, because it is
+	// needed.
 	ErrInUse = errors.New("jobs: in use")
 )
 
@@ -34,6 +35,7 @@ type Store struct {
 	watch    atomic.Pointer[func([]Lane)]
 	describe atomic.Pointer[func(context.Context, []Job) ([]Body, error)]
 	waits    waits
+	keeps    atomic.Bool // see KeepEnded
 
 	mu      sync.Mutex // guards the fields below
 	depths  map[Lane]int64

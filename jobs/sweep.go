@@ -17,18 +17,24 @@ type Retention struct {
 	Dead    int           // maximum number of dead letters; the latest are kept
 	DeadAge time.Duration // of dead letters
 	KeyAge  time.Duration // of idempotency keys
+
+	Ended    int           // maximum number of jobs that ended; the latest are kept, and those that ended with them
+	EndedAge time.Duration // since their end
 }
 
 // sweepStep is how many dead letters one transaction deletes.
 const sweepStep = 5000
 
-// Sweep deletes dead letters and idempotency keys that are too old or too many, and returns how many
-// dead letters. A clock that is ahead for a while makes nothing too old, and no job wait that long.
+// Sweep deletes dead letters, idempotency keys and jobs that ended, as far as they are too old or too
+// many, and returns how many dead letters. A clock that is ahead for a while makes nothing too old, and no job wait that long.
 func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) (int, error) {
 	if err := s.recount(ctx); err != nil {
 		return 0, err
 	}
 	if err := s.shortenWaits(ctx, now); err != nil {
+		return 0, err
+	}
+	if err := s.sweepEnded(ctx, keep, now); err != nil {
 		return 0, err
 	}
 	total := 0

@@ -78,6 +78,7 @@ func TestDelivery(t *testing.T) {
 		}
 		return string(out)
 	}
+	id := func(made string) string { return strings.TrimSpace(strings.TrimPrefix(made, "job ")) }
 	holter("endpoint ops set", "endpoints", "set", "ops", "--target", h.URL, "--settings", `{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","timeout_ms":5000}`)
 	if out := holter(`"(hidden)"`, "endpoints", "list", "--json"); strings.Contains(out, "MfKQ9") {
 		t.Errorf("the secret is shown: %s", out)
@@ -152,7 +153,18 @@ func TestDelivery(t *testing.T) {
 	holter("endpoint ops set", "endpoints", "set", "ops", "--queue", "pager")
 	holter("no dead letter has the number 999998, 999999;", "dead-letters", "retry", "999998", "999999")
 	holter("no dead letter has the number 999999;", "dead-letters", "delete", "999999")
-	holter("there is no job 999999;", "jobs", "delete", "999999")
+	holter("there is no job 999999", "jobs", "delete", "999999")
+	holter("there is no job 999999", "jobs", "get", "999999")
+	holter("done", "jobs", "list", "--state", "done", "--queue", "pager")
+	holter("priority      high", "jobs", "get", id(holter("job ", "jobs", "add", "1", "--url", h.URL+"/later", "--in", "1h", "--priority", "high")))
+	late := id(holter("job ", "jobs", "add", "1", "--url", h.URL+"/never", "--unique", "u", "--window", "1h", "--debounce"))
+	if again := id(holter("job ", "jobs", "add", "2", "--url", h.URL+"/never", "--unique", "u", "--window", "1h", "--debounce")); again != late {
+		t.Errorf("a debounced job has the number %s, want %s", again, late)
+	}
+	holter("job "+late+" rescheduled", "jobs", "reschedule", late, "--in", "2h")
+	holter("is not above 0", "jobs", "reschedule", late, "--in", "0s")
+	holter("job "+late+" deleted", "jobs", "delete", late)
+	holter("job "+late+": deleted", "jobs", "get", late)
 	holter(`there is no endpoint "nope"`, "endpoints", "retry-now", "nope")
 	holter("job ", "jobs", "add", "1", "--url", h.URL+"/later", "--in", "1h")
 	holter(h.URL+"/later", "jobs", "list")

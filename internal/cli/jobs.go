@@ -14,16 +14,19 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // jobsCommand manages jobs.
 type jobsCommand struct {
-	List    jobsListCommand    `cmd:"" default:"withargs" help:"List the jobs that are not done."`
-	Add     jobAddCommand      `cmd:"" help:"Enqueue a job."`
-	Import  jobsImportCommand  `cmd:"" help:"Enqueue the jobs of a file."`
-	Move    jobsMoveCommand    `cmd:"" help:"Move jobs to another queue."`
-	Refused refusedListCommand `cmd:"" help:"List the rows of holter_outbox that cannot be jobs."`
-	Delete  jobsDeleteCommand  `cmd:"" help:"Delete jobs."`
+	List       jobsListCommand      `cmd:"" default:"withargs" help:"List the jobs that have not ended, or those that ended lately."`
+	Get        jobGetCommand        `cmd:"" help:"Show a job, also one that ended lately."`
+	Add        jobAddCommand        `cmd:"" help:"Enqueue a job."`
+	Import     jobsImportCommand    `cmd:"" help:"Enqueue the jobs of a file."`
+	Reschedule jobRescheduleCommand `cmd:"" help:"Deliver a job at once, or later."`
+	Move       jobsMoveCommand      `cmd:"" help:"Move jobs to another queue."`
+	Refused    refusedListCommand   `cmd:"" help:"List the rows of holter_outbox that cannot be jobs."`
+	Delete     jobsDeleteCommand    `cmd:"" help:"Delete jobs."`
 }
 
 // laneFlags choose jobs by where they are.
@@ -38,19 +41,19 @@ type jobsListCommand struct {
 	limitFlag
 	listCommand
 
-	State string `query:"state" enum:",ready,waiting,blocked,claimed" default:"" placeholder:"STATE" help:"Only jobs in this state: ready, waiting, blocked or claimed."`
+	State string `query:"state" enum:",ready,waiting,blocked,claimed,done,dead,deleted" default:"" placeholder:"STATE" help:"Only jobs in this state: ready, waiting, blocked or claimed; or, from the latest on, done, dead or deleted."`
 	Name  string `query:"name" placeholder:"PATTERN" help:"Only enqueued jobs whose names match, such as report.*."`
 	Key   string `query:"ordering_key" placeholder:"TEXT" help:"Only with this ordering key."`
 }
 
 func jobs() list {
 	return list{
-		columns: []string{"JOB", "NAME,least=8,spare", "QUEUE", "ENDPOINT,least=8,inner", "STATE", "NODE,spare", "FAILED", "DUE,spare", "ERROR,least=16,spare"},
+		columns: []string{"JOB", "NAME,least=8,spare", "QUEUE", "ENDPOINT,least=8,inner", "STATE", "NODE,spare", "FAILED", "ENDED/DUE,spare", "ERROR,least=16,spare"},
 		row: rowOf(func(j *httpapi.Job) []any {
 			if j.State != "waiting" {
 				j.RunAt = time.Time{}
 			}
-			return []any{j.Job, j.Name, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, j.RunAt, j.Error}
+			return []any{j.Job, j.Name, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, cmp.Or(j.Ended, j.RunAt), j.Error}
 		}),
 	}
 }
@@ -87,7 +90,10 @@ type jobAddCommand struct {
 	Name     string         `placeholder:"NAME" help:"What kind of job it is, such as report.pdf: job routes go by it, and names take turns."`
 	Queue    string         `placeholder:"NAME" help:"Queue of the job. Default: that of the job route, or of the endpoint, or default."`
 	Key      string         `placeholder:"TEXT" help:"Ordering key: jobs of an endpoint with the same one are delivered in order."`
-	Unique   string         `placeholder:"TEXT" help:"Idempotency key: a second job with it within a day is not created."`
+	Unique   string         `placeholder:"TEXT" help:"Idempotency key: a second job with it within --window is not created."`
+	Window   time.Duration  `placeholder:"DURATION" help:"For how long the idempotency key counts. Default: a day."`
+	Debounce bool           `help:"Deliver only the last of the jobs with the idempotency key, --window after it was added."`
+	Priority string         `enum:",high,normal,low" default:"" placeholder:"PRIORITY" help:"high, normal or low: higher ones come before others of their queue and endpoint."`
 	In       *time.Duration `placeholder:"DURATION" help:"Deliver it after this time."`
 	Within   *time.Duration `placeholder:"DURATION" help:"Deliver it within this time; after it, the job becomes a dead letter."`
 }
@@ -111,7 +117,10 @@ func (c *jobAddCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 	case c.Within != nil && *c.Within <= 0:
 		return usageError{fmt.Errorf("--within: %v is not above 0", *c.Within)}
 	}
-	body := httpapi.NewJob{Name: c.Name, Queue: c.Queue, Endpoint: c.Endpoint, URL: c.URL, Body: json.RawMessage(c.Body), Key: c.Key, Unique: c.Unique}
+	body := httpapi.NewJob{
+		Name: c.Name, Queue: c.Queue, Endpoint: c.Endpoint, URL: c.URL, Body: json.RawMessage(c.Body), Key: c.Key, Unique: c.Unique,
+		WindowMS: terminal.Milliseconds(c.Window), Debounce: c.Debounce, Priority: c.Priority,
+	}
 	if err := c.setTimes(ctx, api, &body); err != nil {
 		return err
 	}

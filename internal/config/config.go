@@ -27,6 +27,9 @@ const DefaultMinTimeout = time.Second
 // DefaultHTTPRate is the default of http_rate, in requests per second from one address.
 const DefaultHTTPRate = 20_000
 
+// DefaultKeepJobs is the default of jobs.keep.
+const DefaultKeepJobs = 1_000_000
+
 // DefaultForgetUnverified is the default of forget_unverified_after.
 const DefaultForgetUnverified = 7 * 24 * time.Hour
 
@@ -67,6 +70,7 @@ type Config struct {
 	Judges    []string     // HOST:PORT or unix:PATH; at least one for holter ear, else none
 	Drain     Drain        // for holter ear only
 	Store     store.Config // Memory, Node and Outbox are never given
+	Jobs      Jobs
 	Playbooks []playbook.Playbook
 
 	ForgetAfter time.Duration // of listening without a sign of life an offline device is forgotten; 0: never
@@ -76,6 +80,12 @@ type Config struct {
 	AcceptLoss       bool   // start a new fleet although the database of the old one is gone
 
 	file *strictyaml.Reader // nil: there is none
+}
+
+// Jobs says what is kept of jobs that ended.
+type Jobs struct {
+	Keep   int           // of how many of them, the latest; 0: of none
+	MaxAge time.Duration // since their end; 0 if it was not given
 }
 
 // Log says what is logged, and how.

@@ -61,6 +61,7 @@ func TestResolveFull(t *testing.T) {
 		},
 		MaxLine:  2048,
 		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000},
+		Jobs:     config.Jobs{Keep: 3000, MaxAge: 2 * time.Hour},
 		TLS:      cert.Files{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
 		Database: config.NewSecret("postgres://holter:secret@db.example/holter"),
 		Node:     "berlin-1", Advertise: "https://berlin-1.example:8081",
@@ -191,7 +192,7 @@ func TestResolveDefaults(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: append(lines("127.0.0.1:7700"), mqttAt("127.0.0.1:1883")),
-		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, ForgetUnverified: 168 * time.Hour, Fleet: liveness.Config{MinTimeout: time.Second},
+		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, ForgetUnverified: 168 * time.Hour, Jobs: config.Jobs{Keep: 1_000_000}, Fleet: liveness.Config{MinTimeout: time.Second},
 		Data: "./holter-data",
 		Log:  config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		MQTT: config.MQTT{Anonymous: config.AnonymousLoopback},
@@ -299,7 +300,7 @@ func TestDocumentation(t *testing.T) {
 		"bridges.tls": "bridges: [{tls: {zzz: 1}}]", "rules": "bridges: [{rules: [{zzz: 1}]}]",
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",
-		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
+		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}", "jobs": "jobs: {zzz: 1}",
 		"link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "drain": "drain: {zzz: 1}",
 		"playbooks": "playbooks: [{zzz: 1}]", "steps": "playbooks: [{steps: [{zzz: 1}]}]",
 	}

@@ -51,7 +51,7 @@ func ResolveEar(file string, settings []Setting) (Config, error) {
 }
 
 func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
-	r.cfg.HTTPRate, r.cfg.ForgetUnverified = DefaultHTTPRate, DefaultForgetUnverified
+	r.cfg.HTTPRate, r.cfg.ForgetUnverified, r.cfg.Jobs.Keep = DefaultHTTPRate, DefaultForgetUnverified, DefaultKeepJobs
 	if r.ear {
 		r.cfg.Drain = Drain{Delay: DefaultDrainDelay, Limit: DefaultDrainLimit}
 	}

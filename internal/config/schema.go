@@ -75,6 +75,10 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "max_age", Set: strictyaml.Value(d, &c.Store.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
 			{Key: "cache", Set: strictyaml.Plain(d, &c.Store.Cache, count{min: 1000, max: 100_000_000}.parse)},
 		}},
+		{Key: "jobs", Fields: []strictyaml.Field{
+			{Key: "keep", Set: strictyaml.Plain(d, &c.Jobs.Keep, count{max: 100_000_000}.parse)},
+			{Key: "max_age", Set: strictyaml.Value(d, &c.Jobs.MaxAge, span{min: time.Minute, max: aYear}.parse)},
+		}},
 		{Key: "playbooks", Set: playbookList(d, &c.Playbooks)},
 	}
 }
