@@ -33,8 +33,11 @@ func endedStates() []State { return []State{1: StateDone, 2: StateDead, 3: State
 // Ended reports whether a job in this state has ended.
 func (s State) Ended() bool { return s != "" && slices.Contains(endedStates(), s) }
 
-// maxEndedResponse is how many bytes of a response are kept of a job that ended.
-const maxEndedResponse = 1000
+// The maximum number of bytes that are kept of texts of a job that ended.
+const (
+	maxEndedResponse = 1000
+	maxEndedKey      = 250 // also of a name
+)
 
 // KeepEnded sets whether what is shown of jobs stays after their end, until [Store.Sweep] deletes it. It
 // does not at first.
@@ -57,7 +60,8 @@ func (s *Store) keepEnded(ctx context.Context, tx sqldb.Tx, ended []View) error 
 		return append(args,
 			int64(v.ID), v.Lane.code(), int64(v.Event), v.Term(), int64(slices.Index(states, v.State)), int64(v.Attempts),
 			sqldb.Nanos(v.Created), sqldb.Nanos(v.Started), sqldb.Nanos(v.Ended), int64(v.Status),
-			v.Name, v.OrderingKey, v.URL, sqldb.Text(v.Error, maxError), sqldb.Text(v.Response, maxEndedResponse))
+			sqldb.Text(v.Name, maxEndedKey), sqldb.Text(v.OrderingKey, maxEndedKey), sqldb.Text(v.URL, maxResponse), sqldb.Text(v.Error, maxError),
+			sqldb.Text(v.Response, maxEndedResponse))
 	})
 }
 

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -22,7 +21,7 @@ type Spec struct {
 	// Unique is an idempotency key, empty for none. A second job with it is not made within Window:
 	// Enqueue returns the number of the first one.
 	Unique string
-	Window time.Duration // from the first one's Created; at most and by default (zero) a day
+	Window time.Duration // from the first one's Created; zero: until Sweep deletes the key, in a day
 	// Debounce lets a job take the place of the one with its idempotency key that waits for its first
 	// RunAt: that one has its body, deadline and RunAt from then on, but runs within ten windows of the
 	// first request. It needs a RunAt.
@@ -177,9 +176,6 @@ func insertBodies(ctx context.Context, tx sqldb.Tx, bodies []bodyRow) error {
 	return nil
 }
 
-// keyWindow is for how long an idempotency key counts by default.
-const keyWindow = 24 * time.Hour
-
 // debounceWindows is after how many windows a job runs whose place newer ones have taken.
 const debounceWindows = 10
 
@@ -191,16 +187,15 @@ func standIn(ctx context.Context, tx sqldb.Tx, job *Spec, now time.Time) (uint64
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	window := cmp.Or(job.Window, keyWindow)
 	first := &keys[0]
 	switch {
 	case job.Debounce:
-		last := first.Created.Add((debounceWindows - 1) * window) // it was to run a window after the request
+		last := first.Created.Add((debounceWindows - 1) * job.Window) // it was to run a window after the request
 		renewed, err := renew(ctx, tx, first.ID, job, earliest(job.RunAt, last))
 		if err != nil || !renewed {
 			return 0, err
 		}
-	case !now.Before(first.Created.Add(window)):
+	case job.Window > 0 && !now.Before(first.Created.Add(job.Window)):
 		return 0, nil
 	}
 	return first.ID, nil
