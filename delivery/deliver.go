@@ -96,10 +96,12 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 			return acks, 0
 		}
 	}
+	began := time.Now()
 	results := e.send(ctx, p, messages)
 	aborted := ctx.Err() != nil
 	p.record(breaker, results, aborted)
 	now = time.Now()
+	q.durations.add(now.Sub(began))
 	for k, i := range places {
 		r := &results[k]
 		if r.Err != nil && aborted {
@@ -115,6 +117,9 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 		ack.Outcome, ack.RunAt, ack.Error = policy.decide(attempts[k], now, rand.Float64())
 		if r.Gone && p.Num != 0 {
 			e.disableGone(ctx, p, ack.Error)
+		}
+		if ack.Outcome == jobs.Done {
+			q.latencies.add(now.Sub(attempts[k].created))
 		}
 		if ack.Outcome == jobs.Dead || ack.Outcome == jobs.Done {
 			ack.Body = bodyOf(&messages[k], batch[i])

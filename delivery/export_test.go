@@ -31,3 +31,15 @@ type Breaker = breaker
 
 // NewBreaker returns a closed one.
 func NewBreaker(rule sink.Break) *Breaker { return newBreaker(rule) }
+
+// Counting is a histogram that is being counted.
+type Counting struct{ *histogram }
+
+// NewHistogram returns an empty one.
+func NewHistogram(bounds ...time.Duration) Counting { return Counting{newHistogram(bounds...)} }
+
+// Add counts a duration.
+func (c Counting) Add(d time.Duration) { c.add(d) }
+
+// Read returns a snapshot.
+func (c Counting) Read() Histogram { return c.read() }

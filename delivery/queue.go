@@ -64,12 +64,14 @@ type queue struct {
 	delivered  atomic.Uint64
 	retried    atomic.Uint64
 	dead       atomic.Uint64
+	durations  *histogram // of deliveries
+	latencies  *histogram // of jobs
 }
 
 func newQueue(e *Engine, conf jobs.Queue, settings *jobs.Settings) *queue {
 	q := &queue{
 		engine: e, num: conf.Num, wake: make(chan struct{}, 1), lanes: make(map[jobs.Lane]*lane), items: make(map[uint64]*item),
-		blocked: make(map[int64]int),
+		blocked: make(map[int64]int), durations: newDurations(), latencies: newLatencies(),
 	}
 	q.configureLocked(conf, settings) // no other goroutine has it yet
 	return q

@@ -30,6 +30,11 @@ type QueueStats struct {
 	Delivered uint64 // jobs
 	Retried   uint64 // failed attempts that are followed by another one
 	Dead      uint64 // jobs that became dead letters
+	// Durations are those of deliveries, whatever came of them: the time in the sink. A delivery may have
+	// several messages.
+	Durations Histogram
+	// Latencies are the ages of jobs when they were delivered.
+	Latencies Histogram
 }
 
 // EndpointStats is about an endpoint. Counters count from the start of the process.
@@ -69,6 +74,7 @@ func (e *Engine) Stats() Stats {
 			of.Held, of.Running = len(q.items), q.running
 			q.mu.Unlock()
 			of.Delivered, of.Retried, of.Dead = q.delivered.Load(), q.retried.Load(), q.dead.Load()
+			of.Durations, of.Latencies = q.durations.read(), q.latencies.read()
 		}
 		st.Queues = append(st.Queues, of)
 	}

@@ -172,6 +172,8 @@ func TestDelivery(t *testing.T) {
 	holter("there is no queue", "jobs", "add", "1", "--url", h.URL, "--queue", "none")
 	holter("private", "endpoints", "set", "x", "--target", "http://10.0.0.1/", "--settings", `{"private":true}`)
 	p.untilGet("/metrics", 200, `holter_delivery_outcomes_total{outcome="delivered",queue="pager"} 2`)
+	p.untilGet("/metrics", 200, `holter_delivery_latency_seconds_bucket{queue="pager",le="+Inf"} 2`)
+	p.untilGet("/metrics", 200, `holter_delivery_duration_seconds_bucket{queue="pager",le="+Inf"}`)
 }
 
 // What somebody else changes between reading and writing is read again, not overwritten.

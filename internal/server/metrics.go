@@ -69,6 +69,10 @@ func (s *server) deliveryMetrics(m metrics.Sample) {
 		m.Count("outcomes_total", help, q.Delivered, "outcome", "delivered")
 		m.Count("outcomes_total", help, q.Retried, "outcome", "retried")
 		m.Count("outcomes_total", help, q.Dead, "outcome", "dead")
+		m.Histogram("duration_seconds", "How long deliveries took, whatever came of them; one may have several messages.",
+			q.Durations.Bounds, q.Durations.Counts, q.Durations.Sum.Seconds())
+		m.Histogram("latency_seconds", "How old jobs were when they were delivered: since their event, or since they were enqueued or were to run first.",
+			q.Latencies.Bounds, q.Latencies.Counts, q.Latencies.Sum.Seconds())
 	}
 	for _, p := range st.Endpoints {
 		m := m.Sub("", "endpoint", p.Name)
