@@ -33,6 +33,7 @@ type Engine struct {
 	enqueuing groupcommit.Group[batch]
 	outbox    *outbox
 	hosts     hosts
+	oldest    oldestJobs
 	outlived  atomic.Int64 // jobs that became dead letters with their events since the last sweep
 
 	admin sync.Mutex // held while settings are changed, but not while waiting for a delivery; taken before all others

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -43,3 +44,6 @@ func (c Counting) Add(d time.Duration) { c.add(d) }
 
 // Read returns a snapshot.
 func (c Counting) Read() Histogram { return c.read() }
+
+// FindOldest looks for the oldest jobs at an instant.
+func (e *Engine) FindOldest(ctx context.Context, now time.Time) error { return e.findOldest(ctx, now) }

@@ -39,6 +39,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		e.outbox.run(ctx)
 		return nil
 	})
+	queues.Go(func() error {
+		e.watchOldest(ctx)
+		return nil
+	})
 	e.jobs.Watch(e.wake)
 	e.wakeAll()
 	e.sweep(ctx)

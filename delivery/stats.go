@@ -30,11 +30,24 @@ type QueueStats struct {
 	Delivered uint64 // jobs
 	Retried   uint64 // failed attempts that are followed by another one
 	Dead      uint64 // jobs that became dead letters
+	// Oldest is from when the age of its oldest job counts, as it was some seconds ago; zero if none has an
+	// age, since there are no jobs, or they wait for a time of their own. OldestKnown is false until it was
+	// looked for.
+	Oldest      time.Time
+	OldestKnown bool
 	// Durations are those of deliveries, whatever came of them: the time in the sink. A delivery may have
 	// several messages.
 	Durations Histogram
 	// Latencies are the ages of jobs when they were delivered.
 	Latencies Histogram
+}
+
+// Age returns the age of the oldest job; 0 if none has one.
+func (q *QueueStats) Age(now time.Time) time.Duration {
+	if q.Oldest.IsZero() {
+		return 0
+	}
+	return max(now.Sub(q.Oldest), 0)
 }
 
 // EndpointStats is about an endpoint. Counters count from the start of the process.
@@ -69,6 +82,9 @@ func (e *Engine) Stats() Stats {
 	for i := range e.settings.Queues {
 		conf := &e.settings.Queues[i]
 		of := QueueStats{Name: conf.Name, Paused: conf.Paused, Jobs: depths[conf.Num]}
+		if of.OldestKnown = true; of.Jobs > 0 {
+			of.Oldest, of.OldestKnown = e.oldest.read(conf.Num)
+		}
 		if q := e.queues[conf.Num]; q != nil {
 			q.mu.Lock()
 			of.Held, of.Running = len(q.items), q.running

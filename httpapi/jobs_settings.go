@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -41,6 +42,8 @@ type Queue struct {
 	Delivered uint64 `json:"delivered" doc:"Jobs, since the server started."`
 	Retried   uint64 `json:"retried" doc:"Failed attempts that are followed by another, since the server started."`
 	Dead      uint64 `json:"dead" doc:"Jobs that became dead letters since the server started."`
+
+	OldestAge *float64 `json:"oldest_age_ms,omitempty" doc:"Age of the oldest job that is not done, as found some seconds ago; 0 if there is none. Until a time of their own (run_at, a playbook's wait) jobs have no age. Left out until it was looked for, after a start."`
 }
 
 type queueList struct {
@@ -173,9 +176,14 @@ func (a *API) viewQueues(queues ...jobs.Queue) []Queue {
 	}
 	return mapped(queues, func(q *jobs.Queue) Queue {
 		st := stats[q.Name]
-		return Queue{
+		view := Queue{
 			QueueSettings: settingsOf(q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
 		}
+		if st.OldestKnown {
+			age := milliseconds(st.Age(time.Now()))
+			view.OldestAge = &age
+		}
+		return view
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -116,6 +117,11 @@ func TestDelivery(t *testing.T) {
 	}
 	if q.Name != "pager" || !q.Paused || q.Jobs != 2 || q.Concurrency != 2 || q.MaxAge != 3_600_000 {
 		t.Errorf("after the restart: %+v", q)
+	}
+	p.untilGet("/v1/queues/pager", 200, `"oldest_age_ms":`)
+	p.untilGet("/metrics", 200, `holter_delivery_oldest_job_age_seconds{queue="pager"}`)
+	if text := holter("OLDEST", "queues", "list"); !regexp.MustCompile(`(?m)^pager +paused +2 +[1-9]\d*m?s `).MatchString(text) {
+		t.Errorf("queues:\n%s", text)
 	}
 	holter("queue pager resumed", "queues", "resume", "pager")
 	h.until(t, "both came", func(came []string) bool { return len(came) == 3 })

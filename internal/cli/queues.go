@@ -26,15 +26,19 @@ type queuesCommand struct {
 func queues() list {
 	return list{
 		columns: []string{
-			"QUEUE", "STATE", "JOBS", "RUNNING", "DELIVERED", "RETRIED", "DEAD", "CONCURRENCY", "RATE,right", "ATTEMPTS", "BACKOFF", "MAX AGE",
+			"QUEUE", "STATE", "JOBS", "OLDEST", "RUNNING", "DELIVERED", "RETRIED", "DEAD", "CONCURRENCY", "RATE,right", "ATTEMPTS", "BACKOFF", "MAX AGE",
 		},
 		row: rowOf(func(q *httpapi.Queue) []any {
 			rate := "any"
 			if q.Rate > 0 {
 				rate = strconv.FormatFloat(q.Rate, 'g', -1, 64) + "/s"
 			}
+			oldest := ""
+			if q.OldestAge != nil && *q.OldestAge > 0 {
+				oldest = terminal.Short(terminal.Duration(*q.OldestAge))
+			}
 			return []any{
-				q.Name, activity(q.Paused), q.Jobs, q.Running, q.Delivered, q.Retried, q.Dead, q.Concurrency, rate, q.Attempts,
+				q.Name, activity(q.Paused), q.Jobs, oldest, q.Running, q.Delivered, q.Retried, q.Dead, q.Concurrency, rate, q.Attempts,
 				terminal.Span(q.Backoff) + " to " + terminal.Span(q.MaxBackoff), terminal.Span(q.MaxAge),
 			}
 		}),

@@ -65,6 +65,10 @@ func (s *server) deliveryMetrics(m metrics.Sample) {
 		m := m.Sub("", "queue", q.Name)
 		m.Add("jobs", "Jobs that are not done.", float64(q.Jobs))
 		m.Add("running", "Deliveries that are going on.", float64(q.Running))
+		if q.OldestKnown {
+			const help = "Age of the oldest job that is not done, as found some seconds ago; 0 if there is none. Until a time of their own (run_at, a playbook's wait) jobs have no age."
+			m.Add("oldest_job_age_seconds", help, q.Age(time.Now()).Seconds())
+		}
 		const help = "Ends of deliveries: delivered, retried (another attempt follows) or dead (a dead letter)."
 		m.Count("outcomes_total", help, q.Delivered, "outcome", "delivered")
 		m.Count("outcomes_total", help, q.Retried, "outcome", "retried")
