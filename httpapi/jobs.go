@@ -194,9 +194,14 @@ func (a *API) getJob(ctx context.Context, in *oneJobInput) (Job, error) {
 }
 
 func (a *API) reschedule(ctx context.Context, in *rescheduleInput) error {
-	err := a.config.Delivery.Jobs().Reschedule(ctx, in.Job, in.Body.RunAt, a.now())
+	now := a.now()
+	at := in.Body.RunAt
+	if at.IsZero() {
+		at = now
+	}
+	err := a.config.Delivery.Jobs().Reschedule(ctx, in.Job, at, now)
 	if err == nil {
-		a.logChange(ctx, "job rescheduled", "job", in.Job, "run_at", in.Body.RunAt)
+		a.logChange(ctx, "job rescheduled", "job", in.Job, "run_at", at)
 	}
 	return err
 }

@@ -58,9 +58,9 @@ func jobText(j *httpapi.Job) string {
 	at("started", j.Started)
 	at("ended", j.Ended)
 	if j.TookMS > 0 {
-		line("took", terminal.Duration(j.TookMS).String())
+		line("took", terminal.Duration(j.TookMS).Round(10*time.Microsecond).String())
 	}
-	line("failed", fmt.Sprintf("%d of its attempts", j.Attempts))
+	line("attempts", fmt.Sprintf("%d failed", j.Attempts))
 	line("error", j.Error)
 	if j.Status > 0 {
 		line("answer", strings.TrimSpace(strconv.Itoa(j.Status)+" "+j.Response))
