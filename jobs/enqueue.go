@@ -105,8 +105,6 @@ type newJobs struct {
 	rows   []jobRow
 	bodies []bodyRow
 	keys   []keyRow
-	later  []uint64 // that are to run later
-	runAt  []time.Time
 	counts map[Lane]int64
 	seen   map[string]int // index in bodies, by idempotency key
 }
@@ -130,10 +128,8 @@ func (n *newJobs) add(id uint64, job *Spec) {
 		n.keys = append(n.keys, keyRow{Name: job.Unique, ID: id, Created: job.Created})
 	}
 	row := jobRow{id: id, lane: job.Lane, okey: orderOf(job.Lane, job.Key)}
-	if job.RunAt.IsZero() {
+	if row.due = dueOf(job.RunAt); row.due == 0 {
 		row.share = shareOf(job.Name, job.Priority)
-	} else {
-		n.later, n.runAt = append(n.later, id), append(n.runAt, job.RunAt)
 	}
 	n.rows = append(n.rows, row)
 	n.bodies = append(n.bodies, bodyRow{ID: id, Body: job.stored(id)})
@@ -142,12 +138,6 @@ func (n *newJobs) add(id uint64, job *Spec) {
 
 func (n *newJobs) write(ctx context.Context, s *Store, tx sqldb.Tx) error {
 	if err := s.insertShared(ctx, tx, n.rows); err != nil {
-		return err
-	}
-	err := tx.Repeat(ctx, "UPDATE jobs SET due = ? WHERE id = ?", len(n.later), func(args []any, i int) []any {
-		return append(args, dueOf(n.runAt[i]), int64(n.later[i]))
-	})
-	if err != nil {
 		return err
 	}
 	if err := insertBodies(ctx, tx, n.bodies); err != nil {

@@ -95,9 +95,10 @@ type jobRow struct {
 	lane      Lane
 	okey      int64
 	share     uint16
+	due       int64 // of a job that is to run later; else 0
 }
 
-// insertJobs inserts jobs of share 0.
+// insertJobs inserts jobs of share 0 that are to run at once.
 func insertJobs(ctx context.Context, tx sqldb.Tx, rows []jobRow) error {
 	t := &sqldb.Table{Name: "jobs", Ints: []string{"id", "lane", "event", "okey"}}
 	return tx.Insert(ctx, t, len(rows), func(args []any, i int) []any {
@@ -106,17 +107,21 @@ func insertJobs(ctx context.Context, tx sqldb.Tx, rows []jobRow) error {
 	})
 }
 
-// insertShared inserts jobs of any share.
+// insertShared inserts jobs of any share, and those that are to run later.
 func (s *Store) insertShared(ctx context.Context, tx sqldb.Tx, rows []jobRow) error {
-	var plain, named, keyed []jobRow
+	var plain, due, keyed []jobRow
 	for _, r := range rows {
 		switch {
+		case r.due != 0:
+			due = append(due, r)
+			continue
 		case r.share == 0:
 			plain = append(plain, r)
 			continue
-		case r.okey == 0:
-			named = append(named, r)
-		default:
+		}
+		if r.due = dueInShare(r.share); r.okey == 0 {
+			due = append(due, r)
+		} else {
 			keyed = append(keyed, r)
 		}
 		s.offer(r.lane, r.share)
@@ -125,9 +130,9 @@ func (s *Store) insertShared(ctx context.Context, tx sqldb.Tx, rows []jobRow) er
 		return err
 	}
 	t := &sqldb.Table{Name: "jobs", Ints: []string{"id", "lane", "event", "okey", "due"}}
-	err := tx.Insert(ctx, t, len(named), func(args []any, i int) []any {
-		r := &named[i]
-		return append(args, int64(r.id), r.lane.code(), int64(r.event), r.okey, dueInShare(r.share))
+	err := tx.Insert(ctx, t, len(due), func(args []any, i int) []any {
+		r := &due[i]
+		return append(args, int64(r.id), r.lane.code(), int64(r.event), r.okey, r.due)
 	})
 	if err != nil {
 		return err
@@ -135,7 +140,7 @@ func (s *Store) insertShared(ctx context.Context, tx sqldb.Tx, rows []jobRow) er
 	t.Ints = append(t.Ints, "held")
 	return tx.Insert(ctx, t, len(keyed), func(args []any, i int) []any {
 		r := &keyed[i]
-		return append(args, int64(r.id), r.lane.code(), int64(r.event), r.okey, dueInShare(r.share), r.okey)
+		return append(args, int64(r.id), r.lane.code(), int64(r.event), r.okey, r.due, r.okey)
 	})
 }
 
