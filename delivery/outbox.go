@@ -154,8 +154,12 @@ func (e *Engine) specOf(row *jobs.OutboxRow, room map[uint32]int64) (jobs.Spec, 
 	case row.Size == 0:
 		return jobs.Spec{}, bad("there is no body")
 	}
+	priority, err := jobs.ParsePriority(row.Priority)
+	if err != nil {
+		return jobs.Spec{}, err
+	}
 	r := Request{
-		Name: row.Name, Queue: row.Queue, Endpoint: row.Endpoint, URL: row.URL, Body: json.RawMessage(row.Body),
+		Name: row.Name, Priority: priority, Queue: row.Queue, Endpoint: row.Endpoint, URL: row.URL, Body: json.RawMessage(row.Body),
 		RunAt: row.RunAt, Deadline: row.Deadline, Key: row.Key, Unique: row.Unique,
 	}
 	q, spec, err := e.spec(r)

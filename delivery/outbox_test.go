@@ -96,12 +96,13 @@ func TestOutbox(t *testing.T) {
 			{"(endpoint, queue, body) VALUES ('ops', 'none', '1')", `there is no queue "none"`},
 			{"(endpoint, body, ordering_key) VALUES ('ops', '1', '" + strings.Repeat("k", 201) + "')", "ordering key is too long"},
 			{"(endpoint, body) VALUES ('ops', REPEAT('1', 1048577))", "the body has 1048577 bytes"},
+			{"(endpoint, body, priority) VALUES ('ops', '1', 'urgent')", `"urgent" is no priority; want high, normal or low`},
 			{"(endpoint, body, deadline) VALUES ('ops', '1', '1980-01-01 00:00:00')", "the deadline"},
 		}
 		for _, row := range rows {
 			r.run(app, "INSERT INTO holter_outbox "+row.insert)
 		}
-		r.run(app, "INSERT INTO holter_outbox (endpoint, body) VALUES ('ops', '20')")
+		r.run(app, "INSERT INTO holter_outbox (endpoint, body, priority) VALUES ('ops', '20', 'low')")
 		r.until("the last is delivered", func() bool { return len(rc.got()) == 22 })
 		refused, err := r.engine.Jobs().RefusedRows(t.Context(), 0, 100)
 		r.check(err)

@@ -29,15 +29,11 @@ type NewJob struct {
 	Priority string          `json:"priority,omitempty" enum:"high,normal,low" doc:"Jobs of a higher priority come before others of their queue and endpoint. Left out: normal."`
 }
 
-// priorities are the names of priorities.
-func priorities() map[string]jobs.Priority {
-	return map[string]jobs.Priority{"high": jobs.PriorityHigh, "": jobs.PriorityNormal, "low": jobs.PriorityLow}
-}
-
 func (j *NewJob) request() delivery.Request {
+	priority, _ := jobs.ParsePriority(j.Priority) // which the schema has checked
 	return delivery.Request{
 		Name: j.Name, Queue: j.Queue, Endpoint: j.Endpoint, URL: j.URL, Body: j.Body, RunAt: j.RunAt, Deadline: j.Deadline, Key: j.Key, Unique: j.Unique,
-		Window: fromMilliseconds(j.WindowMS), Debounce: j.Debounce, Priority: priorities()[j.Priority],
+		Window: fromMilliseconds(j.WindowMS), Debounce: j.Debounce, Priority: priority,
 	}
 }
 
@@ -272,10 +268,8 @@ func (a *API) job(n laneNames, v *jobs.View) Job {
 		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, Created: utc(v.Created), RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil),
 		Started: utc(v.Started), Ended: utc(v.Ended), Error: v.Error, Status: v.Status, Response: v.Response,
 	}
-	for name, p := range priorities() {
-		if p == v.Priority {
-			job.Priority = name
-		}
+	if v.Priority != jobs.PriorityNormal {
+		job.Priority = v.Priority.String()
 	}
 	switch {
 	case v.State == jobs.StateClaimed:

@@ -57,6 +57,31 @@ const (
 	PriorityHigh
 )
 
+// String returns high, normal or low.
+func (p Priority) String() string {
+	switch {
+	case p > PriorityNormal:
+		return "high"
+	case p < PriorityNormal:
+		return "low"
+	}
+	return "normal"
+}
+
+// ParsePriority returns the priority that a text names; an empty one names PriorityNormal. Errors:
+// [ErrBad].
+func ParsePriority(text string) (Priority, error) {
+	for p := PriorityLow; p <= PriorityHigh; p++ {
+		if text == p.String() {
+			return p, nil
+		}
+	}
+	if text == "" {
+		return PriorityNormal, nil
+	}
+	return 0, bad("%.40q is no priority; want high, normal or low", text)
+}
+
 // Job is a job that was claimed.
 type Job struct {
 	ID       uint64

@@ -24,6 +24,7 @@ type OutboxRow struct {
 	Size            int64  // of the body in bytes
 	Key             string // ordering key
 	Unique          string // idempotency key
+	Priority        string // high, normal or low; empty for normal
 	RunAt, Deadline time.Time
 	Created         time.Time
 	Error           string // why it is no job; empty if nobody has looked at it
@@ -142,14 +143,14 @@ func (s *Store) findRows(ctx context.Context, after uint64, without []string) (f
 const placeColumns = "COALESCE(LEFT(name, 256), ''), COALESCE(LEFT(queue, 256), ''), COALESCE(LEFT(endpoint, 256), ''), COALESCE(LEFT(ordering_key, 256), '')"
 
 // rowColumns are the columns that OutboxRow.scan scans, without the body.
-const rowColumns = "id, " + placeColumns + ", COALESCE(LEFT(url, 4096), ''), COALESCE(OCTET_LENGTH(body), 0), COALESCE(LEFT(idempotency_key, 256), '')," +
+const rowColumns = "id, " + placeColumns + ", COALESCE(LEFT(url, 4096), ''), COALESCE(OCTET_LENGTH(body), 0), COALESCE(LEFT(idempotency_key, 256), ''), COALESCE(LEFT(priority, 256), '')," +
 	" run_at, deadline, created, COALESCE(error, '')"
 
 // scan scans rowColumns, and others after them.
 func (r *OutboxRow) scan(rows *sql.Rows, others ...any) error {
 	var runAt, deadline sql.NullTime
 	err := rows.Scan(append([]any{
-		&r.ID, &r.Name, &r.Queue, &r.Endpoint, &r.Key, &r.URL, &r.Size, &r.Unique, &runAt, &deadline, &r.Created, &r.Error,
+		&r.ID, &r.Name, &r.Queue, &r.Endpoint, &r.Key, &r.URL, &r.Size, &r.Unique, &r.Priority, &runAt, &deadline, &r.Created, &r.Error,
 	}, others...)...)
 	r.RunAt, r.Deadline = runAt.Time, deadline.Time
 	return err

@@ -160,8 +160,8 @@ func TestTakeRows(t *testing.T) {
 		if err := errors.Join(given.Rollback(), kept.Commit()); err != nil {
 			t.Fatal(err)
 		}
-		app.run("INSERT INTO holter_outbox (queue, endpoint, body, ordering_key, idempotency_key, run_at, deadline)" +
-			" VALUES ('slow', 'ops', '{\"n\": \"ä\"}', 'k', 'once', '2031-02-03 04:05:06.789', '2032-01-01 00:00:00')")
+		app.run("INSERT INTO holter_outbox (queue, endpoint, body, ordering_key, idempotency_key, priority, run_at, deadline)" +
+			" VALUES ('slow', 'ops', '{\"n\": \"ä\"}', 'k', 'once', 'high', '2031-02-03 04:05:06.789', '2032-01-01 00:00:00')")
 		var last jobs.OutboxRow
 		taken, refused := take(t, r, func(row *jobs.OutboxRow) (jobs.Spec, error) {
 			last = *row
@@ -172,7 +172,7 @@ func TestTakeRows(t *testing.T) {
 		}
 		q := newQueue(t, r)
 		q.wantBodies("committed", "0", "1")
-		want := jobs.OutboxRow{Queue: "slow", Endpoint: "ops", Key: "k", Unique: "once", Size: 11}
+		want := jobs.OutboxRow{Queue: "slow", Endpoint: "ops", Key: "k", Unique: "once", Priority: "high", Size: 11}
 		got := last
 		got.ID, got.Body, got.RunAt, got.Deadline, got.Created = 0, nil, time.Time{}, time.Time{}, time.Time{}
 		if fmt.Sprint(got) != fmt.Sprint(want) || string(last.Body) != `{"n": "ä"}` {
@@ -444,7 +444,7 @@ func TestWaitingRows(t *testing.T) {
 
 // With the documented rights an application may add jobs, and nothing else.
 func TestRights(t *testing.T) {
-	const columns = "(name, queue, endpoint, url, body, ordering_key, idempotency_key, run_at, deadline)"
+	const columns = "(name, queue, endpoint, url, body, ordering_key, idempotency_key, priority, run_at, deadline)"
 	onServers(t, func(t *testing.T, r *rig, app *application, raw string) {
 		t.Helper()
 		var database string

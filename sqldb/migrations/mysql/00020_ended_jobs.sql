@@ -23,9 +23,12 @@ CREATE TABLE IF NOT EXISTS ended_jobs (
 -- -1, 0 or 1: low, normal or high. A new job that is not normal is in a share of its own, also without a name.
 ALTER TABLE job_bodies ADD COLUMN priority SMALLINT NOT NULL DEFAULT 0;
 ALTER TABLE dead_jobs ADD COLUMN priority SMALLINT NOT NULL DEFAULT 0;
+-- high, normal or low; default: normal
+ALTER TABLE holter_outbox ADD COLUMN priority VARCHAR(255);
 
 -- +goose Down
 UPDATE jobs SET due = 0 WHERE due < -4096;
+ALTER TABLE holter_outbox DROP COLUMN priority;
 ALTER TABLE dead_jobs DROP COLUMN priority;
 ALTER TABLE job_bodies DROP COLUMN priority;
 DROP TABLE IF EXISTS ended_jobs;
