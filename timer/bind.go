@@ -128,10 +128,15 @@ func (c *channels) watch(done <-chan struct{}, ch *channel, cancel func(ID) bool
 	}
 }
 
-// take ends all ties of a channel and returns them.
+// take ends all ties of a channel and returns them. If ch has none left, others may have come since: what
+// the channel received is for them.
 func (c *channels) take(done <-chan struct{}, ch *channel) map[*ID]struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if open := c.open[done]; open != nil && open != ch {
+		close(open.unused)
+		ch = open
+	}
 	ties := ch.ties
 	ch.ties = nil
 	if len(ties) > 0 { // else it is not among the open ones any longer

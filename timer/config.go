@@ -50,7 +50,8 @@ type Config struct {
 	Shards int
 	// MaxTimers is the most timers that may be armed at a time; due ones count until a worker
 	// claims them. An arming beyond it returns ErrFull at once. Default 0: bounded only by memory
-	// and by 2^24 timers of one group in a shard, cancelled ones that are due among them.
+	// and by 2^24 timers of one group in a shard, cancelled ones that are due among them, and some
+	// that were cancelled before the shard was full.
 	MaxTimers int
 	// Eager takes a cancelled timer's entry out of the heap at once, and gives back its slot and its
 	// func, under the lock and in O(log n), for four bytes more a timer. A timer that is due already

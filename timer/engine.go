@@ -173,7 +173,7 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 			if c.CompareAndSwap(old, min(next, maxTick)) {
 				return true
 			}
-		} else if again, _ := c.Load(); again == old {
+		} else if again, armed := c.Load(); armed && again == old {
 			return true // and the period was its own: it did not end meanwhile
 		}
 	}
@@ -207,7 +207,8 @@ func (e *Engine) TouchBatch(ids []ID, now time.Duration, ended []int) []int {
 }
 
 // TouchTo moves a timer's deadline to an instant on the engine's clock, later or earlier, and
-// reports whether the timer was armed. It takes no lock unless the deadline becomes an earlier one.
+// reports whether the timer was armed. It takes no lock unless the deadline becomes an earlier one, or
+// the timer is a repeating one, one of AtTime or bound.
 // An instant beyond MaxDeadline is taken as MaxDeadline.
 func (e *Engine) TouchTo(id ID, deadline time.Duration) bool {
 	m := e.slab(id)
@@ -215,6 +216,9 @@ func (e *Engine) TouchTo(id ID, deadline time.Duration) bool {
 		return false
 	}
 	o, next := id.original(), min(e.scale.ceil(deadline), maxTick)
+	if _, ok := m.Load(o); ok && m.Param(o.Slot)&paramExtra != 0 {
+		e.shards[id.shard()].leaveWall(id)
+	}
 	for {
 		old, ok := m.Load(o)
 		if !ok {
@@ -241,16 +245,16 @@ func (e *Engine) Reset(id ID, now, period time.Duration) bool {
 // starts. For a repeating timer, a run that a worker has claimed already may still start.
 //
 // It takes no lock, unless [Config.Eager] or [Config.Memory] is set, the timer is a repeating one,
-// one of AtTime or bound, or the cancelled timers are to be swept out. What a func refers to stays
+// one of AtTime or bound, its shard was full, or the cancelled timers are to be swept out. What a func refers to stays
 // in memory until its entry is swept out, or comes up.
 func (e *Engine) Cancel(id ID) bool {
-	if e.eager || e.memory != nil {
-		_, won := e.Disarm(id)
-		return won
-	}
 	m := e.slab(id)
 	if m == nil {
 		return false
+	}
+	if e.eager || e.memory != nil || e.shards[id.shard()].isFull.Load() {
+		_, won := e.Disarm(id)
+		return won
 	}
 	c, ok := m.Cell(id.original())
 	if !ok {
@@ -303,7 +307,8 @@ func (e *Engine) Remaining(id ID, now time.Duration) (time.Duration, bool) {
 
 // Touched returns the instant one period before a timer's deadline, and whether the timer is armed.
 // That is the instant of its last touch, or of its arming, rounded up to Resolution. For a timer
-// whose deadline was set by ArmAt or TouchTo it means nothing.
+// whose deadline was set by ArmAt or TouchTo it means nothing, and so it does while Reset changes the
+// period.
 func (e *Engine) Touched(id ID) (time.Duration, bool) {
 	m := e.slab(id)
 	if m == nil {

@@ -48,6 +48,9 @@ func (s *shard) expireSome(batches *[]*batch) (next tick, more bool) {
 	defer s.unlock()
 	s.alarm = 0
 	*batches, more = s.expireLocked(now, *batches)
+	if s.freed > 0 {
+		s.sweepLocked() // fewer cancelled timers may be too many now
+	}
 	if len(*batches) == 0 && !more {
 		s.alarm = s.nextLocked()
 	}

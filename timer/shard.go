@@ -24,6 +24,9 @@ type shard struct {
 	// slabs holds a map for each group, and is read without the lock by Touch. It is emptied by
 	// close.
 	slabs atomic.Pointer[[]*dualmap.Map]
+	// isFull is set while the shard has no slot to give away: Cancel takes the lock then, and gives the
+	// slot back at once. A sweep that frees many clears it.
+	isFull atomic.Bool
 
 	_ [64]byte // keeps the line that every Cancel changes off the one that Touch reads
 
@@ -103,8 +106,8 @@ func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *ex
 	}
 	m := (*s.slabs.Load())[group]
 	o, err := m.Insert(deadline, data, param)
-	if err != nil && int(s.cancelled.Load()) > s.stuck { // else a sweep would find none
-		s.sweepNowLocked()
+	if err != nil && (!s.isFull.Swap(true) || int(s.cancelled.Load())-s.stuck > s.hinted/roomShare) {
+		s.sweepForRoomLocked()
 		o, err = m.Insert(deadline, data, param)
 	}
 	if err != nil {
@@ -225,8 +228,10 @@ func (s *shard) cancel(id ID) (touched time.Duration, ok bool) {
 	s.engine.release()
 	s.cancelled.Add(1)
 	s.dropExtraLocked(m, r)
-	if s.hints.moved != nil && !isInBatch(m, r.slot()) {
-		s.hints.remove(int(m.Position(r.slot())))
+	if !isInBatch(m, r.slot()) && (s.hints.moved != nil || s.isFull.Load()) {
+		if s.hints.moved != nil {
+			s.hints.remove(int(m.Position(r.slot())))
+		} // else it is superseded
 		s.freeLocked(m, r)
 	}
 	s.sweepLocked()

@@ -119,6 +119,70 @@ func TestCancelledMakeRoom(t *testing.T) {
 	}
 }
 
+// At a full shard, each cancelled timer makes room for one, without a sweep for each.
+func TestFullShardIsSweptOnce(t *testing.T) {
+	const slots = 1000
+	s := newStill(t, Config{})
+	g := s.group(func([]Expired) {})
+	small := dualmap.New(slots, false, nil)
+	g.maps[0], (*s.shards[0].slabs.Load())[g.index] = small, small
+	var ids []ID
+	for len(ids) <= slots {
+		id, err := g.Arm(0, time.Hour, 0)
+		if err != nil {
+			break
+		}
+		ids = append(ids, id)
+	}
+	if len(ids) != slots {
+		t.Fatalf("%d timers were armed, want %d", len(ids), slots)
+	}
+	for i := range 10 * slots {
+		k := i % slots
+		if !s.Cancel(ids[k]) {
+			t.Fatal("Cancel = false")
+		}
+		var err error
+		if ids[k], err = g.Arm(0, time.Hour, 0); err != nil {
+			t.Fatalf("Arm = %v after %d cancelled timers", err, i+1)
+		}
+	}
+	if st := s.Stats(); st.Armed != slots || st.Hints > 3*slots || st.Sweeps > 50 {
+		t.Errorf("Armed, Hints, Sweeps = %d, %d, %d, want %d, fewer than three times as many, and few", st.Armed, st.Hints, st.Sweeps, slots)
+	}
+	batches, _ := s.due(2 * time.Hour)
+	for ; len(batches) > 0; batches, _ = s.due(2 * time.Hour) {
+		for _, b := range batches {
+			s.run(b)
+		}
+	}
+	if st := s.Stats(); st.Armed != 0 || st.Hints != 0 || small.Len() != 0 {
+		t.Errorf("Armed, Hints, slots = %d, %d, %d, want 0", st.Armed, st.Hints, small.Len())
+	}
+}
+
+// A value that a channel receives cancels those that are bound to it, though a goroutine for others takes it
+// which are bound no longer.
+func TestValueIsNotSwallowed(t *testing.T) {
+	var c channels
+	done := make(chan struct{})
+	cancel := func(ID) bool { return true }
+	end := c.tie(done, 1, cancel)
+	first := c.open[done]
+	end()
+	second := c.tie(done, 2, cancel)
+	for id := range c.take(done, first) {
+		if *id != 2 {
+			t.Errorf("took timer %d, want 2", *id)
+		}
+		cancel(*id)
+	}
+	if len(c.open) != 0 || second() {
+		t.Error("the second timer is still bound")
+	}
+	c.close()
+}
+
 // Deadlines that had passed when they were set keep their order too.
 func TestOverdueOrder(t *testing.T) {
 	s := newStill(t, Config{})

@@ -9,6 +9,8 @@ import (
 const (
 	// sweepMin keeps small heaps from being swept again and again.
 	sweepMin = 64
+	// roomShare is the part of a full shard's timers that a sweep for room frees at least, but the first.
+	roomShare = 64
 	// readySweepMin keeps a short ready queue from being swept.
 	readySweepMin = 4 * batchLen
 )
@@ -53,6 +55,14 @@ func (s *shard) sweepNowLocked() {
 	s.countFreedLocked()
 	s.stuck = min(s.inBatch, int(s.cancelled.Load()))
 	s.sweeps++
+}
+
+// sweepForRoomLocked sweeps a shard that has no slot to give away.
+func (s *shard) sweepForRoomLocked() {
+	before := s.hinted
+	s.sweepNowLocked()
+	s.isFull.Store(before-s.hinted <= before/roomShare)
+	s.sweepLocked() // which decides about the next sweep
 }
 
 // keepArmedLocked frees the timer of a live hint if it was cancelled, or keeps the hint.

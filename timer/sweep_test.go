@@ -23,6 +23,27 @@ func (e *fixture) tidy(shards int, eager bool) {
 	}
 }
 
+// Entries of cancelled timers that came up leave fewer that may be too many.
+func TestSweptAfterMostCameUp(t *testing.T) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		const n = 10_000
+		g := e.group(func([]timer.Expired) {})
+		var short, long []timer.ID
+		for range n {
+			short = append(short, e.armed(g.Arm(0, time.Minute, 0)))
+			long = append(long, e.armed(g.Arm(0, 1000*time.Hour, 0)))
+		}
+		for _, id := range short[1:] {
+			e.Cancel(id)
+		}
+		e.advance(time.Hour)
+		for _, id := range long[:n-100] {
+			e.Cancel(id)
+			e.tidy(1, false)
+		}
+	})
+}
+
 func TestDeadEntriesAreSwept(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {

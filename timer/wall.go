@@ -146,10 +146,29 @@ func (s *shard) setWallOf(refs []ref) {
 		if x == nil || !x.followsWall(s.engine.scale, deadline) { // it has ended, or was moved
 			continue
 		}
-		next := x.setWall(s.engine.scale, s.engine.wall)
-		if m.CompareAndSwap(o, deadline, next) && next < deadline {
+		next := x.onWall(s.engine.scale, s.engine.wall)
+		if !m.CompareAndSwap(o, deadline, next) { // it was moved, or has ended
+			continue
+		}
+		if x.next = s.engine.scale.instant(next); next < deadline {
 			s.advanceLocked(newID(s.index, r.group(), o))
 		}
+	}
+}
+
+// leaveWall lets a timer follow the wall clock no longer.
+func (s *shard) leaveWall(id ID) {
+	s.mu.Lock()
+	defer s.unlock()
+	if s.closed {
+		return
+	}
+	m := s.mapLocked(id.ref())
+	if _, ok := m.Load(id.original()); !ok {
+		return
+	}
+	if x := s.extraLocked(m, id.ref()); x != nil {
+		x.at = time.Time{}
 	}
 }
 
@@ -160,7 +179,7 @@ func (s *shard) earlyLocked(m *dualmap.Map, r ref, deadline, now tick) (next tic
 	if x == nil || now >= maxTick || !x.followsWall(s.engine.scale, deadline) || !s.engine.wall.now().Before(x.at) {
 		return 0, false
 	}
-	next = max(x.setWall(s.engine.scale, s.engine.wall), now+1)
+	next = max(x.onWall(s.engine.scale, s.engine.wall), now+1)
 	x.next = s.engine.scale.instant(next)
 	return next, true
 }
@@ -171,9 +190,5 @@ func (x *extra) followsWall(s scale, deadline tick) bool {
 	return !x.at.IsZero() && s.ceil(x.next) == deadline
 }
 
-// setWall returns and records the deadline of a timer that follows the wall clock.
-func (x *extra) setWall(s scale, w *wall) tick {
-	next := min(s.ceil(w.until(x.at)), maxTick)
-	x.next = s.instant(next)
-	return next
-}
+// onWall returns the deadline of a timer that follows the wall clock.
+func (x *extra) onWall(s scale, w *wall) tick { return min(s.ceil(w.until(x.at)), maxTick) }

@@ -278,6 +278,26 @@ func TestAtTimeReal(t *testing.T) {
 	})
 }
 
+// A timer that was moved follows the wall clock no longer, also if it was moved to where it was.
+func TestAtTimeMoved(t *testing.T) {
+	wallBubble(t, timer.Config{}, func(e *wallFixture) {
+		called := false
+		id := e.armed(e.AtTime(wallStart.Add(time.Hour), func() { called = true }))
+		if at, _ := e.Deadline(id); !e.TouchTo(id, at) {
+			e.t.Fatal("TouchTo = false")
+		}
+		e.wall.add(2 * time.Hour)
+		e.pass(time.Minute)
+		if called {
+			e.t.Error("it is called when the wall clock says so")
+		}
+		e.pass(time.Hour)
+		if !called {
+			e.t.Error("it is not called when the engine's clock says so")
+		}
+	})
+}
+
 func TestAtTimeRejected(t *testing.T) {
 	wallBubble(t, timer.Config{MaxTimers: 1}, func(e *wallFixture) {
 		t := e.t
