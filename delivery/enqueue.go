@@ -217,10 +217,9 @@ func (r *Request) check(now time.Time) error {
 	case !r.Deadline.IsZero() && r.Deadline.UTC().Year() > lastYear:
 		return bad("the deadline %s is too far ahead: want the year %d or before, or leave deadline out, and only the age that the queue allows counts",
 			r.Deadline.Format(time.RFC3339), lastYear)
-	case !r.RunAt.IsZero() && r.RunAt.Unix() < 0:
-		return bad("the time to run at, %s, lies before 1970: want one that is to come, or leave run_at out to run at once", r.RunAt.Format(time.RFC3339))
-	case r.RunAt.After(now.Add(10 * 365 * 24 * time.Hour)):
-		return bad("the time to run at, %s, is more than ten years away: want one before that", r.RunAt.Format(time.RFC3339))
+	}
+	if err := jobs.CheckRunAt(r.RunAt, now); err != nil {
+		return err
 	}
 	if err := r.checkWindow(now); err != nil {
 		return err

@@ -18,7 +18,7 @@ const (
 	ackDelay = 10 * time.Millisecond
 	// ackMany is how many outcomes do not wait.
 	ackMany = 256
-	// maxItems is the maximum number of jobs of a queue in memory.
+	// maxItems is the maximum number of jobs of a queue in memory, but that each lane may have minClaim.
 	maxItems = 10_000
 	// maxClaim and minClaim bound the number of jobs of one claim.
 	maxClaim = 2000
@@ -110,17 +110,28 @@ func (q *queue) plan(now time.Time) plan {
 	if d := q.rateLocked(now); d > 0 && slices.ContainsFunc(q.order, func(l *lane) bool { return l.ready.ready > 0 }) {
 		before(now.Add(d))
 	}
-	room := maxItems - len(q.items)
+	room, share := maxItems-len(q.items), q.shareLocked()
 	for _, l := range q.order {
 		c, at := q.wantLocked(l, now)
 		before(at)
-		if c.n = min(c.n, room); c.n > 0 {
+		if c.n = min(c.n, max(min(room, share-l.held), minClaim-l.held)); c.n > 0 {
 			room -= c.n
 			l.maybe, l.left = false, c.without
 			p.claims = append(p.claims, c)
 		}
 	}
 	return p
+}
+
+// shareLocked returns how many of maxItems each lane may have that has any jobs, or may have.
+func (q *queue) shareLocked() int {
+	active := 0
+	for _, l := range q.order {
+		if l.held > 0 || l.maybe {
+			active++
+		}
+	}
+	return maxItems / max(active, 1)
 }
 
 // endingLocked returns the jobs whose leases are to be extended. It looks at them six times per lease.

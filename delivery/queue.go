@@ -29,6 +29,7 @@ type lane struct {
 	ready    turns             // may be delivered: the first of their keys
 	lines    map[int64][]*item // by key: one that is ready or being delivered, then those after it
 	stock    map[uint16]int    // those without an outcome, by the share that they were claimed from
+	held     int               // all of stock
 	left     []uint16          // shares that the last claim left out, because there was enough of them
 	maybe    bool              // the database may have jobs to claim
 	next     time.Time         // when to claim even if nothing woke the lane
@@ -132,6 +133,7 @@ func (q *queue) addLocked(l *lane, it *item) {
 	}
 	q.items[it.job.ID] = it
 	l.stock[it.job.Share]++
+	l.held++
 	if key := it.job.Key; key != 0 {
 		if q.blocked[key] > 0 {
 			q.ackLocked(l, it, &jobs.Ack{Outcome: jobs.Return}, time.Now())
@@ -221,6 +223,7 @@ func (q *queue) finishLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
 // ackLocked notes an outcome, which is acked later.
 func (q *queue) ackLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
 	it.ack = ack
+	l.held--
 	if l.stock[it.job.Share]--; l.stock[it.job.Share] == 0 {
 		delete(l.stock, it.job.Share)
 	}

@@ -40,8 +40,9 @@ func (s *Store) Claim(ctx context.Context, lane Lane, n int, now time.Time, leas
 	s.claims++
 	c := claim{
 		lane: lane, n: n, now: now, until: dueOf(now.Add(lease)), number: s.db.Fence()<<claimBits | s.claims, cursor: s.cursors[lane],
-		shares: s.takeSharesLocked(lane, without), others: !slices.Contains(without, 0),
+		others: !slices.Contains(without, 0),
 	}
+	c.shares, c.more = s.takeSharesLocked(lane, without)
 	s.mu.Unlock()
 	var out Claimed
 	err := s.write(ctx, "claim jobs", func(ctx context.Context, tx sqldb.Tx) (err error) {
@@ -69,6 +70,7 @@ type claim struct {
 	cursor uint64   // jobs up to this one are not new
 	shares []uint16 // that it looks at
 	others bool     // it looks at share 0
+	more   bool     // there are shares that it does not look at
 	seen   uint64   // the next cursor
 	left   []uint16 // shares that may have more
 }
@@ -111,7 +113,7 @@ func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
 		}
 	}
 	found, moreNamed := c.pickNamed(&v, append(high, others...))
-	out := Claimed{More: limited || more || moreNamed}
+	out := Claimed{More: limited || more || moreNamed || c.more}
 	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 	if v.blocking {
 		if found, err = block(ctx, tx, found, v.into); err != nil {

@@ -1,6 +1,9 @@
 package jobs_test
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -109,24 +112,62 @@ func TestDebounceEnds(t *testing.T) {
 	})
 }
 
-// Several requests in one call make one job, with the content of the last.
+// Requests in one call come to the same as one after the other.
 func TestDebounceTogether(t *testing.T) {
 	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
-		var list []jobs.Spec
-		for _, content := range []string{"1", "2"} {
-			list = append(list, jobs.Spec{
-				Lane: lane, Unique: "u", Window: time.Second, Debounce: true, RunAt: q.now.Add(time.Second), Body: jobs.Body{Data: []byte(content), Created: q.now},
-			})
+		request := func(key, content string, debounce bool) jobs.Spec {
+			spec := jobs.Spec{Lane: lane, Unique: key, Body: jobs.Body{Data: []byte(content), Name: content, Key: content, Created: q.now}}
+			if debounce {
+				spec.Debounce, spec.Window, spec.RunAt = true, time.Second, q.now.Add(time.Second)
+			}
+			return spec
 		}
-		ids, err := q.jobs.Enqueue(t.Context(), list)
-		if err != nil || ids[0] != ids[1] {
-			t.Fatal(ids, err)
-		}
-		q.now = q.now.Add(time.Second)
-		if got := q.claim(10).Jobs; len(got) != 1 || string(got[0].Body.Data) != "2" {
-			t.Errorf("claimed %+v, want one job with the content 2", got)
+		for _, tt := range []struct {
+			name      string
+			debounced []bool
+			numbers   int      // of different jobs
+			now       []string // what runs at once
+			later     []string
+		}{
+			{"debounced twice", []bool{true, true}, 1, nil, []string{"2"}},
+			{"debounced after one that is not", []bool{false, true}, 2, []string{"1"}, []string{"2"}},
+			{"debounced, and then not", []bool{true, false}, 1, nil, []string{"1"}},
+			{"all kinds", []bool{false, true, true, false}, 2, []string{"1"}, []string{"3"}},
+		} {
+			for _, together := range []bool{true, false} {
+				key := fmt.Sprint(tt.name, together)
+				var specs []jobs.Spec
+				for i, debounce := range tt.debounced {
+					specs = append(specs, request(key, strconv.Itoa(i+1), debounce))
+				}
+				numbers := make(map[uint64]bool)
+				for some := range slices.Chunk(specs, map[bool]int{true: len(specs), false: 1}[together]) {
+					ids, err := q.jobs.Enqueue(t.Context(), some)
+					q.check(err)
+					for _, id := range ids {
+						numbers[id] = true
+					}
+				}
+				claimed := func() (contents []string) {
+					for range 2 { // the first one looks at the jobs before
+						for _, job := range q.claim(10).Jobs {
+							contents = append(contents, string(job.Body.Data))
+							if job.Name == "" || job.Body.Key != job.Name {
+								t.Errorf("%s: the job has the name %q and the key %q", key, job.Name, job.Body.Key)
+							}
+							q.ack(jobs.Ack{Job: job})
+						}
+					}
+					return contents
+				}
+				now := claimed()
+				q.now = q.now.Add(time.Second)
+				if later := claimed(); len(numbers) != tt.numbers || !slices.Equal(now, tt.now) || !slices.Equal(later, tt.later) {
+					t.Errorf("%s, in one call %v: %d jobs, %v at once, then %v, want %d, %v and %v", tt.name, together, len(numbers), now, later, tt.numbers, tt.now, tt.later)
+				}
+			}
 		}
 	})
 }

@@ -99,9 +99,12 @@ func (s *Store) keepDone(ctx context.Context, tx sqldb.Tx, done []*Ack, now time
 			return err
 		}
 	}
-	views := make([]View, len(done))
-	for i, a := range done {
-		views[i] = a.ended(StateDone, errs[a.Job.ID], now)
+	views := make([]View, 0, len(done))
+	for _, a := range done {
+		why, ok := errs[a.Job.ID]
+		if a.Job.Attempts == 0 || ok { // else it is acked for the second time
+			views = append(views, a.ended(StateDone, why, now))
+		}
 	}
 	return s.keepEnded(ctx, tx, views)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -23,8 +25,8 @@ type Spec struct {
 	Unique string
 	Window time.Duration // from the first one's Created; zero: until Sweep deletes the key, in a day
 	// Debounce lets a job take the place of the one with its idempotency key that waits for its first
-	// RunAt: that one has its body, deadline and RunAt from then on, but runs within ten windows of the
-	// first request. It needs a RunAt.
+	// RunAt: that one has its content, deadline and RunAt from then on, but runs within ten windows of the
+	// first request. Where it goes, its name, key and priority stay. It needs a RunAt.
 	Debounce bool
 }
 
@@ -87,7 +89,7 @@ func (s *Store) enqueue(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers [
 	for i := range jobs {
 		job := &jobs[i]
 		known := n.standIn(job)
-		if known == 0 && job.Unique != "" {
+		if _, ok := n.seen[job.Unique]; known == 0 && job.Unique != "" && !ok {
 			if known, err = standIn(ctx, tx, job, now); err != nil {
 				return nil, err
 			}
@@ -104,28 +106,27 @@ func (s *Store) enqueue(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers [
 type newJobs struct {
 	rows   []jobRow
 	bodies []bodyRow
-	keys   []keyRow
 	counts map[Lane]int64
-	seen   map[string]int // index in bodies, by idempotency key
+	seen   map[string]int // index of the last job with an idempotency key
 }
 
 // standIn is the function of this name for jobs of the same call.
 func (n *newJobs) standIn(job *Spec) uint64 {
 	i, ok := n.seen[job.Unique]
-	if !ok {
+	if !ok || job.Debounce && n.rows[i].due == 0 {
 		return 0
 	}
-	id := n.bodies[i].ID
+	row, body := &n.rows[i], &n.bodies[i].Body
 	if job.Debounce {
-		n.bodies[i].Body = job.stored(id)
+		b := job.stored(row.id)
+		row.due, body.ContentType, body.Data, body.Created, body.Deadline = dueOf(job.RunAt), b.ContentType, b.Data, b.Created, b.Deadline
 	}
-	return id
+	return row.id
 }
 
 func (n *newJobs) add(id uint64, job *Spec) {
 	if job.Unique != "" {
-		n.seen[job.Unique] = len(n.bodies)
-		n.keys = append(n.keys, keyRow{Name: job.Unique, ID: id, Created: job.Created})
+		n.seen[job.Unique] = len(n.rows)
 	}
 	row := jobRow{id: id, lane: job.Lane, okey: orderOf(job.Lane, job.Key)}
 	if row.due = dueOf(job.RunAt); row.due == 0 {
@@ -144,8 +145,10 @@ func (n *newJobs) write(ctx context.Context, s *Store, tx sqldb.Tx) error {
 		return err
 	}
 	t := &sqldb.Table{Name: "job_keys", Ints: []string{"id", "created"}, Texts: []string{"name"}, Key: "name"}
-	return tx.Insert(ctx, t, len(n.keys), func(args []any, i int) []any {
-		return append(args, int64(n.keys[i].ID), sqldb.Nanos(n.keys[i].Created), n.keys[i].Name)
+	keys := slices.Collect(maps.Keys(n.seen))
+	return tx.Insert(ctx, t, len(keys), func(args []any, i int) []any {
+		b := &n.bodies[n.seen[keys[i]]]
+		return append(args, int64(b.ID), sqldb.Nanos(b.Created), keys[i])
 	})
 }
 

@@ -16,9 +16,12 @@ import (
 // still blocks those after it that have its key. The age of the job counts from its new time.
 //
 // Errors: [ErrUnknown]; [ErrInUse] for a job that is being delivered, or that waits for another one with
-// its key; [ErrBad] for a time that is not before its deadline, and for the job of an event, which can
-// only be made due at once.
+// its key; [ErrBad] for a time that [CheckRunAt] refuses, that is not before the job's deadline or, if it
+// has failed, is more than a day away, and for the job of an event, which can only be made due at once.
 func (s *Store) Reschedule(ctx context.Context, id uint64, at, now time.Time) error {
+	if err := CheckRunAt(at, now); err != nil {
+		return err
+	}
 	var wake []Lane
 	err := s.write(ctx, "reschedule a job", func(ctx context.Context, tx sqldb.Tx) error {
 		job, err := readWaiting(ctx, tx, id)
@@ -28,7 +31,7 @@ func (s *Store) Reschedule(ctx context.Context, id uint64, at, now time.Time) er
 		if wake = []Lane{job.Lane}; !at.After(now) {
 			return job.advance(ctx, tx, now)
 		}
-		if err := job.postpone(ctx, tx, at); err != nil || job.tried || job.Key == 0 {
+		if err := job.postpone(ctx, tx, at, now); err != nil || job.tried || job.Key == 0 {
 			return err
 		}
 		_, elsewhere, err := release(ctx, tx, []Job{job.Job})
@@ -79,7 +82,7 @@ func (j *waitingJob) advance(ctx context.Context, tx sqldb.Tx, now time.Time) er
 }
 
 // postpone makes the job wait until an instant.
-func (j *waitingJob) postpone(ctx context.Context, tx sqldb.Tx, at time.Time) error {
+func (j *waitingJob) postpone(ctx context.Context, tx sqldb.Tx, at, now time.Time) error {
 	var deadline int64
 	err := tx.QueryRowContext(ctx, "SELECT deadline FROM job_bodies WHERE id = ?", j.ID).Scan(&deadline)
 	switch {
@@ -90,6 +93,9 @@ func (j *waitingJob) postpone(ctx context.Context, tx sqldb.Tx, at time.Time) er
 	case deadline != 0 && sqldb.Nanos(at) >= deadline:
 		return bad("%s is not before the deadline of job %d, %s", at.UTC().Format(time.RFC3339), j.ID, sqldb.Time(deadline).UTC().Format(time.RFC3339))
 	}
+	if j.tried && at.Sub(now) > longestWait {
+		return bad("job %d has failed: it can be put off by a day at most", j.ID)
+	}
 	held, younger := "NULL", ""
 	if j.tried {
 		held, younger = heldByKey, " AND created < "+strconv.FormatInt(sqldb.Nanos(at), 10)
@@ -99,4 +105,16 @@ func (j *waitingJob) postpone(ctx context.Context, tx sqldb.Tx, at time.Time) er
 	}
 	_, err = tx.NewRaw("UPDATE job_bodies SET created = ? WHERE id = ?"+younger, sqldb.Nanos(at), j.ID).Exec(ctx)
 	return err
+}
+
+// CheckRunAt returns why a job cannot be told to wait until an instant; the zero one is always right.
+// Errors: [ErrBad].
+func CheckRunAt(at, now time.Time) error {
+	switch {
+	case !at.IsZero() && at.Unix() < 0:
+		return bad("the time to run at, %s, lies before 1970: want one that is to come, or leave run_at out to run at once", at.Format(time.RFC3339))
+	case at.After(now.Add(10 * 365 * 24 * time.Hour)):
+		return bad("the time to run at, %s, is more than ten years away: want one before that", at.Format(time.RFC3339))
+	}
+	return nil
 }

@@ -39,6 +39,9 @@ func TestReschedule(t *testing.T) {
 
 		third := q.add("k")
 		q.ack(jobs.Ack{Job: claimed[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Minute), Error: "no"})
+		if err := q.jobs.Reschedule(t.Context(), first, q.now.Add(30*time.Hour), q.now); !errors.Is(err, jobs.ErrBad) {
+			t.Errorf("Reschedule of a failed job by 30 h: %v, want ErrBad", err)
+		}
 		q.reschedule(first, 2*time.Hour)
 		q.want("behind one that failed", q.claim(10).Jobs)
 		if err := q.jobs.Reschedule(t.Context(), third, q.now, q.now); !errors.Is(err, jobs.ErrInUse) {
@@ -68,6 +71,8 @@ func TestRescheduleRefused(t *testing.T) {
 			{"being delivered", claimed, time.Minute, jobs.ErrInUse},
 			{"at its deadline", dated, time.Hour, jobs.ErrBad},
 			{"before its deadline", dated, time.Hour - 1, nil},
+			{"in eleven years", dated, 11 * 365 * 24 * time.Hour, jobs.ErrBad},
+			{"before 1970", dated, -100 * 365 * 24 * time.Hour, jobs.ErrBad},
 			{"an event, later", event, time.Minute, jobs.ErrBad},
 			{"an event, at once", event, 0, nil},
 		} {

@@ -82,16 +82,18 @@ func (s *Store) offerLocked(lane Lane, list []uint16) {
 }
 
 // takeSharesLocked returns the shares whose turn it is, without some, those of a higher priority first.
-// They are offered no more.
-func (s *Store) takeSharesLocked(lane Lane, without []uint16) (taken []uint16) {
+// They are offered no more. more reports whether there are others, for the next claim.
+func (s *Store) takeSharesLocked(lane Lane, without []uint16) (taken []uint16, more bool) {
 	var rest []uint16
 	all := slices.Clone(s.shares[lane])
 	slices.SortStableFunc(all, func(a, b uint16) int { return cmp.Compare(priorityOf(b), priorityOf(a)) })
 	for _, share := range all {
-		if len(taken) < claimShares && !slices.Contains(without, share) {
+		isLeft := slices.Contains(without, share)
+		if len(taken) < claimShares && !isLeft {
 			taken = append(taken, share)
 		} else {
 			rest = append(rest, share)
+			more = more || !isLeft
 		}
 	}
 	if len(rest) == 0 {
@@ -99,5 +101,5 @@ func (s *Store) takeSharesLocked(lane Lane, without []uint16) (taken []uint16) {
 	} else if len(taken) > 0 {
 		s.shares[lane] = rest
 	}
-	return taken
+	return taken, more
 }

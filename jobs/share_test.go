@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -80,6 +81,28 @@ func TestNamesTakeTurns(t *testing.T) {
 		}
 		if total != 1015 {
 			t.Errorf("%d jobs were claimed after a restart, want all 1015", total)
+		}
+	})
+}
+
+// Claims go on at once while there are names that they have not looked at.
+func TestManyNames(t *testing.T) {
+	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+		t.Helper()
+		const n = 200
+		q := newQueue(t, s)
+		for i := range n {
+			q.enqueueAll(jobs.Spec{Lane: lane, Body: jobs.Body{Name: strconv.Itoa(i), Created: base}})
+		}
+		total := 0
+		for more := true; more; {
+			got := q.claim(100)
+			if total, more = total+len(got.Jobs), got.More; len(got.Jobs) == 0 && more {
+				t.Fatal("More = true, and no job was claimed")
+			}
+		}
+		if total != n {
+			t.Errorf("%d jobs were claimed until More was false, want %d", total, n)
 		}
 	})
 }

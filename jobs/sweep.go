@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -34,9 +35,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) (int, 
 	if err := s.shortenWaits(ctx, now); err != nil {
 		return 0, err
 	}
-	if err := s.sweepEnded(ctx, keep, now); err != nil {
-		return 0, err
-	}
+	endedErr := s.sweepEnded(ctx, keep, now)
 	total := 0
 	for ctx.Err() == nil {
 		var deleted int64
@@ -55,11 +54,11 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) (int, 
 			return err
 		})
 		if err != nil || deleted == 0 {
-			return total, err
+			return total, errors.Join(endedErr, err)
 		}
 		total += int(deleted)
 	}
-	return total, ctx.Err()
+	return total, errors.Join(endedErr, ctx.Err())
 }
 
 // surplus returns some of the oldest dead letters that are too old or too many.

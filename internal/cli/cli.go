@@ -41,7 +41,7 @@ type commandLine struct {
 	Routes      routesCommand      `cmd:"" group:"Delivery" help:"Manage the routes from events to endpoints."`
 	Queues      queuesCommand      `cmd:"" group:"Delivery" help:"Manage the queues of jobs."`
 	JobRoutes   jobRoutesCommand   `cmd:"" group:"Delivery" help:"Manage where jobs go by their names."`
-	Jobs        jobsCommand        `cmd:"" group:"Delivery" help:"List, add, move and delete jobs."`
+	Jobs        jobsCommand        `cmd:"" group:"Delivery" help:"List, show, add, reschedule, move and delete jobs."`
 	DeadLetters deadLettersCommand `cmd:"" group:"Delivery" help:"List, retry and delete jobs that could not be delivered."`
 	Schedules   schedulesCommand   `cmd:"" group:"Delivery" help:"Manage what runs at set times: webhooks, commands, reports, maintenance windows."`
 	Playbooks   playbooksCommand   `cmd:"" group:"Delivery" help:"Show playbooks, and run them for a device."`

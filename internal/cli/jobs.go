@@ -114,6 +114,8 @@ func (c *jobAddCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 		return usageError{errors.New("the body is not JSON; write {\"a\":1}, or \"text\" with its quotes")}
 	case c.In != nil && *c.In < 0:
 		return usageError{fmt.Errorf("--in: %v is negative; leave it out to deliver at once", *c.In)}
+	case c.Window < 0 || c.Window > 24*time.Hour:
+		return usageError{fmt.Errorf("--window: %v is out of range; want up to 24h, or leave it out for a day", c.Window)}
 	case c.Within != nil && *c.Within <= 0:
 		return usageError{fmt.Errorf("--within: %v is not above 0", *c.Within)}
 	}

@@ -1,0 +1,54 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/jobs"
+)
+
+// A slow endpoint, however many jobs it has under however many names, keeps no other endpoint of its queue
+// from its jobs.
+func TestSlowEndpointBesideFast(t *testing.T) {
+	const names, each = 1500, 12
+	slow, fast := newHeld(), &recorder{}
+	cfg := memory(&slow.recorder)
+	cfg.Kinds["fast"] = memory(fast).Kinds["memory"]
+	r := newRig(t, cfg)
+	r.queue(func(q *jobs.Queue) { q.Concurrency = 4 })
+	r.endpoint("slow", "memory", "", "")
+	r.endpoint("fast", "fast", "", "")
+	t.Cleanup(func() { // what is being delivered ends
+		_, err := r.engine.DeleteJobs(context.Background(), jobs.Filter{})
+		if err != nil {
+			t.Error(err)
+		}
+		close(slow.end)
+	})
+	var specs []jobs.Spec
+	for i := range names * each {
+		specs = append(specs, jobs.Spec{
+			Lane: r.lane(jobs.DefaultQueue, "slow"), Body: jobs.Body{Name: fmt.Sprint("n", i%names), Data: []byte("1"), Created: time.Now()},
+		})
+	}
+	_, err := r.engine.Jobs().Enqueue(t.Context(), specs)
+	r.check(err)
+	for range 4 {
+		<-slow.began
+	}
+	r.until("memory is full of the slow one's jobs", func() bool { return r.engine.Stats().Queues[0].Held >= 10_000 })
+	for range 5 {
+		r.enqueue(delivery.Request{Endpoint: "fast", Body: []byte("2")})
+	}
+	for n := 0; len(fast.got()) < 5; n++ {
+		if n == 1000 {
+			t.Fatalf("%d of 5 jobs of the fast endpoint were delivered while the slow one took %d", len(fast.got()), n)
+		}
+		slow.end <- sink.Result{}
+		<-slow.began
+	}
+}
