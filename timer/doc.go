@@ -30,8 +30,8 @@
 //
 // # Cost
 //
-// Touch and Remaining are O(1), and [Engine.TouchBatch] waits for the memory of many timers at a
-// time. Arm is O(log n) in the worst case and O(1) on average, Cancel is O(1) amortised. A timer
+// Touch and Remaining are O(1). With [Engine.Prefetch] the touches of many timers wait for memory
+// together. Arm is O(log n) in the worst case and O(1) on average, Cancel is O(1) amortised. A timer
 // with a handler takes some 31 bytes, a timer with a func of its own 8 bytes more, beside the
 // closure. There is nothing in it for the garbage collector to scan but the funcs. Memory of ended
 // timers is used again for new ones; only the heap shrinks.

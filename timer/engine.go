@@ -179,31 +179,17 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 	}
 }
 
-// touchAhead is how many timers TouchBatch reads before it touches them: what it reads must fit into
-// the nearest cache, two lines for each.
-const touchAhead = 64
-
-// TouchBatch is Touch of each of many timers. It appends to ended the indexes of those for which
-// Touch returns false, and returns the result. With timers that are in no cache it is faster than
-// single touches, since it waits for the memory of many of them at a time. It takes no lock, and
-// allocates only where ended grows. Each touch is atomic, the batch is not.
-func (e *Engine) TouchBatch(ids []ID, now time.Duration, ended []int) []int {
-	for first := 0; first < len(ids); first += touchAhead {
-		some := ids[first:min(first+touchAhead, len(ids))]
-		for _, id := range some {
-			if m := e.slab(id); m != nil {
-				if c, ok := m.Cell(id.original()); ok {
-					c.Prefetch()
-				}
-			}
-		}
-		for i, id := range some {
-			if !e.Touch(id, now) {
-				ended = append(ended, first+i)
-			}
+// Prefetch reads a timer, so that it lies in the cache soon, and changes nothing. Touch of a timer
+// that is in no cache waits for memory, and its locked instruction lets no later touch begin to. Of
+// many timers, prefetch some, then touch each of these: they wait together. 64 at a time fit into
+// the nearest cache. Timers that the last cache holds may gain nothing. An ID of no timer, or of one
+// that has ended, does no harm.
+func (e *Engine) Prefetch(id ID) {
+	if m := e.slab(id); m != nil {
+		if c, ok := m.Cell(id.original()); ok {
+			c.Prefetch()
 		}
 	}
-	return ended
 }
 
 // TouchTo moves a timer's deadline to an instant on the engine's clock, later or earlier, and

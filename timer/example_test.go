@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/timer"
@@ -272,7 +273,7 @@ func ExampleEngine_BindChan() {
 }
 
 // The heartbeats that one read of a socket has brought.
-func ExampleEngine_TouchBatch() {
+func ExampleEngine_Prefetch() {
 	e, _ := startExample(timer.Config{})
 	defer closeExample(e)
 	devices, _ := e.Group(func([]timer.Expired) {})
@@ -283,8 +284,17 @@ func ExampleEngine_TouchBatch() {
 	}
 	e.Cancel(heard[42])
 
-	ended := e.TouchBatch(heard, e.Now(), nil)
-	fmt.Println("no longer there:", ended)
+	now := e.Now()
+	for some := range slices.Chunk(heard, 64) {
+		for _, id := range some {
+			e.Prefetch(id)
+		}
+		for _, id := range some {
+			if !e.Touch(id, now) {
+				fmt.Println("no longer there:", slices.Index(heard, id))
+			}
+		}
+	}
 	// Output:
-	// no longer there: [42]
+	// no longer there: 42
 }

@@ -3,7 +3,6 @@ package timer_test
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,63 +67,31 @@ func TestTouchCoarsePeriod(t *testing.T) {
 	})
 }
 
-// A batch does to each timer what a touch does, and says which ones had ended.
-func TestTouchBatch(t *testing.T) {
-	const n, period = 3*timer.TouchAhead + 7, 10 * time.Second
-	for _, tt := range []struct {
-		name  string
-		ended []int
-	}{
-		{"all armed", nil},
-		{"first", []int{0}},
-		{"last", []int{n - 1}},
-		{"around the reads ahead", []int{timer.TouchAhead - 1, timer.TouchAhead, 2 * timer.TouchAhead}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, timer.Config{Shards: 4}, func(e *fixture) {
-				t := e.t
-				var r recorder
-				g := e.group(r.handle)
-				var ids []timer.ID
-				for i := range uint64(n) {
-					ids = append(ids, e.armed(g.Arm(0, period, i)))
-				}
-				for _, i := range tt.ended {
-					e.Cancel(ids[i])
-				}
-				e.set(time.Second)
-				if got := e.TouchBatch(ids, time.Second, []int{-1}); !slices.Equal(got, append([]int{-1}, tt.ended...)) {
-					t.Errorf("TouchBatch = %v, want those that were there, and %v", got, tt.ended)
-				}
-				for i, id := range ids {
-					at, armed := e.Deadline(id)
-					if armed == slices.Contains(tt.ended, i) || armed && at != ceil(time.Second)+ceil(period) {
-						t.Errorf("Deadline of timer %d = %v, %v", i, at, armed)
-					}
-				}
-				e.set(period + resolution)
-				r.want(t, "at the first deadline")
-				e.set(ceil(time.Second) + ceil(period))
-				if got := len(r.take()); got != n-len(tt.ended) {
-					t.Errorf("%d expired, want %d", got, n-len(tt.ended))
-				}
-			})
-		})
-	}
-	t.Run("one timer twice", func(t *testing.T) {
-		bubble(t, timer.Config{}, func(e *fixture) {
-			id := e.armed(e.AfterFunc(period, func() {}))
-			if got := e.TouchBatch([]timer.ID{id, id, 0, id}, time.Second, nil); !slices.Equal(got, []int{2}) {
-				e.t.Errorf("TouchBatch = %v, want [2]", got)
+// A timer that was prefetched is as it was, whatever became of it meanwhile.
+func TestPrefetch(t *testing.T) {
+	bubble(t, timer.Config{Shards: 2}, func(e *fixture) {
+		t := e.t
+		var r recorder
+		g := e.group(r.handle)
+		armed, cancelled, expired := e.armed(g.Arm(0, time.Minute, 1)), e.armed(g.Arm(0, time.Minute, 2)), e.armed(g.Arm(0, time.Second, 3))
+		fetch := func() {
+			t.Helper()
+			for _, id := range []timer.ID{armed, cancelled, expired, 0, armed ^ 1<<23, armed ^ 1<<31, armed ^ 1<<41, armed ^ 1<<63, math.MaxUint64} {
+				e.Prefetch(id)
 			}
-		})
-	})
-	t.Run("nothing", func(t *testing.T) {
-		bubble(t, timer.Config{}, func(e *fixture) {
-			if got := e.TouchBatch(nil, time.Second, nil); got != nil {
-				e.t.Errorf("TouchBatch of nothing = %v", got)
-			}
-		})
+		}
+		fetch()
+		e.Cancel(cancelled)
+		fetch()
+		e.advance(2 * time.Second)
+		fetch()
+		r.want(t, "after all", 3)
+		if at, ok := e.Deadline(armed); !ok || at != ceil(time.Minute) || e.Touch(cancelled, 0) || e.Touch(expired, 0) {
+			t.Errorf("the deadline of a timer that was prefetched = %v, %v", at, ok)
+		}
+		if n := testing.AllocsPerRun(100, fetch); n != 0 {
+			t.Errorf("Prefetch allocates %g times", n)
+		}
 	})
 }
 
@@ -323,8 +290,9 @@ func TestForeignID(t *testing.T) {
 			own ^ 1<<32, own ^ 1<<41, // shards
 			own ^ 1<<42, own ^ 1<<63, // generations
 		} {
+			e.Prefetch(id)
 			_, ok := e.Deadline(id)
-			if ok || e.Touch(id, 0) || len(e.TouchBatch([]timer.ID{id}, 0, nil)) != 1 || e.TouchTo(id, 0) || e.Reset(id, 0, 1) || e.Cancel(id) || e.Bind(t.Context(), id) || e.BindChan(nil, id) {
+			if ok || e.Touch(id, 0) || e.TouchTo(id, 0) || e.Reset(id, 0, 1) || e.Cancel(id) || e.Bind(t.Context(), id) || e.BindChan(nil, id) {
 				t.Errorf("%x is taken for a timer", uint64(id))
 			}
 		}
