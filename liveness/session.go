@@ -28,9 +28,9 @@ type Peer interface {
 	Probe() bool
 }
 
-// Session is a device's connection to a source. Beat may be called concurrently with everything but
-// the first opening and an opening at another source; the other methods, and opening the same
-// Session again, by one goroutine at a time. The zero Session is ready to be opened. A session that
+// Session is a device's connection to a source. Beat and Prefetch may be called concurrently with
+// everything but the first opening and an opening at another source; the other methods, and opening
+// the same Session again, by one goroutine at a time. The zero Session is ready to be opened. A session that
 // is open for a device can be opened again for that device only; one that was closed or replaced,
 // for any.
 type Session struct {
@@ -208,6 +208,15 @@ func (s *Session) Beat(now time.Duration) bool {
 		return true
 	}
 	return s.heard(now)
+}
+
+// Prefetch reads what Beat will read, so that it lies in the cache soon, and changes nothing. Before
+// the heartbeats of many sessions, prefetch some: then these wait for memory together, see
+// [timer.Engine.Prefetch].
+func (s *Session) Prefetch() {
+	if id := timer.ID(s.timer.Load()); id != 0 {
+		s.source.engine.Prefetch(id)
+	}
 }
 
 // heard is a heartbeat that needs the device's lock. It is a function of its own to keep the stack

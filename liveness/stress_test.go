@@ -87,6 +87,7 @@ func (s *stress) work(t *testing.T, rounds int) {
 				runtime.Gosched()
 			}
 		default:
+			session.Prefetch()
 			session.Beat(now)
 		}
 	}
