@@ -21,7 +21,12 @@ func newMemberAt(tb testing.TB) *member {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r, err := liveness.New(log, liveness.Config{})
+	return newMemberOf(tb, log, &linkpb.Join{Name: "one"})
+}
+
+func newMemberOf(tb testing.TB, sink liveness.Sink, join *linkpb.Join) *member {
+	tb.Helper()
+	r, err := liveness.New(sink, liveness.Config{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -36,11 +41,13 @@ func newMemberAt(tb testing.TB) *member {
 	})
 	j := NewJudge(r, JudgeConfig{})
 	j.running = true
-	m := newMember(j, &linkpb.Join{Name: "one"})
+	m := newMember(j, join)
 	if _, _, err := j.tryAdmit(nil, m); err != nil {
 		tb.Fatal(err)
 	}
-	m.clocks[connections].begin(m, time.Now())
+	for r := range m.inputs() {
+		r.begin(m, time.Now())
+	}
 	return m
 }
 

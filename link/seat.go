@@ -10,18 +10,23 @@ import (
 
 // seat is a session of an ear at the judge, and its peer there.
 type seat struct {
+	place // before the session, since a heartbeat reads it and the session's first fields
 	liveness.Session
 
 	member *member
-	slot   uint32
-	gen    uint32
-	input  input
 	turn   uint64       // the latest stream by which it was opened or resumed; guarded by member.mu
 	held   atomic.Int32 // answers that wait for a commit
 	open   atomic.Bool  // it counts
 	judged atomic.Bool  // the ear was told so last
 
 	replaced atomic.Bool // by another of the device
+}
+
+// place is where a seat is.
+type place struct {
+	slot  uint32
+	gen   uint32
+	input input
 }
 
 // source returns the source that hears the device.
