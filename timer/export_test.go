@@ -5,6 +5,7 @@ const (
 	BatchLen      = batchLen
 	SweepMin      = sweepMin
 	ReadySweepMin = readySweepMin
+	TouchAhead    = touchAhead
 )
 
 // Shard returns the index of the shard that a timer is in.

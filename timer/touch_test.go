@@ -3,6 +3,7 @@ package timer_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,66 @@ func TestTouchCoarsePeriod(t *testing.T) {
 		if want := period + time.Hour; at < want || at > want+3*time.Second {
 			t.Errorf("Deadline = %v, want %v to 3s more", at, want)
 		}
+	})
+}
+
+// A batch does to each timer what a touch does, and says which ones had ended.
+func TestTouchBatch(t *testing.T) {
+	const n, period = 3*timer.TouchAhead + 7, 10 * time.Second
+	for _, tt := range []struct {
+		name  string
+		ended []int
+	}{
+		{"all armed", nil},
+		{"first", []int{0}},
+		{"last", []int{n - 1}},
+		{"around the reads ahead", []int{timer.TouchAhead - 1, timer.TouchAhead, 2 * timer.TouchAhead}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, timer.Config{Shards: 4}, func(e *fixture) {
+				t := e.t
+				var r recorder
+				g := e.group(r.handle)
+				var ids []timer.ID
+				for i := range uint64(n) {
+					ids = append(ids, e.armed(g.Arm(0, period, i)))
+				}
+				for _, i := range tt.ended {
+					e.Cancel(ids[i])
+				}
+				e.set(time.Second)
+				if got := e.TouchBatch(ids, time.Second, []int{-1}); !slices.Equal(got, append([]int{-1}, tt.ended...)) {
+					t.Errorf("TouchBatch = %v, want those that were there, and %v", got, tt.ended)
+				}
+				for i, id := range ids {
+					at, armed := e.Deadline(id)
+					if armed == slices.Contains(tt.ended, i) || armed && at != ceil(time.Second)+ceil(period) {
+						t.Errorf("Deadline of timer %d = %v, %v", i, at, armed)
+					}
+				}
+				e.set(period + resolution)
+				r.want(t, "at the first deadline")
+				e.set(ceil(time.Second) + ceil(period))
+				if got := len(r.take()); got != n-len(tt.ended) {
+					t.Errorf("%d expired, want %d", got, n-len(tt.ended))
+				}
+			})
+		})
+	}
+	t.Run("one timer twice", func(t *testing.T) {
+		bubble(t, timer.Config{}, func(e *fixture) {
+			id := e.armed(e.AfterFunc(period, func() {}))
+			if got := e.TouchBatch([]timer.ID{id, id, 0, id}, time.Second, nil); !slices.Equal(got, []int{2}) {
+				e.t.Errorf("TouchBatch = %v, want [2]", got)
+			}
+		})
+	})
+	t.Run("nothing", func(t *testing.T) {
+		bubble(t, timer.Config{}, func(e *fixture) {
+			if got := e.TouchBatch(nil, time.Second, nil); got != nil {
+				e.t.Errorf("TouchBatch of nothing = %v", got)
+			}
+		})
 	})
 }
 
