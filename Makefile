@@ -58,7 +58,7 @@ race: $(TESTSUM) ## Run the tests, with the race detector and in random order
 	@mkdir -p $(REPORTS)
 	$(if $(RACE),,@echo 'No C compiler: the race detector is off.')
 	@status=0; for m in $(MODULES); do \
-		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$${m#.}.json -- $(RACE) -shuffle=on ./...) || status=1; \
+		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$${m#.}.json -- $(RACE) -shuffle=on -timeout 30m ./...) || status=1; \
 	done; exit $$status
 
 .PHONY: fuzz
