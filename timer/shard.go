@@ -24,8 +24,8 @@ type shard struct {
 	// slabs holds a map for each group, and is read without the lock by Touch. It is emptied by
 	// close.
 	slabs atomic.Pointer[[]*dualmap.Map]
-	// isFull is set while the shard has no slot to give away: Cancel takes the lock then, and gives the
-	// slot back at once. A sweep that frees many clears it.
+	// isFull is set while the shard has hardly a slot to give away: Cancel takes the lock then, and gives
+	// the slot back at once.
 	isFull atomic.Bool
 
 	_ [64]byte // keeps the line that every Cancel changes off the one that Touch reads
@@ -47,6 +47,7 @@ type shard struct {
 	stops    []func() bool // to be called by unlock
 	freed    int64         // cancelled timers that were freed under this hold of the lock, and are still among cancelled
 	stuck    int           // timers in batches that may be cancelled and out of reach of the last sweep
+	fullAt   int           // hinted when there was no slot; of use while isFull
 	funcs    [][]func()    // of group 0, by slot, in chunks
 	sweeps   uint64
 	fired    uint64

@@ -156,8 +156,8 @@ func TestFullShardIsSweptOnce(t *testing.T) {
 			s.run(b)
 		}
 	}
-	if st := s.Stats(); st.Armed != 0 || st.Hints != 0 || small.Len() != 0 {
-		t.Errorf("Armed, Hints, slots = %d, %d, %d, want 0", st.Armed, st.Hints, small.Len())
+	if st := s.Stats(); st.Armed != 0 || st.Hints != 0 || small.Len() != 0 || s.shards[0].isFull.Load() {
+		t.Errorf("Armed, Hints, slots = %d, %d, %d, want 0, and a shard that is not full", st.Armed, st.Hints, small.Len())
 	}
 }
 

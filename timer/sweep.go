@@ -9,7 +9,8 @@ import (
 const (
 	// sweepMin keeps small heaps from being swept again and again.
 	sweepMin = 64
-	// roomShare is the part of a full shard's timers that a sweep for room frees at least, but the first.
+	// roomShare is the part of a full shard's timers that must be gone before it counts as full no longer,
+	// or be cancelled before it is swept for room again.
 	roomShare = 64
 	// readySweepMin keeps a short ready queue from being swept.
 	readySweepMin = 4 * batchLen
@@ -31,6 +32,9 @@ func (s *shard) sweepLocked() {
 	}
 	s.countFreedLocked()
 	s.stuck = min(s.stuck, s.inBatch)
+	if s.isFull.Load() && s.hinted < s.fullAt-s.fullAt/roomShare {
+		s.isFull.Store(false)
+	}
 	others := s.supersededLocked() - s.stuck
 	cancelled := int(s.cancelled.Load())
 	if cancelled+others > max(s.hinted-cancelled, sweepMin) {
@@ -59,9 +63,8 @@ func (s *shard) sweepNowLocked() {
 
 // sweepForRoomLocked sweeps a shard that has no slot to give away.
 func (s *shard) sweepForRoomLocked() {
-	before := s.hinted
+	s.fullAt = s.hinted
 	s.sweepNowLocked()
-	s.isFull.Store(before-s.hinted <= before/roomShare)
 	s.sweepLocked() // which decides about the next sweep
 }
 
