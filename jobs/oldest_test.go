@@ -19,7 +19,7 @@ func TestOldest(t *testing.T) {
 			got, err := q.jobs.Oldest(t.Context(), q.now)
 			q.check(err)
 			switch {
-			case want.IsZero() && !event && len(got) == 0: // none has an age
+			case len(got) == 0 && want.IsZero() && !event: // there are none
 			case len(got) != 1 || got[0].Lane != lane || (got[0].Event != 0) != event || !got[0].Created.Equal(want):
 				t.Errorf("%s: Oldest = %+v, want %v, of an event %v", what, got, want, event)
 			}
