@@ -13,6 +13,16 @@ import (
 	"github.com/holter-iot/holter/jobs"
 )
 
+// untilClaimed waits until all jobs after a number are claimed.
+func (r *rig) untilClaimed(after uint64) {
+	r.tb.Helper()
+	r.until("all are claimed", func() bool {
+		views, err := r.engine.Jobs().List(r.tb.Context(), jobs.Filter{After: after}, 100, time.Now())
+		r.check(err)
+		return !slices.ContainsFunc(views, func(v jobs.View) bool { return v.State != jobs.StateClaimed })
+	})
+}
+
 // Light jobs do not wait until a thousand heavy ones before them are done.
 func TestLightBesideHeavy(t *testing.T) {
 	const workers, heavy, light = 4, 1000, 8
@@ -39,11 +49,7 @@ func TestLightBesideHeavy(t *testing.T) {
 	for i := range light {
 		r.enqueue(delivery.Request{Endpoint: "m", Name: "light", Key: strconv.Itoa(i), Body: []byte("0")})
 	}
-	r.until("the light ones are claimed", func() bool {
-		views, err := r.engine.Jobs().List(t.Context(), jobs.Filter{After: heavy}, light, time.Now())
-		r.check(err)
-		return !slices.ContainsFunc(views, func(v jobs.View) bool { return v.State != jobs.StateClaimed })
-	})
+	r.untilClaimed(heavy)
 	begun := 0
 	for range 2 * light { // at least every other one is light
 		h.end <- sink.Result{}
@@ -70,11 +76,7 @@ func TestWeights(t *testing.T) {
 			r.enqueue(delivery.Request{Endpoint: "m", Name: name, Body: []byte(`"` + name + `"`)})
 		}
 	}
-	r.until("all are claimed", func() bool {
-		views, err := r.engine.Jobs().List(t.Context(), jobs.Filter{After: first}, 100, time.Now())
-		r.check(err)
-		return !slices.ContainsFunc(views, func(v jobs.View) bool { return v.State != jobs.StateClaimed })
-	})
+	r.untilClaimed(first)
 	r.check(r.engine.PutJobRoute(t.Context(), jobs.JobRoute{Name: "a", Jobs: "a*", Weight: 3}))
 	count := make(map[string]int)
 	for range 8 {
@@ -150,11 +152,7 @@ func TestPriorities(t *testing.T) {
 	for _, p := range []jobs.Priority{jobs.PriorityLow, jobs.PriorityNormal, jobs.PriorityHigh, jobs.PriorityLow, jobs.PriorityHigh} {
 		r.enqueue(delivery.Request{Endpoint: "m", Priority: p, Body: []byte(strconv.Itoa(int(p)))})
 	}
-	r.until("all are claimed", func() bool {
-		views, err := r.engine.Jobs().List(t.Context(), jobs.Filter{After: first}, 100, time.Now())
-		r.check(err)
-		return !slices.ContainsFunc(views, func(v jobs.View) bool { return v.State != jobs.StateClaimed })
-	})
+	r.untilClaimed(first)
 	var order []string
 	for range 5 {
 		h.end <- sink.Result{Status: 202, Response: "taken"}
