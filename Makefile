@@ -83,7 +83,7 @@ bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
 
 .PHONY: bench-rivals
-bench-rivals: ## Measure timer beside other libraries, into docs/numbers/benchmarks.md (30 minutes)
+bench-rivals: ## Measure timer beside other libraries, into docs/numbers/benchmarks.md (60 minutes)
 	cd bench && $(GO) run . rivals -rounds 10 -md ../docs/numbers/benchmarks.md -svg ../docs/numbers/img
 
 .PHONY: bench-gateway
@@ -142,11 +142,11 @@ bench-delivery: ## Measure delivery: a mass of verdicts, webhooks and claims, in
 	cd bench && $(GO) run . delivery -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-jobs
-bench-jobs: ## Measure the queue of jobs beside River, on PostgreSQL, into docs/numbers/benchmarks.md (8 minutes)
+bench-jobs: ## Measure the queue of jobs beside River, on PostgreSQL, into docs/numbers/benchmarks.md (5 minutes)
 	cd bench && $(GO) run . jobs -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-graphs
-bench-graphs: ## Measure dag beside errgroup, into docs/numbers/benchmarks.md (3 minutes)
+bench-graphs: ## Measure dag beside errgroup, into docs/numbers/benchmarks.md (2 minutes)
 	cd bench && $(GO) run . graphs -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-schedules

@@ -37,10 +37,10 @@ type Config struct {
 	Dead int
 	// DeadAge is how long dead letters are kept. Default: 30 days.
 	DeadAge time.Duration
-	// Keep is the maximum number of jobs that ended of which what is shown is kept; the latest are.
-	// Default: 1,000,000; negative: none.
+	// Keep is how many jobs that ended can be looked up, the latest ones. Default: 1,000,000; negative:
+	// none.
 	Keep int
-	// KeepAge is how long that is kept. Default: 24 h.
+	// KeepAge is for how long after its end a job can be looked up. Default: 24 h.
 	KeepAge time.Duration
 }
 

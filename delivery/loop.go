@@ -18,7 +18,7 @@ const (
 	ackDelay = 10 * time.Millisecond
 	// ackMany is how many outcomes do not wait.
 	ackMany = 256
-	// maxItems is the maximum number of jobs of a queue in memory, but that each lane may have minClaim.
+	// maxItems is the maximum number of jobs of a queue in memory. A lane may have minClaim in any case.
 	maxItems = 10_000
 	// maxClaim and minClaim bound the number of jobs of one claim.
 	maxClaim = 2000
@@ -123,7 +123,8 @@ func (q *queue) plan(now time.Time) plan {
 	return p
 }
 
-// shareLocked returns how many of maxItems each lane may have that has any jobs, or may have.
+// shareLocked returns each active lane's part of maxItems: of those that have jobs in memory or may have
+// some to claim.
 func (q *queue) shareLocked() int {
 	active := 0
 	for _, l := range q.order {

@@ -85,7 +85,7 @@ func (e *Engine) eventMessage(ev *liveness.Event) (sink.Message, error) {
 	return sink.Message{ID: ev.ID(), Key: ev.Subject, ContentType: cloudevent.ContentType, Data: data, Event: ev}, nil
 }
 
-// bodyOf returns what a dead letter keeps, and, but for Data, what is shown of a job that ended.
+// bodyOf returns what a dead letter keeps, and the summary of a job that ended, but for Data.
 func bodyOf(m *sink.Message, it *item) jobs.Body {
 	b := jobs.Body{Message: m.ID, Key: m.Key, Name: it.job.Name, Priority: it.job.Priority, URL: m.URL, ContentType: m.ContentType, Data: m.Data}
 	if it.job.Body != nil {

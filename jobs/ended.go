@@ -14,7 +14,7 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// What is shown of a job stays for a while after its end, see [Store.KeepEnded]: in the table
+// A summary of each job is kept for a while after its end, see [Store.KeepEnded]: in the table
 // ended_jobs, whose rows are written in the transactions that delete those of jobs. A job may be in both
 // for a moment, if its lease ended before its delivery did: then the row of jobs counts.
 
@@ -39,11 +39,11 @@ const (
 	maxEndedKey      = 250 // also of a name
 )
 
-// KeepEnded sets whether what is shown of jobs stays after their end, until [Store.Sweep] deletes it. It
-// does not at first.
+// KeepEnded sets whether summaries of jobs are kept after their end, until [Store.Sweep] deletes them.
+// Default: false.
 func (s *Store) KeepEnded(keep bool) { s.keeps.Store(keep) }
 
-// keepEnded writes what is shown of jobs that end now.
+// keepEnded writes the summaries of jobs that end now.
 func (s *Store) keepEnded(ctx context.Context, tx sqldb.Tx, ended []View) error {
 	if !s.keeps.Load() {
 		return nil
@@ -65,7 +65,7 @@ func (s *Store) keepEnded(ctx context.Context, tx sqldb.Tx, ended []View) error 
 	})
 }
 
-// ended returns what is shown of a job after its end.
+// ended returns the summary of a job that ends.
 func (a *Ack) ended(state State, why string, now time.Time) View {
 	v := View{
 		Job: a.Job, State: state, Error: why, URL: a.Body.URL, OrderingKey: a.Body.Key, Created: a.Body.Created,
@@ -75,7 +75,7 @@ func (a *Ack) ended(state State, why string, now time.Time) View {
 	return v
 }
 
-// keepDone writes what is shown of jobs that were delivered.
+// keepDone writes the summaries of jobs that were delivered.
 func (s *Store) keepDone(ctx context.Context, tx sqldb.Tx, done []*Ack, now time.Time) error {
 	if !s.keeps.Load() {
 		return nil
@@ -109,7 +109,7 @@ func (s *Store) keepDone(ctx context.Context, tx sqldb.Tx, done []*Ack, now time
 	return s.keepEnded(ctx, tx, views)
 }
 
-// keepDeleted writes what is shown of jobs that somebody deletes.
+// keepDeleted writes the summaries of jobs that somebody deletes.
 func (s *Store) keepDeleted(ctx context.Context, tx sqldb.Tx, views []View) error {
 	if !s.keeps.Load() {
 		return nil
@@ -206,7 +206,7 @@ func (s *Store) findEnded(ctx context.Context, query Query, limit int) (views []
 	return views, next, nil
 }
 
-// sweepEnded deletes what is kept of jobs that ended too long ago, or that are too many.
+// sweepEnded deletes the summaries of jobs that ended too long ago, or that are too many.
 func (s *Store) sweepEnded(ctx context.Context, keep Retention, now time.Time) error {
 	var last []int64
 	err := s.db.Read(ctx, "count jobs that ended", func(ctx context.Context, q *bun.DB) error {

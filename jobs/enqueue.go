@@ -169,7 +169,7 @@ func insertBodies(ctx context.Context, tx sqldb.Tx, bodies []bodyRow) error {
 	return nil
 }
 
-// debounceWindows is after how many windows a job runs whose place newer ones have taken.
+// debounceWindows bounds for how long newer requests put a debounced job off, in windows.
 const debounceWindows = 10
 
 // standIn returns the number of the job that stands for a new one with its idempotency key, after it has

@@ -18,7 +18,7 @@ import (
 // endpoint is the name of the endpoint that all jobs are delivered to, and of its kind.
 const endpoint = "nothing"
 
-// holterQueue is an engine of package delivery with an endpoint in this process. Jobs that are done are deleted, as always.
+// holterQueue is an engine of package delivery with an endpoint in this process. Of jobs that are done it keeps a summary, as it does by default.
 type holterQueue struct {
 	db      *sqldb.DB
 	engine  *delivery.Engine

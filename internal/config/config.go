@@ -82,10 +82,10 @@ type Config struct {
 	file *strictyaml.Reader // nil: there is none
 }
 
-// Jobs says what is kept of jobs that ended.
+// Jobs says which jobs that ended can be looked up.
 type Jobs struct {
-	Keep   int           // of how many of them, the latest; 0: of none
-	MaxAge time.Duration // since their end; 0 if it was not given
+	Keep   int           // how many, the latest; 0: none
+	MaxAge time.Duration // for how long after their end; 0 if it was not given
 }
 
 // Log says what is logged, and how.
