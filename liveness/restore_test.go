@@ -244,6 +244,33 @@ func TestRestartAfterTheCheckpoint(t *testing.T) {
 	})
 }
 
+// A device that falls asleep after a crash stays asleep after the next one, although the clock went back
+// in the first, behind when it was heard before.
+func TestAsleepAfterTwoCrashes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{}, origin, false)
+		l.pulse()
+		l.listen(5 * unit)
+		k.checkpoint(l.registry)
+		l.listen(6 * unit)
+		l.open("a").Sleep(l.now(), 100*unit) // at 11; the clock goes on at 5
+		l.stop()
+		l = begin(t, k, liveness.Config{}, origin, false)
+		l.pulse()
+		k.checkpoint(l.registry)
+		l.listen(2 * unit)
+		l.open("a").Sleep(l.now(), 100*unit) // at 7
+		l.stop()
+		l = begin(t, k, liveness.Config{}, origin, false)
+		defer func() { l.stop() }()
+		l.wantState("a", liveness.Sleeping)
+		l.pulse()
+		l.listen(60 * unit)
+		l.wantState("a", liveness.Sleeping)
+	})
+}
+
 // The devices of a process that died before its first checkpoint have their grace.
 func TestRestartBeforeTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

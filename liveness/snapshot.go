@@ -29,8 +29,10 @@ func (h Heard) Source() int { return int(h >> 48) }
 func (h Heard) Last() time.Duration { return time.Duration(h&(1<<48-1)) * heardTick }
 
 // Snapshot returns the listening clocks, and then the last heartbeats, by device number; those of
-// devices that are not waited for are 0. It uses the memory of into if it suffices. It costs a
-// cache line or two per device, and holds no lock for long; heartbeats go on.
+// devices that are not waited for are 0. None is later than its source's clock: who restores them goes
+// on from there, and would take a later one for a heartbeat that came after what the device says then.
+// It uses the memory of into if it suffices. It costs a cache line or two per device, and holds no lock
+// for long; heartbeats go on.
 func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard) {
 	for _, s := range r.Sources() {
 		sources = append(sources, s.record())
@@ -40,7 +42,7 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	clear(heard)
 	r.each(func(_ *deviceShard, d *device) {
 		if d.expected() && int(d.num) < len(heard) && d.source.index < len(sources) { // it may have been added since
-			heard[d.num] = newHeard(d.source.index, d.lastLocked())
+			heard[d.num] = newHeard(d.source.index, min(d.lastLocked(), sources[d.source.index].Listened))
 		}
 	})
 	return sources, heard
