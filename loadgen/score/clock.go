@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -12,8 +13,7 @@ import (
 const (
 	clockEvery   = 2 * time.Second
 	clockTimeout = 2 * time.Second
-	// clockFirst readings come before the first event, clockKept are looked at: the narrowest of
-	// them counts.
+	// clockFirst readings come before the first event, clockKept are looked at.
 	clockFirst, clockKept = 5, 12
 	// clockDrift is what two clocks may move apart between two readings, or be set wrong by whoever
 	// says how far they are.
@@ -100,20 +100,25 @@ func (c *clockwork) look(ctx context.Context) bool {
 	return true
 }
 
-// judgeClock takes the narrowest reading. On one machine there is one clock, unless a reading says
-// that it cannot be.
+// judgeClock takes what the latest readings have in common, as Marzullo's algorithm for agreement of
+// clocks does (Marzullo, "Maintaining the Time in a Distributed System", 1984). One that has nothing in
+// common with those after it was taken before the clock was set. On one machine there is one clock,
+// unless the readings say that it cannot be.
 func judgeClock(recent []reading, here bool) estimate {
-	best := recent[0]
-	for _, r := range recent {
-		if r.most-r.least <= best.most-best.least {
-			best = r
+	last := len(recent) - 1
+	known := recent[last]
+	for _, r := range slices.Backward(recent[:last]) {
+		both := reading{max(known.least, r.least), min(known.most, r.most)}
+		if both.least > both.most {
+			break
 		}
+		known = both
 	}
-	if here && best.least <= 0 && best.most >= 0 {
+	if here && known.least <= 0 && known.most >= 0 {
 		return estimate{}
 	}
-	half := (best.most - best.least) / 2
-	return estimate{skew: best.least + half, err: min(half+clockDrift, clockWorst)}
+	half := (known.most - known.least) / 2
+	return estimate{skew: known.least + half, err: min(half+clockDrift, clockWorst)}
 }
 
 // read asks the gateway for its time. HTTP's Date has whole seconds only.

@@ -24,7 +24,9 @@ func TestJudgeClock(t *testing.T) {
 		{"elsewhere, and the same as far as can be seen", false, [][2]time.Duration{{-ms, ms}}, 0, 2 * ms},
 		{"ahead", false, [][2]time.Duration{{40 * ms, 60 * ms}, {49 * ms, 51 * ms}, {0, 90 * ms}}, 50 * ms, 2 * ms},
 		{"behind, on what seems to be the same machine", true, [][2]time.Duration{{-52 * ms, -50 * ms}}, -51 * ms, 2 * ms},
-		{"the later one of two that are as good", false, [][2]time.Duration{{0, 2 * ms}, {10 * ms, 12 * ms}}, 11 * ms, 2 * ms},
+		{"it was set meanwhile", false, [][2]time.Duration{{0, 2 * ms}, {10 * ms, 12 * ms}}, 11 * ms, 2 * ms},
+		{"it was set, and the first answer after that is slow", false, [][2]time.Duration{{0, 2 * ms}, {10 * ms, 40 * ms}, {9 * ms, 11 * ms}}, 10*ms + ms/2, ms + ms/2},
+		{"ahead, although one slow answer alone might mean that it is the same", true, [][2]time.Duration{{20 * ms, 200 * ms}, {-100 * ms, 60 * ms}}, 40 * ms, 21 * ms},
 		{"slow answers excuse so much", false, [][2]time.Duration{{-10 * time.Second, 10 * time.Second}}, 0, 250 * ms},
 	} {
 		if skew, err := score.JudgeClock(c.here, c.readings...); skew != c.skew || err != c.err {
