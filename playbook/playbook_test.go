@@ -270,13 +270,7 @@ func TestCommand(t *testing.T) {
 	step := playbook.Step{Name: "run", Do: playbook.Command{Argv: []string{script}, Dir: dir}, Attempts: 5}
 	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{step, tell("after")}})
 	r.event("a", liveness.DeviceOffline)
-	for failed := 1; failed <= 2; failed++ {
-		r.until("it has failed", func() bool {
-			_, steps := r.state("a", playbook.RunWaiting)
-			return steps["run"].Attempts == failed && steps["run"].Error == "exit status 1"
-		})
-		r.later(time.Hour)
-	}
+	r.until("it is done", func() bool { r.later(time.Hour); return len(r.runs()) > 0 && r.runs()[0].State == playbook.RunDone })
 	_, steps := r.state("a", playbook.RunDone)
 	if got := steps["run"]; got.Output != "a silence\n" || got.Attempts != 2 {
 		t.Errorf("the step is %+v", got)
