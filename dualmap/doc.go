@@ -9,9 +9,10 @@
 // To drop or to move an entry of the index is therefore O(1): arm the slot anew, and the old index
 // entry is dead where it lies. Whoever comes across it asks [Map.IsCurrent] and throws it away.
 //
-// Each slot is one atomic word, the generation and a value of [ValueBits] bits, and beside it, in
-// columns of their own, 64 bits of data, a 32-bit parameter and the arming. There are no pointers
-// in it, so the garbage collector has nothing to scan. An entry costs [SlotBytes] bytes.
+// Each slot is one atomic word, the generation and a value of [ValueBits] bits, and beside it, in the
+// same cache line, a 32-bit parameter and the arming; 64 bits of data are in a column of their own.
+// There are no pointers in it, so the garbage collector has nothing to scan. An entry costs
+// [SlotBytes] bytes.
 //
 // # Concurrency
 //

@@ -3,6 +3,7 @@ package dualmap
 import (
 	"errors"
 	"sync/atomic"
+	"unsafe"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 	// SlotBytes is the memory of one slot, without the optional position column. Either that
 	// column, or being vacant again after an entry, takes four bytes more; to lie in a [Memory]
 	// eight.
-	SlotBytes = 8 + 8 + 4 + 2
+	SlotBytes = slotLen + 8
 
 	chunkBits = 9
 	chunkLen  = 1 << chunkBits
@@ -44,7 +45,10 @@ type Current struct {
 
 // Map is the slab. Make one with [New].
 type Map struct {
-	chunks atomic.Pointer[[]chunk] // replaced when the map grows; a chunk itself stays where it is
+	// By chunk, and replaced when the map grows; the arrays stay where they are. Those that a heartbeat looks
+	// at are apart, so that the list of them lies in the nearest cache.
+	slots   atomic.Pointer[[]*slots]
+	columns atomic.Pointer[[]columns]
 
 	capacity  uint32 // slots that the map may have
 	used      uint32 // slots handed out at least once
@@ -56,13 +60,21 @@ type Map struct {
 	leavings  []*[chunkLen]atomic.Uint64 // by chunk, nil for one that is not in the memory; empty without a memory
 }
 
-// chunk holds the columns of chunkLen slots. Columns, not structs: a heartbeat reads the words and
-// the parameters only, and eight words share a cache line.
-type chunk struct {
-	words     *[chunkLen]atomic.Uint64
-	params    *[chunkLen]atomic.Uint32
+// slot is all that a heartbeat needs of an entry. Four share a cache line, and none lies in two.
+type slot struct {
+	word   atomic.Uint64 // generation and value
+	param  atomic.Uint32
+	arming uint16
+}
+
+// slotLen is the length of a slot, with what is added so that the next one is aligned.
+const slotLen = int(unsafe.Sizeof(slot{}))
+
+type slots [chunkLen]slot
+
+// columns are what no heartbeat needs of a chunk's slots.
+type columns struct {
 	data      *[chunkLen]uint64
-	armings   *[chunkLen]uint16
 	positions *[chunkLen]uint32 // nil unless asked for
 }
 
@@ -71,7 +83,8 @@ type chunk struct {
 // entries outlive the process, see [Scan].
 func New(capacity uint32, positions bool, memory Memory) *Map {
 	m := &Map{capacity: min(capacity, maxSlots), positions: positions, memory: memory}
-	m.chunks.Store(new([]chunk))
+	m.slots.Store(new([]*slots))
+	m.columns.Store(new([]columns))
 	return m
 }
 
@@ -92,32 +105,34 @@ func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 		return Original{}, ErrFull
 	}
 	m.live++
-	c := m.chunkOf(slot)
-	i := slot & chunkMask
-	generation := max(c.words[i].Load()>>ValueBits, 1) // 0: its first tenant; a retired slot does not come here
-	c.data[i] = data
-	c.params[i].Store(param)
-	c.armings[i] = 0
-	c.words[i].Store(generation<<ValueBits | value)
+	at := m.slotOf(slot)
+	generation := max(at.word.Load()>>ValueBits, 1) // 0: its first tenant; a retired slot does not come here
+	m.columnsOf(slot).data[slot&chunkMask] = data
+	at.param.Store(param)
+	at.arming = 0
+	at.word.Store(generation<<ValueBits | value)
 	return Original{Slot: slot, Generation: uint32(generation)}, nil
 }
 
 // grow adds a chunk of vacant slots.
 func (m *Map) grow() {
-	chunks := append(*m.chunks.Load(), m.newChunk()) // readers of the old header never look past its length
-	m.chunks.Store(&chunks)
+	s, c := m.newChunk()
+	cs := append(*m.columns.Load(), c) // readers of the old header never look past its length
+	m.columns.Store(&cs)
+	ss := append(*m.slots.Load(), s)
+	m.slots.Store(&ss)
 }
 
 // Release gives back the slot of an entry that [Map.Remove] ended. Each removed entry must be
 // released once.
 func (m *Map) Release(slot uint32) {
 	m.live--
-	c := m.chunkOf(slot)
-	c.armings[slot&chunkMask] = 0
+	at := m.slotOf(slot)
+	at.arming = 0
 	if l := m.leaving(slot); l != nil {
 		l.Store(0)
 	}
-	if c.words[slot&chunkMask].Load()>>ValueBits == 0 { // the last generation has lived here
+	if at.word.Load()>>ValueBits == 0 { // the last generation has lived here
 		m.retired++
 		return
 	}
@@ -126,46 +141,41 @@ func (m *Map) Release(slot uint32) {
 
 // Load returns the value of an entry, and whether the entry lives.
 func (m *Map) Load(o Original) (value uint64, ok bool) {
-	w := m.word(o)
-	if w == nil {
+	c, ok := m.Cell(o)
+	if !ok {
 		return 0, false
 	}
-	word := w.Load()
-	value = word & MaxValue
-	return value, value != 0 && word>>ValueBits == uint64(o.Generation)
+	return c.Load()
 }
 
 // Cell is where an entry is, for several accesses to it.
 type Cell struct {
-	word       *atomic.Uint64
-	param      *atomic.Uint32
+	slot       *slot
 	generation uint64 // shifted to its place in the word
 }
 
 // Cell returns where an entry is, and whether there can be such an entry, which need not live. It
 // stays there.
 func (m *Map) Cell(o Original) (Cell, bool) {
-	chunks := *m.chunks.Load()
-	if int(o.Slot>>chunkBits) >= len(chunks) || o.Generation > MaxGeneration {
+	chunks := *m.slots.Load()
+	if uint(o.Slot>>chunkBits) >= uint(len(chunks)) || o.Generation > MaxGeneration {
 		return Cell{}, false
 	}
-	c, i := &chunks[o.Slot>>chunkBits], o.Slot&chunkMask
-	return Cell{&c.words[i], &c.params[i], uint64(o.Generation) << ValueBits}, true
+	return Cell{&chunks[o.Slot>>chunkBits][o.Slot&chunkMask], uint64(o.Generation) << ValueBits}, true
 }
 
 // Load is [Map.Load] of the entry.
 func (c Cell) Load() (value uint64, ok bool) {
-	word := c.word.Load()
-	value = word & MaxValue
-	return value, value != 0 && word&^MaxValue == c.generation
+	value = c.slot.word.Load() ^ c.generation // too large if the generation is another
+	return value, value-1 < MaxValue
 }
 
 // Param is [Map.Param] of the entry's slot.
-func (c Cell) Param() uint32 { return c.param.Load() }
+func (c Cell) Param() uint32 { return c.slot.param.Load() }
 
 // CompareAndSwap is [Map.CompareAndSwap] of the entry.
 func (c Cell) CompareAndSwap(old, next uint64) bool {
-	return c.word.CompareAndSwap(c.generation|old, c.generation|next)
+	return c.slot.word.CompareAndSwap(c.generation|old, c.generation|next)
 }
 
 // Discard ends the entry whatever its value is, and reports whether it lived. Then the caller must
@@ -181,43 +191,39 @@ func (c Cell) discard() (last uint64, ok bool) {
 		if !ok {
 			return 0, false
 		}
-		if c.word.CompareAndSwap(c.generation|value, c.generation+1<<ValueBits) { // wraps to 0: retired
+		if c.remove(value) {
 			return value, true
 		}
 	}
 }
 
-// Prefetch reads the word and the parameter, so that they lie in the cache soon. Plain reads of
-// several cells wait for memory together; the locked instruction of a swap lets no later read begin.
-func (c Cell) Prefetch() {
-	c.word.Load()
-	c.param.Load()
+// remove ends the entry if its value is still old.
+func (c Cell) remove(old uint64) bool {
+	return c.slot.word.CompareAndSwap(c.generation|old, c.generation+1<<ValueBits) // wraps to 0: retired
 }
+
+// Prefetch reads the slot, so that it lies in the cache soon. Plain reads of several cells wait for
+// memory together; the locked instruction of a swap lets no later read begin.
+func (c Cell) Prefetch() { c.slot.word.Load() }
 
 // CompareAndSwap changes the value of a living entry from old to next and reports whether it did.
 // Both are 1 to [MaxValue].
 func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
-	w := m.word(o)
-	if w == nil {
-		return false
-	}
-	generation := uint64(o.Generation) << ValueBits
-	return w.CompareAndSwap(generation|old, generation|next)
+	c, ok := m.Cell(o)
+	return ok && c.CompareAndSwap(old, next)
 }
 
 // Remove ends an entry if its value is still old, 1 to [MaxValue], and reports whether it did. Then
 // the caller must [Map.Release] its slot. On a map with a memory, Remove needs the lock.
 func (m *Map) Remove(o Original, old uint64) bool {
-	w := m.word(o)
-	if w == nil {
+	c, ok := m.Cell(o)
+	if !ok {
 		return false
 	}
-	generation := uint64(o.Generation)
-	was, next := generation<<ValueBits|old, (generation+1)<<ValueBits // wraps to 0: retired
-	if l := m.leaving(o.Slot); l != nil && w.Load() == was {          // else the slot is not this entry's
+	if l := m.leaving(o.Slot); l != nil && c.slot.word.Load() == c.generation|old { // else the slot is not this entry's
 		l.Store(old)
 	}
-	return w.CompareAndSwap(was, next)
+	return c.remove(old)
 }
 
 // Discard ends an entry whatever its value is. It returns the last one, and whether the entry lived;
@@ -240,42 +246,42 @@ func (m *Map) Discard(o Original) (last uint64, ok bool) {
 // Param returns the parameter of a slot, which belongs to its present or last tenant. A caller
 // without the lock must find the entry alive afterwards to know that the parameter is the entry's
 // own. The slot must have been handed out by [Map.Insert].
-func (m *Map) Param(slot uint32) uint32 { return m.chunkOf(slot).params[slot&chunkMask].Load() }
+func (m *Map) Param(slot uint32) uint32 { return m.slotOf(slot).param.Load() }
 
 // SetParam changes the parameter of a slot.
-func (m *Map) SetParam(slot, param uint32) { m.chunkOf(slot).params[slot&chunkMask].Store(param) }
+func (m *Map) SetParam(slot, param uint32) { m.slotOf(slot).param.Store(param) }
 
 // Data returns the data of a slot, also after its removal and until the slot has another tenant.
-func (m *Map) Data(slot uint32) uint64 { return m.chunkOf(slot).data[slot&chunkMask] }
+func (m *Map) Data(slot uint32) uint64 { return m.columnsOf(slot).data[slot&chunkMask] }
 
 // Tenant returns the entry that has a slot now and its value, which is 0 when the slot is vacant.
 func (m *Map) Tenant(slot uint32) (o Original, value uint64) {
-	word := m.chunkOf(slot).words[slot&chunkMask].Load()
+	word := m.slotOf(slot).word.Load()
 	return Original{Slot: slot, Generation: uint32(word >> ValueBits)}, word & MaxValue
 }
 
 // IsVacantSince reports whether an entry was the last that its slot had, and has ended.
 func (m *Map) IsVacantSince(o Original) bool {
-	return m.chunkOf(o.Slot).words[o.Slot&chunkMask].Load() == uint64(o.Generation+1)<<ValueBits
+	return m.slotOf(o.Slot).word.Load() == uint64(o.Generation+1)<<ValueBits
 }
 
 // Arm makes c the slot's current identifier, and every earlier one dead. The arming 0 leaves the
 // slot with none. Two armings of one slot that an index holds at the same time should differ; if
 // they are equal, both are current.
-func (m *Map) Arm(c Current) { m.chunkOf(c.Slot).armings[c.Slot&chunkMask] = c.Arming }
+func (m *Map) Arm(c Current) { m.slotOf(c.Slot).arming = c.Arming }
 
 // IsCurrent reports whether c is the latest arming of its slot.
 func (m *Map) IsCurrent(c Current) bool {
-	return m.chunkOf(c.Slot).armings[c.Slot&chunkMask] == c.Arming
+	return m.slotOf(c.Slot).arming == c.Arming
 }
 
 // Position returns what [Map.SetPosition] stored last.
-func (m *Map) Position(slot uint32) uint32 { return m.chunkOf(slot).positions[slot&chunkMask] }
+func (m *Map) Position(slot uint32) uint32 { return m.columnsOf(slot).positions[slot&chunkMask] }
 
 // SetPosition stores where an index holds the slot. It panics if the map was made without
 // positions.
 func (m *Map) SetPosition(slot, position uint32) {
-	m.chunkOf(slot).positions[slot&chunkMask] = position
+	m.columnsOf(slot).positions[slot&chunkMask] = position
 }
 
 // Len returns the number of entries, those that are removed and not yet released among them.
@@ -287,13 +293,6 @@ func (m *Map) Slots() uint32 { return m.used }
 // Retired returns the number of slots that have used up their generations.
 func (m *Map) Retired() int { return int(m.retired) }
 
-// word returns where an entry's word is, or nil if there can be no such entry.
-func (m *Map) word(o Original) *atomic.Uint64 {
-	chunks := *m.chunks.Load()
-	if int(o.Slot>>chunkBits) >= len(chunks) || o.Generation > MaxGeneration {
-		return nil
-	}
-	return &chunks[o.Slot>>chunkBits].words[o.Slot&chunkMask]
-}
+func (m *Map) slotOf(slot uint32) *slot { return &(*m.slots.Load())[slot>>chunkBits][slot&chunkMask] }
 
-func (m *Map) chunkOf(slot uint32) *chunk { return &(*m.chunks.Load())[slot>>chunkBits] }
+func (m *Map) columnsOf(slot uint32) *columns { return &(*m.columns.Load())[slot>>chunkBits] }

@@ -18,14 +18,13 @@ type Memory interface {
 }
 
 // ChunkBytes is the size of the blocks that a map asks its [Memory] for: a chunk of 512 slots.
-const ChunkBytes = paramsAt + 4*chunkLen
+const ChunkBytes = leavingsAt + 8*chunkLen
 
-// A block is four columns, one after the other, of numbers in the byte order of the machine:
+// A block is three columns, one after the other, of numbers in the byte order of the machine:
 //
-//	words     512 × 8 bytes: generation and value; the value 0 says that the slot is vacant
+//	slots     512 × 16 bytes: generation and value (8 bytes; the value 0 says that the slot is vacant), parameter (4), and what means nothing to others
 //	data      512 × 8 bytes
 //	leavings  512 × 8 bytes: the last value of an entry that was removed and is not released yet, else of no meaning or 0
-//	params    512 × 4 bytes
 //
 // A process may be killed between any two of its stores. Nothing of those before is lost, and
 // nothing of those after has happened: an interrupt is precise on each thread, so what the weaker
@@ -36,15 +35,14 @@ const ChunkBytes = paramsAt + 4*chunkLen
 //   - Remove stores the last value before it takes the value out of the word, and Release clears it before another tenant can come: a
 //     vacant word with a last value beside it belongs to the data and the parameter of the entry that was removed.
 const (
-	wordsAt    = 0
-	dataAt     = wordsAt + 8*chunkLen
+	slotsAt    = 0
+	dataAt     = slotsAt + slotLen*chunkLen
 	leavingsAt = dataAt + 8*chunkLen
-	paramsAt   = leavingsAt + 8*chunkLen
 )
 
-// newChunk returns a chunk of vacant slots, in the memory if there is one with room.
-func (m *Map) newChunk() chunk {
-	c := chunk{armings: new([chunkLen]uint16)}
+// newChunk returns vacant slots and their columns, in the memory if there is one with room.
+func (m *Map) newChunk() (*slots, columns) {
+	var c columns
 	if m.positions {
 		c.positions = new([chunkLen]uint32)
 	}
@@ -54,18 +52,19 @@ func (m *Map) newChunk() chunk {
 		m.leavings = append(m.leavings, nil)
 	}
 	if block == nil {
-		c.words, c.data, c.params = new([chunkLen]atomic.Uint64), new([chunkLen]uint64), new([chunkLen]atomic.Uint32)
-		return c
+		c.data = new([chunkLen]uint64)
+		return new(slots), c
 	}
 	if len(block) != ChunkBytes || uintptr(unsafe.Pointer(unsafe.SliceData(block)))%8 != 0 {
 		panic("dualmap: a memory returned a chunk of another size, or one that is not aligned to eight")
 	}
-	c.words = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[wordsAt]))
 	c.data = (*[chunkLen]uint64)(unsafe.Pointer(&block[dataAt]))
 	m.leavings[len(m.leavings)-1] = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[leavingsAt]))
-	c.params = (*[chunkLen]atomic.Uint32)(unsafe.Pointer(&block[paramsAt]))
-	return c
+	return (*slots)(unsafe.Pointer(&block[slotsAt])), c
 }
+
+// paramAt is where the parameter lies in a slot.
+const paramAt = int(unsafe.Offsetof(slot{}.param))
 
 // leaving returns where the last value of a removed entry is stored, or nil if the slot is not in a
 // memory.
@@ -94,14 +93,15 @@ func Scan(block []byte) iter.Seq[Entry] {
 		}
 		long := func(at, i int) uint64 { return binary.NativeEndian.Uint64(block[at+8*i:]) }
 		for i := range chunkLen {
-			value := long(wordsAt, i) & MaxValue
+			at := slotsAt + slotLen*i
+			value := long(at, 0) & MaxValue
 			if value == 0 {
 				value = long(leavingsAt, i) & MaxValue
 			}
 			if value == 0 {
 				continue
 			}
-			if !yield(Entry{Value: value, Data: long(dataAt, i), Param: binary.NativeEndian.Uint32(block[paramsAt+4*i:])}) {
+			if !yield(Entry{Value: value, Data: long(dataAt, i), Param: binary.NativeEndian.Uint32(block[at+paramAt:])}) {
 				return
 			}
 		}

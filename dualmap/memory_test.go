@@ -143,9 +143,9 @@ func TestScanHalfInserted(t *testing.T) {
 	before := bytes.Clone(memory.blocks[0])
 	insert(t, m, 7, 2, 20)
 	after := memory.blocks[0]
-	// The columns in the order in which they are stored: data, param, word.
+	// In the order in which they are stored: the data, the parameter, the word.
 	half := bytes.Clone(before)
-	for _, at := range []int{8 * 512, 24 * 512} {
+	for _, at := range []int{16 * 512, 8} {
 		copy(half[at:at+8], after[at:at+8])
 		if found := slices.Collect(dualmap.Scan(half)); len(found) > 0 {
 			t.Errorf("Scan found %v, half inserted", found)

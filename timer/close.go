@@ -3,8 +3,6 @@ package timer
 import (
 	"context"
 	"fmt"
-
-	"github.com/holter-iot/holter/dualmap"
 )
 
 // Close ends the engine. Timers that are not due are dropped; callbacks that are due run. Close
@@ -67,7 +65,9 @@ func (s *shard) refuse() {
 func (s *shard) drop() (stops []func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slabs.Store(new([]*dualmap.Map))
+	for i := range s.slabs {
+		s.slabs[i].Store(nil)
+	}
 	s.hints = hintHeap{}
 	for _, x := range s.extras {
 		if x.stop != nil {

@@ -132,11 +132,7 @@ func (e *Engine) slab(id ID) *dualmap.Map {
 	if id.shard() >= len(e.shards) {
 		return nil
 	}
-	slabs := *e.shards[id.shard()].slabs.Load()
-	if int(id.ref().group()) >= len(slabs) {
-		return nil
-	}
-	return slabs[id.ref().group()]
+	return e.shards[id.shard()].slabs[id.ref().group()].Load()
 }
 
 func (e *Engine) load(id ID) (tick, bool) {
@@ -163,12 +159,13 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 	if !ok {
 		return false
 	}
+	from := e.scale.ceil(now)
 	for {
 		old, ok := c.Load()
 		if !ok {
 			return false
 		}
-		next := e.scale.ceil(now) + unpackPeriod(c.Param())
+		next := from + unpackPeriod(c.Param())
 		if next > old {
 			if c.CompareAndSwap(old, min(next, maxTick)) {
 				return true
@@ -267,7 +264,6 @@ func (e *Engine) Cancel(id ID) bool {
 	if !ok {
 		return false
 	}
-	c.Prefetch() // the parameter, too: else it would be waited for after the word
 	if !c.Discard() {
 		return false
 	}

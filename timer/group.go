@@ -63,19 +63,11 @@ func (e *Engine) addGroup(h Handler) (*Group, error) {
 	for _, s := range e.shards {
 		m := dualmap.New(1<<slotBits, e.eager, memory)
 		g.maps = append(g.maps, m)
-		s.addSlab(m)
+		s.slabs[g.index].Store(m)
 	}
 	groups = append(slices.Clip(groups), g)
 	e.groups.Store(&groups)
 	return g, nil
-}
-
-func (s *shard) addSlab(m *dualmap.Map) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slabs := *s.slabs.Load()
-	slabs = append(slices.Clip(slabs), m)
-	s.slabs.Store(&slabs)
 }
 
 // Arm starts a timer that expires one period after now, an instant on the engine's clock, unless it

@@ -109,12 +109,14 @@ func (q *hintHeap) fix(at int, h hint) {
 	}
 }
 
-// rebuild replaces each hint by another one, or drops it, in O(n).
-func (q *hintHeap) rebuild(replace func(hint) (_ hint, keep bool)) {
+// rebuild replaces each hint by another one, or drops it, in O(n). replace is given a page of hints at a
+// time; it returns those that are to be there instead, in the same memory.
+func (q *hintHeap) rebuild(replace func([]hint) []hint) {
 	end, kept := root+q.n, root
-	for i := root; i < end; i++ {
-		if h, keep := replace(*q.at(i)); keep {
-			*q.at(kept) = h
+	for first := 0; first < end; first += pageLen {
+		page := q.pages[first>>pageBits][max(first, root)-first : min(end-first, pageLen)]
+		for _, h := range replace(page) {
+			*q.at(kept) = h // never ahead of what is read
 			kept++
 		}
 	}

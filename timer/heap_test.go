@@ -89,16 +89,16 @@ func (m *heapModel) play(t *testing.T, operation byte, key uint32, serial uint32
 
 // rebuild drops each hint with an odd ref, and turns the keys of the others around.
 func (m *heapModel) rebuild(key uint32) {
-	replace := func(h hint) (hint, bool) { return newHint(h.key()^key, uint32(h.ref())), h&1 == 0 }
+	replace := func(hints []hint) []hint {
+		kept := slices.DeleteFunc(hints, func(h hint) bool { return h&1 != 0 })
+		for i, h := range kept {
+			kept[i] = newHint(h.key()^key, uint32(h.ref()))
+		}
+		return kept
+	}
 	clear(m.positions)
 	m.heap.rebuild(replace)
-	var kept []hint
-	for _, h := range m.hints {
-		if h, keep := replace(h); keep {
-			kept = append(kept, h)
-		}
-	}
-	m.hints = kept
+	m.hints = replace(m.hints)
 }
 
 func FuzzHeap(f *testing.F) {

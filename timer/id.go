@@ -57,7 +57,7 @@ func (s scale) floor(at time.Duration) tick { return uint64(max(at, 0)) >> (s & 
 
 // ceil returns the first tick at or after an instant, at least 1.
 func (s scale) ceil(at time.Duration) tick {
-	return max((uint64(max(at, 0))+(1<<(s&63)-1))>>(s&63), 1)
+	return (uint64(max(at, 1)) + (1<<(s&63) - 1)) >> (s & 63)
 }
 
 // instant returns when a tick is.
@@ -101,9 +101,12 @@ func (s scale) packPeriod(period time.Duration) uint32 {
 }
 
 func unpackPeriod(param uint32) tick {
-	t := tick(param & paramMask)
-	if param&paramCoarse != 0 {
-		t <<= coarseBits
+	t := tick(param)
+	if t > paramMask {
+		t &= paramMask
+		if param&paramCoarse != 0 {
+			t <<= coarseBits
+		}
 	}
 	return t
 }

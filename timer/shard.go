@@ -21,9 +21,9 @@ type shard struct {
 	index  int
 	wake   chan struct{} // room for one; never closed; tells watch to look again
 
-	// slabs holds a map for each group, and is read without the lock by Touch. It is emptied by
-	// close.
-	slabs atomic.Pointer[[]*dualmap.Map]
+	// slabs holds a map for each group, nil where there is none, and is read without the lock by Touch.
+	// It is emptied by close.
+	slabs [maxGroups]atomic.Pointer[dualmap.Map]
 	// isFull is set while the shard has hardly a slot to give away: Cancel takes the lock then, and gives
 	// the slot back at once.
 	isFull atomic.Bool
@@ -71,7 +71,6 @@ func newShard(e *Engine, index int, now tick) *shard {
 	if e.eager {
 		s.hints.moved = s.noteLocked
 	}
-	s.slabs.Store(new([]*dualmap.Map))
 	s.sweepAt.Store(sweepMin)
 	s.rebaseLocked(now)
 	return s
@@ -96,7 +95,7 @@ func (s *shard) keyOf(deadline tick) uint32 {
 	return uint32(min(deadline-s.base, maxKey))
 }
 
-func (s *shard) mapLocked(r ref) *dualmap.Map { return (*s.slabs.Load())[r.group()] }
+func (s *shard) mapLocked(r ref) *dualmap.Map { return s.slabs[r.group()].Load() }
 
 // arm starts a timer.
 func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *extra, f func()) (ID, error) {
@@ -105,7 +104,7 @@ func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *ex
 	if s.closed {
 		return 0, ErrClosed
 	}
-	m := (*s.slabs.Load())[group]
+	m := s.slabs[group].Load()
 	o, err := m.Insert(deadline, data, param)
 	if err != nil && (!s.isFull.Swap(true) || int(s.cancelled.Load())-s.stuck > s.hinted/roomShare) {
 		s.sweepForRoomLocked()

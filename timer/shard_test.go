@@ -105,7 +105,8 @@ func TestCancelledMakeRoom(t *testing.T) {
 	s := newStill(t, Config{})
 	g := s.group(func([]Expired) {})
 	small := dualmap.New(2, false, nil)
-	g.maps[0], (*s.shards[0].slabs.Load())[g.index] = small, small
+	g.maps[0] = small
+	s.shards[0].slabs[g.index].Store(small)
 	first, _ := g.Arm(0, time.Hour, 0)
 	if _, err := g.Arm(0, time.Hour, 0); err != nil {
 		t.Fatal(err)
@@ -125,7 +126,8 @@ func TestFullShardIsSweptOnce(t *testing.T) {
 	s := newStill(t, Config{})
 	g := s.group(func([]Expired) {})
 	small := dualmap.New(slots, false, nil)
-	g.maps[0], (*s.shards[0].slabs.Load())[g.index] = small, small
+	g.maps[0] = small
+	s.shards[0].slabs[g.index].Store(small)
 	var ids []ID
 	for len(ids) <= slots {
 		id, err := g.Arm(0, time.Hour, 0)

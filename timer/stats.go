@@ -11,7 +11,7 @@ type Stats struct {
 	Armed    int    `json:"armed"`    // timers that are armed, or due and not yet claimed by a worker; 0 once the engine is closed
 	Hints    int    `json:"hints"`    // entries in the heaps
 	Dead     int    `json:"dead"`     // those of them that stand for no armed timer, or for an earlier state of one; and cancelled timers in the ready queue
-	Slots    int    `json:"slots"`    // slots ever used: the memory in use is some 22 bytes for each
+	Slots    int    `json:"slots"`    // slots ever used: the memory in use is some 24 bytes for each
 	Retired  int    `json:"retired"`  // slots taken out of service because their generations are used up
 	Sweeps   uint64 `json:"sweeps"`   // times that a heap was rid of its dead entries
 	Fired    uint64 `json:"fired"`    // expiries claimed for a callback
@@ -82,8 +82,10 @@ func (s *shard) addTo(st *Stats) {
 	for i, n := range s.lateness {
 		st.Lateness[i] += n
 	}
-	for _, m := range *s.slabs.Load() {
-		st.Slots += int(m.Slots())
-		st.Retired += m.Retired()
+	for i := range s.slabs {
+		if m := s.slabs[i].Load(); m != nil {
+			st.Slots += int(m.Slots())
+			st.Retired += m.Retired()
+		}
 	}
 }

@@ -68,35 +68,58 @@ func (s *shard) sweepForRoomLocked() {
 	s.sweepLocked() // which decides about the next sweep
 }
 
-// keepArmedLocked frees the timer of a live hint if it was cancelled, or keeps the hint.
-func (s *shard) keepArmedLocked(h hint) (hint, bool) {
-	m := s.mapLocked(h.ref())
-	if _, deadline := m.Tenant(h.ref().slot()); deadline == 0 {
-		s.freeLocked(m, h.ref())
-		return 0, false
+// readAhead has the slots of hints lie in the cache soon: they are anywhere in memory, and one by one
+// each would be waited for.
+func (s *shard) readAhead(hints []hint) {
+	for _, h := range hints {
+		s.mapLocked(h.ref()).Tenant(h.ref().slot())
 	}
-	return h, true
 }
 
-// rebuildLocked keeps the live hints of armed timers.
+// keepArmedLocked keeps the live hints of armed timers, and frees the cancelled ones.
+func (s *shard) keepArmedLocked(hints []hint) []hint {
+	s.readAhead(hints)
+	return slices.DeleteFunc(hints, func(h hint) bool {
+		m := s.mapLocked(h.ref())
+		if _, deadline := m.Tenant(h.ref().slot()); deadline != 0 {
+			return false
+		}
+		s.freeLocked(m, h.ref())
+		return true
+	})
+}
+
+// rebuildLocked is keepArmedLocked of all hints, where some are superseded.
 func (s *shard) rebuildLocked() {
-	s.hints.rebuild(func(h hint) (hint, bool) {
-		r := h.ref()
-		m := s.mapLocked(r)
-		if !m.IsCurrent(dualmap.Current{Slot: r.slot(), Arming: armingOf(h.key())}) {
-			return 0, false
+	s.hints.rebuild(func(hints []hint) []hint {
+		s.readAhead(hints)
+		kept := hints[:0]
+		for _, h := range hints {
+			if h, ok := s.renewLocked(h); ok {
+				kept = append(kept, h)
+			}
 		}
-		_, deadline := m.Tenant(r.slot()) // the key may have been that of a second hint of this slot: take the timer's own
-		if deadline == 0 {
-			s.freeLocked(m, r) // which supersedes a second hint as well
-			return 0, false
-		}
-		m.Arm(dualmap.Current{Slot: r.slot(), Arming: keptArming}) // a second hint of this slot is superseded
-		return newHint(s.keyOf(deadline), uint32(r)), true
+		return kept
 	})
 	for h := range s.hints.all() {
 		s.mapLocked(h.ref()).Arm(dualmap.Current{Slot: h.ref().slot(), Arming: armingOf(h.key())})
 	}
+}
+
+// renewLocked returns what is to be in place of a hint, and whether anything is.
+func (s *shard) renewLocked(h hint) (hint, bool) {
+	r := h.ref()
+	m := s.mapLocked(r)
+	if !m.IsCurrent(dualmap.Current{Slot: r.slot(), Arming: armingOf(h.key())}) {
+		return 0, false
+	}
+	_, deadline := m.Tenant(r.slot()) // the key may have been that of a second hint of this slot: take the timer's own
+	if deadline == 0 {
+		s.freeLocked(m, r) // which supersedes a second hint as well
+		return 0, false
+	}
+	m.Arm(dualmap.Current{Slot: r.slot(), Arming: keptArming}) // a second hint of this slot is superseded
+	return newHint(s.keyOf(deadline), uint32(r)), true
 }
 
 // sweepReadyLocked drops the entries of cancelled timers from the ready queue.

@@ -40,7 +40,7 @@ const (
 	blockHeaderLen = 64 // a cache line, like the alignment of blocks
 	maxFileLen     = 1 << 30
 
-	version = 1
+	version = 2
 	prefix  = "holter-"
 	next    = ".next" // of a life that is not published yet
 )
