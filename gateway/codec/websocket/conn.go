@@ -65,18 +65,24 @@ func (c *conn) control(f frame, input []byte, n int, m *codec.Message) int {
 	return end
 }
 
+// firstPart is how much of a frame's payload is unmasked at first. Most messages are shorter.
+const firstPart = 256
+
 // payload takes a part of a frame's payload off input, which begins at n: as much as a message of the
-// inner protocol has, or all that is there.
+// inner protocol has, or all that is there. A frame may have many messages: no more of it is unmasked
+// than about twice what the next one has.
 func (c *conn) payload(input []byte, n int, m *codec.Message) (int, error) {
 	some := input[n:]
 	some = some[:min(uint64(len(some)), c.frame.size)]
-	before := len(c.part)
-	c.part = c.frame.unmask(c.part, some)
-	taken, err := c.Inner.Next(c.part, m)
-	if err != nil {
-		return 0, err
+	before, used, taken := len(c.part), 0, 0
+	for length := firstPart; taken == 0 && (used < len(some) || length == firstPart); length *= 2 {
+		used = min(length, len(some))
+		c.part = c.frame.unmask(c.part[:before], some[:used])
+		var err error
+		if taken, err = c.Inner.Next(c.part, m); err != nil {
+			return 0, err
+		}
 	}
-	used := len(some)
 	if taken > 0 {
 		c.carries = true
 		c.part, c.taken = c.part[:taken], taken

@@ -196,10 +196,7 @@ func TestFrames(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			for _, size := range []int{1, 3, 1000, 1 << 20} {
-				if len(tt.input) > 10_000*size {
-					continue // each piece would be put behind all that came before
-				}
+			for _, size := range []int{1, 3, 1 << 20} {
 				got := talk(protocol().Codec(), []byte(request()+tt.input), size)
 				got = strings.TrimPrefix(got, granted)
 				if tt.want == "\x82" {
