@@ -143,7 +143,7 @@ func moved(deafFrom time.Duration) lie {
 			if g.since() >= deafFrom && g.once("void") {
 				g.write(saying{kind: "source.deaf", source: "void", at: now, seq: 1})
 			}
-			if g.since() > max(deafFrom, time.Second) && g.once("moved") {
+			if g.since() > max(deafFrom, time.Second) && len(g.tenants) == g.p.Devices && g.once("moved") {
 				for id := range g.tenants {
 					g.say(id, "device.changed", "", time.Time{})
 				}
