@@ -164,7 +164,7 @@ func randomBeats(rnd *rand.Rand, gens []uint32) *linkpb.Beats {
 // Heartbeats whose sessions are read ahead do what they do one by one: with sessions that were
 // replaced or have ended, devices that sleep, are offline or late, and ears that make no sense.
 func TestBeatsAhead(t *testing.T) {
-	for seed := range uint64(2) {
+	for seed := range uint64(4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { beatsAheadAndOneByOne(t, rand.New(rand.NewPCG(seed, 1))) })
 		})

@@ -15,7 +15,7 @@ import (
 // An expression never fires if no day of years of all kinds does.
 func TestNeverLikeCounting(t *testing.T) {
 	r := newRand(11)
-	for range 100 {
+	for range 400 {
 		x := testcron.Random(r)
 		_, err := schedule.ParseIn(x.Text, time.UTC)
 		if never := errors.Is(err, schedule.ErrNever); err != nil && !never || never == x.HasDay() {
@@ -45,7 +45,10 @@ func TestNextLikeVixieCron(t *testing.T) {
 		{"Australia/Sydney", 2044, "the same, where summer is in winter"},
 		{"Asia/Pyongyang", 2018, "half an hour before midnight, for good"},
 	}
-	const expressions = 4 // of random ones; `make bench-schedules` compares many more
+	expressions := 12
+	if testing.Short() {
+		expressions = 6
+	}
 	for i, tt := range tests {
 		t.Run(fmt.Sprintf("%s/%d", tt.zone, tt.year), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(i), 7))
