@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,18 +17,29 @@ import (
 	"github.com/holter-iot/holter/jobs"
 )
 
-// held is a recorder whose deliveries begin, and end when they are let.
+// held is a recorder whose deliveries begin, and end when they are let, in the order in which they began.
 type held struct {
 	recorder
 
 	began chan sink.Message
 	end   chan sink.Result
+
+	mu   sync.Mutex    // guards last
+	last chan struct{} // closed when the delivery that began last has ended
 }
 
 func newHeld() *held {
-	h := &held{began: make(chan sink.Message, 100), end: make(chan sink.Result)}
+	h := &held{began: make(chan sink.Message, 100), end: make(chan sink.Result), last: make(chan struct{})}
+	close(h.last)
 	h.deliver = func(messages []sink.Message) []sink.Result {
+		ended := make(chan struct{})
+		defer close(ended)
+		h.mu.Lock()
+		before := h.last
+		h.last = ended
 		h.began <- messages[0]
+		h.mu.Unlock()
+		<-before
 		return []sink.Result{<-h.end}
 	}
 	return h

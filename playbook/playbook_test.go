@@ -267,10 +267,16 @@ func TestCommand(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\ncat > input; echo x >> tries; echo \"$HOLTER_DEVICE $HOLTER_REASON\"\n[ $(wc -l < tries) -ge 3 ]\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	step := playbook.Step{Name: "run", Do: playbook.Command{Argv: []string{script}, Dir: dir}, Attempts: 5}
+	step := playbook.Step{Name: "run", Do: playbook.Command{Argv: []string{script}, Dir: dir}, Attempts: 5, Pause: 5 * time.Minute} // it is random up to that: hardly ever over before each failure is seen
 	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{step, tell("after")}})
 	r.event("a", liveness.DeviceOffline)
-	r.until("it is done", func() bool { r.later(time.Hour); return len(r.runs()) > 0 && r.runs()[0].State == playbook.RunDone })
+	for failed := 1; failed <= 2; failed++ {
+		r.until("it has failed", func() bool {
+			_, steps := r.state("a", playbook.RunWaiting)
+			return steps["run"].Attempts == failed && steps["run"].Error == "exit status 1"
+		})
+		r.later(time.Hour)
+	}
 	_, steps := r.state("a", playbook.RunDone)
 	if got := steps["run"]; got.Output != "a silence\n" || got.Attempts != 2 {
 		t.Errorf("the step is %+v", got)
