@@ -13,8 +13,10 @@ import (
 const (
 	clockEvery   = 2 * time.Second
 	clockTimeout = 2 * time.Second
-	// clockFirst readings come before the first event, clockKept are looked at.
+	// The latest clockKept readings are looked at. Before the first event there are clockFirst, or up to
+	// clockKept until they differ by less than clockGood.
 	clockFirst, clockKept = 5, 12
+	clockGood             = 10 * time.Millisecond
 	// clockDrift is what two clocks may move apart between two readings, or be set wrong by whoever
 	// says how far they are.
 	clockDrift = time.Millisecond
@@ -59,14 +61,12 @@ func (c *clockwork) begin(ctx context.Context) bool {
 		c.stream.tell(Verdict{URL: c.stream.config.URL, Kind: Clock, Skew: e.skew, Error: e.err, Reason: "set", Seen: time.Now()})
 		return false
 	}
-	seen := false
-	for range clockFirst {
+	for len(c.recent) < clockFirst || len(c.recent) < clockKept && common(c.recent).width() > clockGood {
 		if !c.look(ctx) {
 			break
 		}
-		seen = true
 	}
-	return seen
+	return len(c.recent) > 0
 }
 
 // run measures again and again until ctx is done. If the gateway does not answer, the last estimate
@@ -100,11 +100,13 @@ func (c *clockwork) look(ctx context.Context) bool {
 	return true
 }
 
-// judgeClock takes what the latest readings have in common, as Marzullo's algorithm for agreement of
-// clocks does (Marzullo, "Maintaining the Time in a Distributed System", 1984). One that has nothing in
-// common with those after it was taken before the clock was set. On one machine there is one clock,
-// unless the readings say that it cannot be.
-func judgeClock(recent []reading, here bool) estimate {
+// width is how much is not known.
+func (r reading) width() time.Duration { return r.most - r.least }
+
+// common returns what the latest readings have in common (algorithm IM of Marzullo and Owicki,
+// "Maintaining the time in a distributed system", PODC 1983). One that has nothing in common with those
+// after it was taken before the clock was set.
+func common(recent []reading) reading {
 	last := len(recent) - 1
 	known := recent[last]
 	for _, r := range slices.Backward(recent[:last]) {
@@ -114,10 +116,17 @@ func judgeClock(recent []reading, here bool) estimate {
 		}
 		known = both
 	}
+	return known
+}
+
+// judgeClock says what follows from the latest readings. On one machine there is one clock, unless they
+// say that it cannot be.
+func judgeClock(recent []reading, here bool) estimate {
+	known := common(recent)
 	if here && known.least <= 0 && known.most >= 0 {
 		return estimate{}
 	}
-	half := (known.most - known.least) / 2
+	half := known.width() / 2
 	return estimate{skew: known.least + half, err: min(half+clockDrift, clockWorst)}
 }
 
