@@ -75,12 +75,15 @@ func (c *conn) payload(input []byte, n int, m *codec.Message) (int, error) {
 	some := input[n:]
 	some = some[:min(uint64(len(some)), c.frame.size)]
 	before, used, taken := len(c.part), 0, 0
-	for length := firstPart; taken == 0 && (used < len(some) || length == firstPart); length *= 2 {
+	for length := firstPart; ; length *= 2 {
 		used = min(length, len(some))
 		c.part = c.frame.unmask(c.part[:before], some[:used])
 		var err error
 		if taken, err = c.Inner.Next(c.part, m); err != nil {
 			return 0, err
+		}
+		if taken > 0 || used == len(some) {
+			break
 		}
 	}
 	if taken > 0 {

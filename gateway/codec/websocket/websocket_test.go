@@ -211,6 +211,39 @@ func TestFrames(t *testing.T) {
 	}
 }
 
+// counted counts the bytes that the protocol that is carried has to look at.
+type counted struct {
+	echo
+
+	bytes *int
+}
+
+func (c counted) Codec() codec.Codec { return &countedCodec{echoes{}, c.bytes} }
+
+type countedCodec struct {
+	echoes
+
+	bytes *int
+}
+
+func (c *countedCodec) Next(input []byte, m *codec.Message) (int, error) {
+	*c.bytes += len(input)
+	return c.echoes.Next(input, m)
+}
+
+// A message costs the same however many come behind it in its frame.
+func TestManyInAFrame(t *testing.T) {
+	cost := func(messages int) int {
+		p, n := protocol(), 0
+		p.Inner = counted{bytes: &n}
+		talk(p.Codec(), []byte(request()+join(frame(0x82, strings.Repeat("\x01x", messages)))), 1<<20)
+		return n / messages
+	}
+	if few, many := cost(1000), cost(30_000); many > few+few/2 {
+		t.Errorf("a message costs %d bytes among 30,000, and %d among 1000", many, few)
+	}
+}
+
 // However a client cuts its bytes into frames and packets, the protocol gets them as they are.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("\x02hi\x00\x05abcde"), uint8(3), uint8(2))
