@@ -19,7 +19,7 @@ const (
 	// SlotBytes is the memory of one slot, without the optional position column. Either that
 	// column, or being vacant again after an entry, takes four bytes more; to lie in a [Memory]
 	// eight.
-	SlotBytes = slotLen + 8
+	SlotBytes = headLen + 8
 
 	chunkBits = 9
 	chunkLen  = 1 << chunkBits
@@ -47,7 +47,7 @@ type Current struct {
 type Map struct {
 	// By chunk, and replaced when the map grows; the arrays stay where they are. Those that a heartbeat looks
 	// at are apart, so that the list of them lies in the nearest cache.
-	slots   atomic.Pointer[[]*slots]
+	heads   atomic.Pointer[[]*[chunkLen]head]
 	columns atomic.Pointer[[]columns]
 
 	capacity  uint32 // slots that the map may have
@@ -60,19 +60,17 @@ type Map struct {
 	leavings  []*[chunkLen]atomic.Uint64 // by chunk, nil for one that is not in the memory; empty without a memory
 }
 
-// slot is all that a heartbeat needs of an entry. Four share a cache line, and none lies in two.
-type slot struct {
+// head is all that a heartbeat needs of a slot. Four share a cache line.
+type head struct {
 	word   atomic.Uint64 // generation and value
 	param  atomic.Uint32
 	arming uint16
 }
 
-// slotLen is the length of a slot, with what is added so that the next one is aligned.
-const slotLen = int(unsafe.Sizeof(slot{}))
+// headLen is the length of a head, with what is added so that the next one is aligned.
+const headLen = int(unsafe.Sizeof(head{}))
 
-type slots [chunkLen]slot
-
-// columns are what no heartbeat needs of a chunk's slots.
+// columns have what no heartbeat needs of a chunk's slots.
 type columns struct {
 	data      *[chunkLen]uint64
 	positions *[chunkLen]uint32 // nil unless asked for
@@ -83,7 +81,7 @@ type columns struct {
 // entries outlive the process, see [Scan].
 func New(capacity uint32, positions bool, memory Memory) *Map {
 	m := &Map{capacity: min(capacity, maxSlots), positions: positions, memory: memory}
-	m.slots.Store(new([]*slots))
+	m.heads.Store(new([]*[chunkLen]head))
 	m.columns.Store(new([]columns))
 	return m
 }
@@ -105,7 +103,7 @@ func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 		return Original{}, ErrFull
 	}
 	m.live++
-	at := m.slotOf(slot)
+	at := m.headOf(slot)
 	generation := max(at.word.Load()>>ValueBits, 1) // 0: its first tenant; a retired slot does not come here
 	m.columnsOf(slot).data[slot&chunkMask] = data
 	at.param.Store(param)
@@ -116,18 +114,18 @@ func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 
 // grow adds a chunk of vacant slots.
 func (m *Map) grow() {
-	s, c := m.newChunk()
-	cs := append(*m.columns.Load(), c) // readers of the old header never look past its length
-	m.columns.Store(&cs)
-	ss := append(*m.slots.Load(), s)
-	m.slots.Store(&ss)
+	h, c := m.newChunk()
+	columns := append(*m.columns.Load(), c) // readers of the old list never look past its length
+	m.columns.Store(&columns)
+	heads := append(*m.heads.Load(), h) // last: who finds a head finds its columns
+	m.heads.Store(&heads)
 }
 
 // Release gives back the slot of an entry that [Map.Remove] ended. Each removed entry must be
 // released once.
 func (m *Map) Release(slot uint32) {
 	m.live--
-	at := m.slotOf(slot)
+	at := m.headOf(slot)
 	at.arming = 0
 	if l := m.leaving(slot); l != nil {
 		l.Store(0)
@@ -150,14 +148,14 @@ func (m *Map) Load(o Original) (value uint64, ok bool) {
 
 // Cell is where an entry is, for several accesses to it.
 type Cell struct {
-	slot       *slot
+	head       *head
 	generation uint64 // shifted to its place in the word
 }
 
 // Cell returns where an entry is, and whether there can be such an entry, which need not live. It
 // stays there.
 func (m *Map) Cell(o Original) (Cell, bool) {
-	chunks := *m.slots.Load()
+	chunks := *m.heads.Load()
 	if uint(o.Slot>>chunkBits) >= uint(len(chunks)) || o.Generation > MaxGeneration {
 		return Cell{}, false
 	}
@@ -166,16 +164,16 @@ func (m *Map) Cell(o Original) (Cell, bool) {
 
 // Load is [Map.Load] of the entry.
 func (c Cell) Load() (value uint64, ok bool) {
-	value = c.slot.word.Load() ^ c.generation // too large if the generation is another
+	value = c.head.word.Load() ^ c.generation // too large if the generation is another
 	return value, value-1 < MaxValue
 }
 
 // Param is [Map.Param] of the entry's slot.
-func (c Cell) Param() uint32 { return c.slot.param.Load() }
+func (c Cell) Param() uint32 { return c.head.param.Load() }
 
 // CompareAndSwap is [Map.CompareAndSwap] of the entry.
 func (c Cell) CompareAndSwap(old, next uint64) bool {
-	return c.slot.word.CompareAndSwap(c.generation|old, c.generation|next)
+	return c.head.word.CompareAndSwap(c.generation|old, c.generation|next)
 }
 
 // Discard ends the entry whatever its value is, and reports whether it lived. Then the caller must
@@ -199,12 +197,12 @@ func (c Cell) discard() (last uint64, ok bool) {
 
 // remove ends the entry if its value is still old.
 func (c Cell) remove(old uint64) bool {
-	return c.slot.word.CompareAndSwap(c.generation|old, c.generation+1<<ValueBits) // wraps to 0: retired
+	return c.head.word.CompareAndSwap(c.generation|old, c.generation+1<<ValueBits) // wraps to 0: retired
 }
 
 // Prefetch reads the slot, so that it lies in the cache soon. Plain reads of several cells wait for
 // memory together; the locked instruction of a swap lets no later read begin.
-func (c Cell) Prefetch() { c.slot.word.Load() }
+func (c Cell) Prefetch() { c.head.word.Load() }
 
 // CompareAndSwap changes the value of a living entry from old to next and reports whether it did.
 // Both are 1 to [MaxValue].
@@ -220,7 +218,7 @@ func (m *Map) Remove(o Original, old uint64) bool {
 	if !ok {
 		return false
 	}
-	if l := m.leaving(o.Slot); l != nil && c.slot.word.Load() == c.generation|old { // else the slot is not this entry's
+	if l := m.leaving(o.Slot); l != nil && c.head.word.Load() == c.generation|old { // else the slot is not this entry's
 		l.Store(old)
 	}
 	return c.remove(old)
@@ -246,33 +244,33 @@ func (m *Map) Discard(o Original) (last uint64, ok bool) {
 // Param returns the parameter of a slot, which belongs to its present or last tenant. A caller
 // without the lock must find the entry alive afterwards to know that the parameter is the entry's
 // own. The slot must have been handed out by [Map.Insert].
-func (m *Map) Param(slot uint32) uint32 { return m.slotOf(slot).param.Load() }
+func (m *Map) Param(slot uint32) uint32 { return m.headOf(slot).param.Load() }
 
 // SetParam changes the parameter of a slot.
-func (m *Map) SetParam(slot, param uint32) { m.slotOf(slot).param.Store(param) }
+func (m *Map) SetParam(slot, param uint32) { m.headOf(slot).param.Store(param) }
 
 // Data returns the data of a slot, also after its removal and until the slot has another tenant.
 func (m *Map) Data(slot uint32) uint64 { return m.columnsOf(slot).data[slot&chunkMask] }
 
 // Tenant returns the entry that has a slot now and its value, which is 0 when the slot is vacant.
 func (m *Map) Tenant(slot uint32) (o Original, value uint64) {
-	word := m.slotOf(slot).word.Load()
+	word := m.headOf(slot).word.Load()
 	return Original{Slot: slot, Generation: uint32(word >> ValueBits)}, word & MaxValue
 }
 
 // IsVacantSince reports whether an entry was the last that its slot had, and has ended.
 func (m *Map) IsVacantSince(o Original) bool {
-	return m.slotOf(o.Slot).word.Load() == uint64(o.Generation+1)<<ValueBits
+	return m.headOf(o.Slot).word.Load() == uint64(o.Generation+1)<<ValueBits
 }
 
 // Arm makes c the slot's current identifier, and every earlier one dead. The arming 0 leaves the
 // slot with none. Two armings of one slot that an index holds at the same time should differ; if
 // they are equal, both are current.
-func (m *Map) Arm(c Current) { m.slotOf(c.Slot).arming = c.Arming }
+func (m *Map) Arm(c Current) { m.headOf(c.Slot).arming = c.Arming }
 
 // IsCurrent reports whether c is the latest arming of its slot.
 func (m *Map) IsCurrent(c Current) bool {
-	return m.slotOf(c.Slot).arming == c.Arming
+	return m.headOf(c.Slot).arming == c.Arming
 }
 
 // Position returns what [Map.SetPosition] stored last.
@@ -293,6 +291,6 @@ func (m *Map) Slots() uint32 { return m.used }
 // Retired returns the number of slots that have used up their generations.
 func (m *Map) Retired() int { return int(m.retired) }
 
-func (m *Map) slotOf(slot uint32) *slot { return &(*m.slots.Load())[slot>>chunkBits][slot&chunkMask] }
+func (m *Map) headOf(slot uint32) *head { return &(*m.heads.Load())[slot>>chunkBits][slot&chunkMask] }
 
 func (m *Map) columnsOf(slot uint32) *columns { return &(*m.columns.Load())[slot>>chunkBits] }

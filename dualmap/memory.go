@@ -22,7 +22,7 @@ const ChunkBytes = leavingsAt + 8*chunkLen
 
 // A block is three columns, one after the other, of numbers in the byte order of the machine:
 //
-//	slots     512 × 16 bytes: generation and value (8 bytes; the value 0 says that the slot is vacant), parameter (4), and what means nothing to others
+//	heads     512 × 16 bytes: generation and value (8 bytes; the value 0 says that the slot is vacant), parameter (4), and what means nothing to others
 //	data      512 × 8 bytes
 //	leavings  512 × 8 bytes: the last value of an entry that was removed and is not released yet, else of no meaning or 0
 //
@@ -35,13 +35,13 @@ const ChunkBytes = leavingsAt + 8*chunkLen
 //   - Remove stores the last value before it takes the value out of the word, and Release clears it before another tenant can come: a
 //     vacant word with a last value beside it belongs to the data and the parameter of the entry that was removed.
 const (
-	slotsAt    = 0
-	dataAt     = slotsAt + slotLen*chunkLen
+	headsAt    = 0
+	dataAt     = headsAt + headLen*chunkLen
 	leavingsAt = dataAt + 8*chunkLen
 )
 
-// newChunk returns vacant slots and their columns, in the memory if there is one with room.
-func (m *Map) newChunk() (*slots, columns) {
+// newChunk returns the heads of vacant slots, and their columns, in the memory if there is one with room.
+func (m *Map) newChunk() (*[chunkLen]head, columns) {
 	var c columns
 	if m.positions {
 		c.positions = new([chunkLen]uint32)
@@ -53,18 +53,18 @@ func (m *Map) newChunk() (*slots, columns) {
 	}
 	if block == nil {
 		c.data = new([chunkLen]uint64)
-		return new(slots), c
+		return new([chunkLen]head), c
 	}
 	if len(block) != ChunkBytes || uintptr(unsafe.Pointer(unsafe.SliceData(block)))%8 != 0 {
 		panic("dualmap: a memory returned a chunk of another size, or one that is not aligned to eight")
 	}
 	c.data = (*[chunkLen]uint64)(unsafe.Pointer(&block[dataAt]))
 	m.leavings[len(m.leavings)-1] = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[leavingsAt]))
-	return (*slots)(unsafe.Pointer(&block[slotsAt])), c
+	return (*[chunkLen]head)(unsafe.Pointer(&block[headsAt])), c
 }
 
-// paramAt is where the parameter lies in a slot.
-const paramAt = int(unsafe.Offsetof(slot{}.param))
+// paramAt is where the parameter lies in a head.
+const paramAt = int(unsafe.Offsetof(head{}.param))
 
 // leaving returns where the last value of a removed entry is stored, or nil if the slot is not in a
 // memory.
@@ -93,7 +93,7 @@ func Scan(block []byte) iter.Seq[Entry] {
 		}
 		long := func(at, i int) uint64 { return binary.NativeEndian.Uint64(block[at+8*i:]) }
 		for i := range chunkLen {
-			at := slotsAt + slotLen*i
+			at := headsAt + headLen*i
 			value := long(at, 0) & MaxValue
 			if value == 0 {
 				value = long(leavingsAt, i) & MaxValue

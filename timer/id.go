@@ -101,12 +101,12 @@ func (s scale) packPeriod(period time.Duration) uint32 {
 }
 
 func unpackPeriod(param uint32) tick {
-	t := tick(param)
-	if t > paramMask {
-		t &= paramMask
-		if param&paramCoarse != 0 {
-			t <<= coarseBits
-		}
+	if param <= paramMask { // as that of most timers
+		return tick(param)
+	}
+	t := tick(param & paramMask)
+	if param&paramCoarse != 0 {
+		t <<= coarseBits
 	}
 	return t
 }

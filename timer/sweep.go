@@ -68,9 +68,8 @@ func (s *shard) sweepForRoomLocked() {
 	s.sweepLocked() // which decides about the next sweep
 }
 
-// readAhead has the slots of hints lie in the cache soon: they are anywhere in memory, and one by one
-// each would be waited for.
-func (s *shard) readAhead(hints []hint) {
+// prefetchLocked reads the slots of hints, see [Engine.Prefetch].
+func (s *shard) prefetchLocked(hints []hint) {
 	for _, h := range hints {
 		s.mapLocked(h.ref()).Tenant(h.ref().slot())
 	}
@@ -78,7 +77,7 @@ func (s *shard) readAhead(hints []hint) {
 
 // keepArmedLocked keeps the live hints of armed timers, and frees the cancelled ones.
 func (s *shard) keepArmedLocked(hints []hint) []hint {
-	s.readAhead(hints)
+	s.prefetchLocked(hints)
 	return slices.DeleteFunc(hints, func(h hint) bool {
 		m := s.mapLocked(h.ref())
 		if _, deadline := m.Tenant(h.ref().slot()); deadline != 0 {
@@ -92,7 +91,7 @@ func (s *shard) keepArmedLocked(hints []hint) []hint {
 // rebuildLocked is keepArmedLocked of all hints, where some are superseded.
 func (s *shard) rebuildLocked() {
 	s.hints.rebuild(func(hints []hint) []hint {
-		s.readAhead(hints)
+		s.prefetchLocked(hints)
 		kept := hints[:0]
 		for _, h := range hints {
 			if h, ok := s.renewLocked(h); ok {
