@@ -220,16 +220,23 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
+// beyond begins a process that listens for 5 units, has a checkpoint made, and listens for some more.
+func beyond(t *testing.T, k *shelf, origin time.Time, more time.Duration) *life {
+	t.Helper()
+	l := begin(t, k, liveness.Config{}, origin, false)
+	l.pulse()
+	l.listen(5 * unit)
+	k.checkpoint(l.registry)
+	l.listen(more)
+	return l
+}
+
 // A crash leaves events that are newer than the checkpoint, of heartbeats that the checkpoint does
 // not have.
 func TestRestartAfterTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
-		l.pulse()
-		l.listen(5 * unit)
-		k.checkpoint(l.registry)
-		l.listen(4 * unit)
+		l := beyond(t, k, origin, 4*unit)
 		l.open("late") // kept by its event, at 9; the clock goes on at 5
 		l.stop()
 		l = begin(t, k, liveness.Config{}, origin, false)
@@ -249,11 +256,7 @@ func TestRestartAfterTheCheckpoint(t *testing.T) {
 func TestAsleepAfterTwoCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
-		l.pulse()
-		l.listen(5 * unit)
-		k.checkpoint(l.registry)
-		l.listen(6 * unit)
+		l := beyond(t, k, origin, 6*unit)
 		l.open("a").Sleep(l.now(), 100*unit) // at 11; the clock goes on at 5
 		l.stop()
 		l = begin(t, k, liveness.Config{}, origin, false)
