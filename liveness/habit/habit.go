@@ -1,0 +1,226 @@
+package habit
+
+import (
+	"math"
+	"time"
+)
+
+// Habit is what is learned of one device. The zero Habit knows nothing.
+type Habit struct {
+	median uint16 // of its gaps, see code; 0 if there was none
+	learn  uint16 // the deadline in force, see code; 0 for none
+	peak   uint8  // the longest gap of late, as a multiple of the median, in 1/32 octaves
+	count  uint8  // of gaps, see countOf
+	limit  uint8  // from which gaps are recorded, in quarter octaves of a millisecond; 0 for none
+	flags  uint8
+}
+
+const (
+	oddMask = 3 // of flags: how many gaps in a row were too long to be a habit
+	noted   = 4 // of flags, see Habit.Noted
+
+	perOctave = 2048 // a code has that many steps
+	perPeak   = 32
+	perLimit  = 4
+	// maxRatio is the greatest multiple of the median that is told apart.
+	maxRatio = 200
+	month    = 30 * 24 * time.Hour
+)
+
+const (
+	// Least is how many gaps are needed for a deadline.
+	Least = 8
+	// Sure is how many gaps are needed until a device is compared with those of its own class only.
+	Sure = 200
+	// settling is for how many gaps the median moves fast.
+	settling = 20
+	// rhythm is how many gaps in a row that look like outages are a new habit.
+	rhythm = 3
+)
+
+// code returns a duration as a logarithm, for 1 ms to 49 days. It is never 0.
+func code(d time.Duration) uint16 {
+	ms := max(float64(d)/float64(time.Millisecond), 1)
+	return uint16(min(math.Round(math.Log2(ms)*perOctave)+1, math.MaxUint16))
+}
+
+// duration is the reverse of code, and 0 of 0.
+func duration(c uint16) time.Duration {
+	if c == 0 {
+		return 0
+	}
+	return time.Duration(math.Exp2(float64(c-1)/perOctave) * float64(time.Millisecond))
+}
+
+// Round returns the nearest duration that a Habit can hold, 1 ms to 49 days.
+func Round(d time.Duration) time.Duration { return duration(code(d)) }
+
+// Add learns a gap between two heartbeats, and adds it to the shape of the device's group. A gap beyond
+// twice the deadline that fits, or fallback while too little is known, is an outage and no habit, unless
+// it is the third in a row: that is a new rhythm. budget is that of [Habit.Deadline]. random is any random
+// number. Add reports whether the gap was learned.
+func (h *Habit) Add(gap, fallback time.Duration, budget float64, s *Shape, random uint32) bool {
+	if h.odd(gap, fallback, budget, s) {
+		return false
+	}
+	c := code(gap)
+	h.follow(c)
+	h.countUp(random)
+	ratio := int(c) - int(h.median)
+	if share := float64(random>>8) / (1 << 24); share < mostFade && h.peak > 0 && share < fade(h.Interval()) {
+		h.peak--
+	}
+	if ratio > 0 {
+		h.peak = max(h.peak, uint8(min((ratio*perPeak+perOctave-1)/perOctave, maxPeak)))
+	}
+	if h.count > settling/2 {
+		s.add(ratio, h.class())
+	}
+	return true
+}
+
+// maxPeak is maxRatio as a Habit keeps it.
+const maxPeak = 245
+
+// odd reports whether a gap is not to be learned.
+func (h *Habit) odd(gap, fallback time.Duration, budget float64, s *Shape) bool {
+	n := h.flags & oddMask
+	if !h.outage(gap, fallback, budget, s) {
+		h.flags &^= oddMask
+		return false
+	}
+	if n == rhythm-1 {
+		return false
+	}
+	h.flags++
+	return true
+}
+
+// twiceOwn is twice ownShare as a difference of codes.
+const twiceOwn = 2707
+
+// outage reports whether a gap is longer than twice the deadline that fits.
+func (h *Habit) outage(gap, fallback time.Duration, budget float64, s *Shape) bool {
+	switch {
+	case h.count == 0: // there is nothing to compare with
+		return false
+	case h.count < Least:
+		return gap > 2*max(fallback, h.Interval())
+	case int(code(gap))-int(h.median) <= int(h.peak)*perOctave/perPeak+twiceOwn: // it is within twice any deadline
+		return false
+	}
+	deadline, _ := h.Deadline(s, budget)
+	return gap > 2*deadline
+}
+
+// follow moves the median towards a gap: by 2 %, and by 30 % at first.
+func (h *Habit) follow(c uint16) {
+	const fast, slow = 775, 59 // 30 % and 2 % in codes
+	step := uint16(slow)
+	if h.count < settling {
+		step = fast
+	}
+	switch {
+	case h.median == 0:
+		h.median = c
+	case c > h.median:
+		h.median += min(step, c-h.median)
+	default:
+		h.median -= min(step, h.median-c)
+	}
+}
+
+// Up to Sure gaps are counted one by one. From there on each step of the count stands for a fifth more,
+// and is taken at random as often as that needs (Morris, "Counting large numbers of events in small
+// registers", Communications of the ACM 21, 1978).
+const countGrowth = 1.2
+
+func countOf(c uint8) float64 {
+	if c <= Sure {
+		return float64(c)
+	}
+	return Sure * math.Pow(countGrowth, float64(c)-Sure)
+}
+
+func (h *Habit) countUp(random uint32) {
+	switch {
+	case h.count < Sure:
+		h.count++
+	case h.count < math.MaxUint8 && float64(random)*(countGrowth-1)*countOf(h.count) < math.MaxUint32:
+		h.count++
+	}
+}
+
+// fade returns the probability with which a gap makes the longest of late shorter by a step: it is half
+// as long after two weeks, or after 1,000 gaps if that is later.
+func fade(interval time.Duration) float64 {
+	const half = 14 * 24 * time.Hour
+	return min(float64(interval)/float64(half)*perPeak, mostFade)
+}
+
+const mostFade = perPeak / 1000.0
+
+// Interval returns the median of the gaps, 0 if there was none.
+func (h Habit) Interval() time.Duration { return duration(h.median) }
+
+// Longest returns the longest gap of late, to within 2 %.
+func (h Habit) Longest() time.Duration {
+	return time.Duration(float64(duration(h.median)) * h.ratio())
+}
+
+func (h Habit) ratio() float64 { return math.Exp2(float64(h.peak) / perPeak) }
+
+// Gaps returns how many gaps were learned; beyond [Sure] about how many.
+func (h Habit) Gaps() int { return int(countOf(h.count)) }
+
+// InForce returns the deadline that is in force because it was learned, 0 for none.
+func (h Habit) InForce() time.Duration { return duration(h.learn) }
+
+// SetInForce sets what InForce returns, rounded as by [Round]; 0 for none.
+func (h *Habit) SetInForce(d time.Duration) {
+	if h.learn = 0; d > 0 {
+		h.learn = code(d)
+	}
+}
+
+// Limit returns the silence from which gaps are recorded, 0 if that was never set.
+func (h Habit) Limit() time.Duration {
+	if h.limit == 0 {
+		return 0
+	}
+	return time.Duration(math.Exp2(float64(h.limit)/perLimit) * float64(time.Millisecond))
+}
+
+// SetLimit sets what Limit returns, to a little less than d, and reports whether that changed. A limit
+// that is nearly right stays as it is.
+func (h *Habit) SetLimit(d time.Duration) bool {
+	c := uint8(max(min(math.Floor(math.Log2(max(float64(d)/float64(time.Millisecond), 2))*perLimit), math.MaxUint8), 1))
+	if h.limit != 0 && (c == h.limit || c == h.limit+1) {
+		return false
+	}
+	h.limit = c
+	return true
+}
+
+// Noted returns what SetNoted set. It is for the owner of the Habit.
+func (h Habit) Noted() bool { return h.flags&noted != 0 }
+
+// SetNoted sets what Noted returns.
+func (h *Habit) SetNoted(on bool) {
+	if h.flags &^= noted; on {
+		h.flags |= noted
+	}
+}
+
+// Uint64 returns the habit as a number, to be kept.
+func (h Habit) Uint64() uint64 {
+	return uint64(h.median) | uint64(h.learn)<<16 | uint64(h.peak)<<32 | uint64(h.count)<<40 | uint64(h.limit)<<48 | uint64(h.flags)<<56
+}
+
+// FromUint64 is the reverse of [Habit.Uint64]. It accepts any number.
+func FromUint64(n uint64) Habit {
+	return Habit{
+		median: uint16(n), learn: uint16(n >> 16), peak: min(uint8(n>>32), maxPeak), count: uint8(n >> 40), limit: uint8(n >> 48),
+		flags: min(uint8(n>>56)&oddMask, rhythm-1),
+	}
+}
