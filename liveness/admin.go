@@ -78,7 +78,7 @@ func (r *Registry) forgetLocked(sh *deviceShard, d *device, message string, now 
 	r.stopLocked(d)
 	d.countLocked(-1)
 	was := d.standing()
-	d.gone = true
+	d.marks |= forgotten
 	r.emitLocked(sh, d, DeviceForgotten, message, now)
 	r.regroupLocked(d, was, d.since)
 	r.removeLocked(sh, d)

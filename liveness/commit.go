@@ -51,7 +51,7 @@ func (r *Registry) committedOne(e *Event) {
 		r.numbers.release(d.num) // until the commit a crash would restore this device with it
 		sh.vacateLocked(d)
 	}
-	if d.gone {
+	if d.marks&forgotten != 0 {
 		return
 	}
 	if d.uncommitted = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.uncommitted != 0 {

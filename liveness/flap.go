@@ -117,7 +117,7 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 func (r *Registry) endFlapping(handle uint32) {
 	sh, d := r.lock(handle)
 	defer sh.mu.Unlock()
-	if d == nil || d.gone || d.changes == nil || !d.changes.flapping || r.outbox.busy() {
+	if d == nil || d.marks&forgotten != 0 || d.changes == nil || !d.changes.flapping || r.outbox.busy() {
 		return // another device may have its place
 	}
 	if _, known := d.conditionLocked(); !known {

@@ -37,6 +37,9 @@ type Gap struct {
 	Reason Reason
 	// Suppressed: a maintenance window suppressed the silence.
 	Suppressed bool
+
+	handle uint32 // of the device
+	broken bool   // the source was deaf in it
 }
 
 // BreakKind is the kind of a [Break].

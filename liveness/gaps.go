@@ -60,6 +60,18 @@ func (g *gaps) addCut(at time.Duration) {
 	g.stalls.Store(new([]stall))
 }
 
+// latest returns the listening time of the latest gap, -1 if there was none.
+func (g *gaps) latest() time.Duration {
+	at := time.Duration(g.cut.Load())
+	for _, st := range *g.stalls.Load() {
+		at = max(at, st.at)
+	}
+	return at
+}
+
+// since reports whether there was a gap after a listening time.
+func (g *gaps) since(last time.Duration) bool { return last < g.latest() }
+
 // afterlife is for how long the process before may have gone on to answer heartbeats, of which this one
 // does not know: one that is cut off from its database while another takes over takes a moment to
 // notice.
@@ -97,13 +109,18 @@ func (p Policy) grace(cfg *SourceConfig) time.Duration {
 // deaf, 0 if there is none. All that the device said up to whole is known, and its silence counts from
 // from.
 func (s *Source) notBefore(whole, from time.Duration, p Policy) time.Duration {
-	grace := p.grace(s.config.Load())
-	limit := from + p.Timeout + maxGraces*grace
+	skipped := time.Duration(0)
 	if whole < time.Duration(s.outlived.Load()) {
-		limit += time.Duration(s.skipped.Load())
+		skipped = time.Duration(s.skipped.Load())
 	}
-	at := min(s.gaps.notBefore(whole, p.Timeout, grace), limit)
-	if cut := time.Duration(s.gaps.cut.Load()); whole < cut {
+	return s.gaps.bounded(whole, from, p.Timeout, p.grace(s.config.Load()), skipped)
+}
+
+// bounded is notBefore for a device whose silence counts from an instant, within the bounds of what gaps
+// may put a verdict off; skipped is by how much later these are.
+func (g *gaps) bounded(whole, from, timeout, grace, skipped time.Duration) time.Duration {
+	at := min(g.notBefore(whole, timeout, grace), from+timeout+maxGraces*grace+skipped)
+	if cut := time.Duration(g.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}
 	return at

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/habit"
 )
 
 // GroupConfig describes a group of devices: a site, a subnet, a model.
@@ -50,6 +52,8 @@ const outageSlots = 12
 type group struct {
 	GroupConfig
 
+	shape habit.Shape // guarded by the registry's learning.mu
+
 	mu      sync.Mutex // guards the fields below; taken after a device shard's and a source's, before the outbox's
 	whole   bool       // all devices are restored; before that the counts are those of a part of the group
 	seq     uint64
@@ -66,7 +70,7 @@ type group struct {
 type standing struct{ member, silent bool }
 
 func (d *device) standing() standing {
-	member := d.state != NeverSeen && !d.gone
+	member := d.state != NeverSeen && d.marks&forgotten == 0
 	return standing{member, member && d.state == Offline && d.reason != Bye && !d.maintained()}
 }
 

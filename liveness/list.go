@@ -74,7 +74,7 @@ func (r *Registry) walkStride(shard, from int, do func(*deviceShard, *device) bo
 	defer sh.mu.Unlock()
 	to := min(from+strideLen, len(sh.places))
 	for at := from; at < to; at++ {
-		if d := sh.places[at]; d != nil && !d.gone && !do(sh, d) {
+		if d := sh.places[at]; d != nil && d.marks&forgotten == 0 && !do(sh, d) {
 			return at, true
 		}
 	}

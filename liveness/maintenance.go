@@ -3,7 +3,7 @@ package liveness
 import "time"
 
 // marks are flags of a device beside its condition.
-type marks uint8
+type marks uint16
 
 const (
 	byOperator   marks = 1 << iota // in maintenance
@@ -14,6 +14,9 @@ const (
 	unverified                     // nobody who was heard as this device has shown a proof of that
 	outlived                       // its connection has outlived the process before, see Source.Resume
 	toldSince                      // it was restored asleep or offline, and was heard last after the checkpoint
+	forgotten                      // it was removed
+	watched                        // its silence is long: its next heartbeat is to take its lock
+	learned                        // a learned deadline is in force, which its habit has
 )
 
 func marksOf(rec *Record) (m marks) {
@@ -115,7 +118,7 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 	switch {
 	case left == 0 && d.marks&suppressed == 0:
 		return
-	case left == 0 && (!isSuppressed || was.end()+d.rule.Value().Timeout <= now): // it is over
+	case left == 0 && (!isSuppressed || was.end()+d.heldLocked().Timeout <= now): // it is over
 		delete(sh.suppressions, d.id)
 		d.marks &^= suppressed
 	case left == 0 && was.end() <= now+suppressionTolerance: // its timeout begins
@@ -155,7 +158,7 @@ func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (en
 		if d.source == nil {
 			return
 		}
-		timeout := d.rule.Value().Timeout
+		timeout := d.heldLocked().Timeout
 		if end, ok := by(d.id, d.group(), timeout); ok && end > -timeout {
 			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan), end >= 0 && d.source.latest.Load() == nil)
 			r.rearmLocked(sh, d)

@@ -68,14 +68,17 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	blank := time.Duration(s.gaps.blank.Load()) == s.restarted()
 	s.skipped.Store(int64(listened - s.restarted()))
 	s.gaps.addCut(listened)
+	kind := BreakCut
 	if blank {
 		s.gaps.addBlank(listened)
+		kind = BreakBlank
 	}
+	s.brokenLocked(Break{Kind: kind, At: listened, To: now.Round(0)})
 	switch {
 	case s.config.Load().Connectionless: // another source may have heard more, and only the process before knew
-		s.gaps.addStall(roundHeard(listened)+heardTick, s.lostBeat(), listened)
+		s.spareLocked(roundHeard(listened)+heardTick, s.lostBeat(), listened)
 	case lost:
-		s.gaps.addStall(roundHeard(listened)+heardTick, lostHello, listened)
+		s.spareLocked(roundHeard(listened)+heardTick, lostHello, listened)
 	}
 	s.outlived.Store(int64(listened))
 	wall := now.Round(0)

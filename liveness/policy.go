@@ -34,7 +34,35 @@ type Policy struct {
 	// while it is probed. Default: no probes, 5 s.
 	Probes    int
 	ProbeWait time.Duration
+	// Learn is what is done with the deadline that is learned of a device, see [Registry.Learned]. LearnBudget is how
+	// many false alarms of the device are accepted in a month of 30 days: the fewer, the longer the deadline. LearnMax is
+	// the longest deadline that is put in force because it was learned. Default: LearnSuggest, 1, 24 h.
+	Learn       LearnMode
+	LearnBudget float64
+	LearnMax    time.Duration
 }
+
+// LearnMode is what is done with a deadline that is learned.
+type LearnMode uint8
+
+const (
+	// LearnUnset leaves the mode to the next rule.
+	LearnUnset LearnMode = iota
+	// LearnOff: none is in force, even if it was applied before.
+	LearnOff
+	// LearnSuggest: it is shown, and in force if [Registry.ApplyLearned] said so.
+	LearnSuggest
+	// LearnApply: it is in force unless the device has a Timeout of its own, and follows what is learned.
+	LearnApply
+)
+
+const (
+	// MaxLearnBudget is the greatest LearnBudget.
+	MaxLearnBudget  = 1000.0
+	leastBudget     = 0.001
+	defaultLearnMax = 24 * time.Hour
+	maxLearnMax     = 31 * 24 * time.Hour
+)
 
 const (
 	defaultTimeout       = 90 * time.Second
@@ -64,6 +92,15 @@ func (p Policy) validate() error {
 	check("ProbeWait", p.ProbeWait)
 	if p.Probes < 0 || p.Probes > maxProbes {
 		errs = append(errs, fmt.Errorf("%s is %d, want 0 to %d", "Probes", p.Probes, maxProbes))
+	}
+	if p.Learn > LearnApply {
+		errs = append(errs, fmt.Errorf("%s is %d, want off, suggest or apply", "Learn", p.Learn))
+	}
+	if b := p.LearnBudget; b != 0 && !(b >= leastBudget && b <= MaxLearnBudget) { // nor NaN
+		errs = append(errs, fmt.Errorf("%s is %v a month, want %v to %v", "LearnBudget", b, leastBudget, MaxLearnBudget))
+	}
+	if p.LearnMax < 0 || p.LearnMax > maxLearnMax {
+		errs = append(errs, fmt.Errorf("%s is %v, want up to %v", "LearnMax", p.LearnMax, maxLearnMax))
 	}
 	if len(errs) == 0 && p.Timeout > 0 && p.Probes > 0 {
 		wait := cmp.Or(p.ProbeWait, defaultProbeWait)
@@ -100,12 +137,18 @@ func (p Policy) or(q Policy) Policy {
 		SleepLimit: cmp.Or(p.SleepLimit, q.SleepLimit),
 		Probes:     cmp.Or(p.Probes, q.Probes),
 		ProbeWait:  cmp.Or(p.ProbeWait, q.ProbeWait),
+
+		Learn:       cmp.Or(p.Learn, q.Learn),
+		LearnBudget: cmp.Or(p.LearnBudget, q.LearnBudget),
+		LearnMax:    cmp.Or(p.LearnMax, q.LearnMax),
 	}
 }
 
 // filled returns p with the defaults in its zero fields.
 func (p Policy) filled() Policy {
-	p = p.or(Policy{Timeout: defaultTimeout, SleepLimit: defaultSleepLimit})
+	p = p.or(Policy{
+		Timeout: defaultTimeout, SleepLimit: defaultSleepLimit, Learn: LearnSuggest, LearnBudget: 1, LearnMax: defaultLearnMax,
+	})
 	if p.Probes > 0 {
 		p.ProbeWait = cmp.Or(p.ProbeWait, defaultProbeWait)
 	}
@@ -127,7 +170,8 @@ type rule struct {
 	from      string
 	group     *group // nil if no pattern matches the device
 	announced Policy
-	own       bool // set at run time
+	own       bool          // set at run time
+	least     time.Duration // the least deadline that may be learned
 }
 
 // Policy returns the fleet's default, complete.
@@ -137,30 +181,46 @@ func (r *Registry) Policy() Policy { return r.fleet.filled() }
 // matches, then what its protocol announced, then the fleet's default; field by field. A policy
 // that was set at run time overrides the configured one.
 func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) unique.Handle[rule] {
-	set, isSet := sh.own[id]
-	own := set.or(r.own[id])
-	var ofGroup Policy
 	g := r.groupOf(id)
-	if g != nil {
-		ofGroup = g.Policy
+	p, from := r.combineLocked(sh, id, g, announced)
+	_, isSet := sh.own[id]
+	out := rule{
+		Policy: p.filled(), from: from, group: g, announced: announced, own: isSet,
+		least: max(r.least, announced.Timeout, announced.Interval*3/2),
 	}
-	p := own.or(ofGroup).or(announced).or(r.fleet)
-	if p.Timeout != 0 {
-		p.Timeout = max(p.Timeout, r.least)
-	}
-	out := rule{Policy: p.filled(), group: g, announced: announced, own: isSet}
-	switch {
-	case own.Timeout != 0:
-		out.from = "device"
-	case ofGroup.Timeout != 0:
-		out.from = "group " + g.Name
-	case announced.Timeout != 0:
-		out.from = "announced"
-	default:
-		out.from = "default"
+	if out.Learn == LearnApply {
+		r.learning.applies.Store(true)
 	}
 	return unique.Make(out)
 }
+
+// combineLocked returns what the rules say of a device, without the defaults, and where its timeout comes
+// from.
+func (r *Registry) combineLocked(sh *deviceShard, id string, g *group, announced Policy) (p Policy, from string) {
+	own := sh.own[id].or(r.own[id])
+	var ofGroup Policy
+	if g != nil {
+		ofGroup = g.Policy
+	}
+	p = own.or(ofGroup).or(announced).or(r.fleet)
+	if p.Timeout != 0 {
+		p.Timeout = max(p.Timeout, r.least)
+	}
+	switch {
+	case own.Timeout != 0:
+		from = ofDevice
+	case ofGroup.Timeout != 0:
+		from = "group " + g.Name
+	case announced.Timeout != 0:
+		from = "announced"
+	default:
+		from = "default"
+	}
+	return p, from
+}
+
+// ofDevice is where a timeout comes from that was set for the device.
+const ofDevice = "device"
 
 // Announced returns what a device's protocol announced last, and the policy that holds for the
 // device; both are zero for a device that was never seen. free reports whether the protocol decides

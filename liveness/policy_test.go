@@ -25,7 +25,7 @@ func TestPolicyResolution(t *testing.T) {
 	}
 	announced := liveness.Policy{Interval: 20 * s, Timeout: 60 * s, LateAfter: 30 * s, CloseGrace: 5 * s, SleepLimit: 9 * time.Hour}
 	policy := func(interval, timeout, late, grace, sleep time.Duration) liveness.Policy {
-		return liveness.Policy{Interval: interval, Timeout: timeout, LateAfter: late, CloseGrace: grace, SleepLimit: sleep}
+		return liveness.Policy{Interval: interval, Timeout: timeout, LateAfter: late, CloseGrace: grace, SleepLimit: sleep, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour}
 	}
 	tests := []struct {
 		name, id  string
@@ -34,8 +34,8 @@ func TestPolicyResolution(t *testing.T) {
 		from      string
 		group     string
 	}{
-		{"default", "x", liveness.Policy{}, fleet.Policy, "default", ""},
-		{"announced", "x", announced, announced, "announced", ""},
+		{"default", "x", liveness.Policy{}, policy(8*s, 80*s, 50*s, 4*s, time.Hour), "default", ""},
+		{"announced", "x", announced, policy(20*s, 60*s, 30*s, 5*s, 9*time.Hour), "announced", ""},
 		{
 			"announced in part", "x",
 			liveness.Policy{Timeout: 60 * s},
@@ -64,7 +64,7 @@ func TestPolicyResolution(t *testing.T) {
 			liveness.Policy{},
 			policy(8*s, 70*s, 50*s, 7*s, time.Hour), "group seven", "seven",
 		},
-		{"device", "own", announced, fleet.Devices["own"], "device", ""},
+		{"device", "own", announced, policy(1*s, 10*s, 2*s, 3*s, 4*s), "device", ""},
 		{
 			"device before group", "site-7/own",
 			liveness.Policy{},
@@ -100,13 +100,13 @@ func TestPolicyDefaults(t *testing.T) {
 		want      liveness.Policy
 	}{
 		{"none", liveness.Policy{}, liveness.Policy{
-			Interval: 30 * s, Timeout: 90 * s, CloseGrace: 10 * s, SleepLimit: 24 * time.Hour,
+			Interval: 30 * s, Timeout: 90 * s, CloseGrace: 10 * s, SleepLimit: 24 * time.Hour, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 		{"short timeout", liveness.Policy{Timeout: 6 * s}, liveness.Policy{
-			Interval: 2 * s, Timeout: 6 * s, CloseGrace: 3 * s, SleepLimit: 24 * time.Hour,
+			Interval: 2 * s, Timeout: 6 * s, CloseGrace: 3 * s, SleepLimit: 24 * time.Hour, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 		{"shorter than the least", liveness.Policy{Interval: 1, Timeout: 1}, liveness.Policy{
-			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour,
+			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 	}
 	registry := newRegistry(t, discard{}, liveness.Config{})

@@ -276,7 +276,14 @@ func (s *Source) lostBeat() time.Duration { return s.config.Load().ReconnectGrac
 func (s *Source) spare(length time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gaps.addStall(roundHeard(s.timeLocked(s.registry.clock.time()))+heardTick, length, s.Now()) // beyond all heartbeats
+	s.spareLocked(roundHeard(s.timeLocked(s.registry.clock.time()))+heardTick, length, s.Now()) // beyond all heartbeats
+}
+
+// spareLocked puts verdicts off on devices of the source that are not heard from a listening time on, while
+// the clock reads now.
+func (s *Source) spareLocked(at, length, now time.Duration) {
+	s.gaps.addStall(at, length, now)
+	s.brokenLocked(Break{Kind: BreakSpare, At: at, Length: length, To: s.registry.clock.time().Round(0)})
 }
 
 // advancePool advances the source's pool, if it has one.

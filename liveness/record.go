@@ -39,6 +39,10 @@ type Record struct {
 	// Unverified: it was only ever heard without a proof of who it is, see [Signal].
 	Unverified bool
 	Quota      string // name of the [Quota] that counts it; empty if none does
+	// Learned is the deadline that was learned and is in force, 0 for none. Habit is for Restore: what was
+	// learned of the device, from [Registry.Habits]; 0 if that is not known.
+	Learned time.Duration
+	Habit   uint64
 }
 
 // SourceRecord is what must be kept of a source.
@@ -85,6 +89,8 @@ func (rec *Record) validate() error {
 		err = fmt.Errorf("listening times %v, %v", rec.Last, rec.Until)
 	case len(rec.Changes) > maxThreshold:
 		err = fmt.Errorf("%d changes", len(rec.Changes))
+	case rec.Learned < 0 || rec.Learned > maxSpan:
+		err = fmt.Errorf("a learned deadline of %v", rec.Learned)
 	case rec.Num == 0 || rec.Num > maxNum:
 		err = fmt.Errorf("number %d", rec.Num)
 	}

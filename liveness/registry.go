@@ -15,6 +15,7 @@ import (
 	"unique"
 	"unsafe"
 
+	"github.com/holter-iot/holter/liveness/habit"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -31,6 +32,8 @@ var (
 	// sink. A known device that sent the signal counts as heard; nothing else has changed. Try
 	// later.
 	ErrBusy = errors.New("liveness: too many events wait for the sink")
+	// ErrNotLearned is wrapped by what ApplyLearned returns for a device of which no deadline is learned.
+	ErrNotLearned = errors.New("liveness: no deadline is learned of the device")
 	// ErrReplaced is returned for a session that is not its device's any more.
 	ErrReplaced = errors.New("liveness: the session was replaced or has ended")
 )
@@ -51,19 +54,20 @@ type Registry struct {
 	least    time.Duration // Config.MinTimeout
 	capacity int64
 
-	sink    Sink
-	outbox  *outbox
-	seed    maphash.Seed
-	shards  [shardCount]deviceShard
-	devices atomic.Int64
-	numbers numberAllocator
-	memory  atomic.Pointer[memory] // nil if there is none that outlives the process
-	due     atomic.Int64           // restored devices that are due at once
-	lag     lag
-	flaps   flappers
-	quotas  atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
-	clock   *clock
-	floor   atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
+	sink     Sink
+	outbox   *outbox
+	seed     maphash.Seed
+	shards   [shardCount]deviceShard
+	devices  atomic.Int64
+	numbers  numberAllocator
+	memory   atomic.Pointer[memory] // nil if there is none that outlives the process
+	due      atomic.Int64           // restored devices that are due at once
+	lag      lag
+	flaps    flappers
+	quotas   atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
+	clock    *clock
+	learning learning
+	floor    atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
 
 	mu      sync.Mutex // guards the fields below; taken before a pool's, and that before a source's; never while a device shard's is held
 	sources []*Source
@@ -77,12 +81,14 @@ type deviceShard struct {
 	index        index
 	places       []*device              // by position; nil at one that is free
 	free         int                    // no position before it is free
+	habits       []habit.Habit          // by position
+	gaps         []Gap                  // to be recorded, see Registry.TakeGaps
 	own          map[string]Policy      // set at run time; nil if there are none
 	suppressions map[string]suppression // by id, see Window.Suppress; nil if there are none
 	ended        map[string]uint64      // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int
 
-	_ [24]byte // two shards do not share a cache line
+	_ [40]byte // two shards do not share a cache line
 }
 
 // device is all that is held of a device, two cache lines. Its memory does not move.
@@ -101,7 +107,6 @@ type device struct {
 	reason      Reason
 	touched     bool // heartbeats touch only the timer, which knows the last one; the field last does not
 	marks       marks
-	gone        bool  // forgotten
 	quota       uint8 // Quota.index of the one that counts it; 0 if none does
 	asked       uint8
 	uncommitted uint8 // how many of its latest events wait for the sink; the greatest value stands for more, too
@@ -160,6 +165,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	var housekeeping sync.WaitGroup
 	housekeeping.Go(func() { r.watchFlapping(ctx) })
 	housekeeping.Go(func() { r.watchAbsent(ctx) })
+	housekeeping.Go(func() { r.watchLearning(ctx) })
 	timersDone := make(chan struct{})
 	drainCtx, drained := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -270,8 +276,9 @@ func (sh *deviceShard) placeLocked(d *device) int {
 	at := sh.free
 	if at == len(sh.places) {
 		sh.places = append(sh.places, nil)
+		sh.habits = append(sh.habits, habit.Habit{})
 	}
-	sh.places[at] = d
+	sh.places[at], sh.habits[at] = d, habit.Habit{}
 	return at
 }
 
@@ -285,8 +292,9 @@ func (sh *deviceShard) vacateLocked(d *device) {
 	for n > 0 && sh.places[n-1] == nil {
 		n--
 	}
-	if sh.places = sh.places[:n]; n < cap(sh.places)/4 {
-		sh.places = slices.Clone(sh.places)
+	sh.places, sh.habits = sh.places[:n], sh.habits[:n]
+	if n < cap(sh.places)/4 {
+		sh.places, sh.habits = slices.Clone(sh.places), slices.Clone(sh.habits)
 	}
 }
 

@@ -179,6 +179,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 		d.since = r.clock.restored(rec.Since.UnixNano())
 	}
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
+	r.reviveHabitLocked(sh, d, rec)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if rec.Heard < rec.decided(d.rule.Value().Policy) {
 		rec.Heard = 0

@@ -177,8 +177,7 @@ func (r *Registry) findOrAdd(id string, announced Policy, q *Quota) (*deviceShar
 }
 
 func (d *device) welcomeLocked() Welcome {
-	rule := d.rule.Value()
-	w := Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.uncommitted != 0 || d.state != Online}
+	w := Welcome{Epoch: d.epoch, Policy: d.heldLocked(), From: d.fromLocked(), Pending: d.uncommitted != 0 || d.state != Online}
 	if d.state == Sleeping {
 		w.Granted = d.until - d.last
 	}

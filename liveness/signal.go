@@ -94,6 +94,13 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		}
 		c = change{next: deferred}
 	}
+	if sig.Kind != Disconnected && sig.Kind != Retained {
+		before := f
+		if !known && !moved {
+			before.last = max(d.lastLocked(), before.last)
+		}
+		r.noticeGapLocked(sh, d, before, c.next.last, endOf(sig, f))
+	}
 	switch {
 	case c.newEpoch:
 		d.epoch = sig.Epoch

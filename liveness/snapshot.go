@@ -33,23 +33,89 @@ func (h Heard) Last() time.Duration { return time.Duration(h&(1<<48-1)) * heardT
 // on from there, and would take a later one for a heartbeat that came after what the device says then.
 // It uses the memory of into if it suffices. It costs a cache line or two per device, and holds no lock
 // for long; heartbeats go on.
+//
+// After [Registry.RecordGaps], into must be what Snapshot returned the last time: the gaps between the
+// heartbeats are learned.
 func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard) {
-	for _, s := range r.Sources() {
-		sources = append(sources, s.record())
+	r.learning.snapshot.Lock()
+	defer r.learning.snapshot.Unlock()
+	s := snapshot{registry: r}
+	for _, src := range r.Sources() {
+		s.sources, s.broken = append(s.sources, src.record()), append(s.broken, src.gaps.latest())
 	}
 	devices := r.numbers.bound() // more may come meanwhile; their first event holds what is known of them
-	heard = slices.Grow(into[:0], devices)[:devices]
-	clear(heard)
-	r.each(func(_ *deviceShard, d *device) {
-		if d.expected() && int(d.num) < len(heard) && d.source.index < len(sources) { // it may have been added since
-			heard[d.num] = newHeard(d.source.index, min(d.lastLocked(), sources[d.source.index].Listened))
+	s.heard = slices.Grow(into[:0], devices)[:devices]
+	clear(s.heard[min(len(into), devices):])
+	r.learning.seen = slices.Grow(r.learning.seen[:0], devices/64+1)[:devices/64+1]
+	clear(r.learning.seen)
+	s.learns = r.learning.on.Load()
+	r.each(s.take)
+	for i := range s.heard {
+		if r.learning.seen[i/64]>>(i%64)&1 == 0 {
+			s.heard[i] = 0
 		}
-	})
-	return sources, heard
+	}
+	return s.sources, s.heard
+}
+
+// snapshot is one that is being taken.
+type snapshot struct {
+	registry *Registry
+	sources  []SourceRecord
+	broken   []time.Duration // by source: the latest listening time at which it was deaf
+	heard    []Heard         // of the snapshot before, until take has come by
+	learns   bool
+}
+
+// take takes the last heartbeat of a device.
+func (s *snapshot) take(sh *deviceShard, d *device) {
+	num := int(d.num)
+	if !d.expected() || num >= len(s.heard) || d.source.index >= len(s.sources) { // it may have been added since
+		return
+	}
+	last, listened := d.lastLocked(), s.sources[d.source.index].Listened
+	before, now := s.heard[num], newHeard(d.source.index, min(last, listened))
+	s.heard[num] = now
+	s.registry.learning.seen[num/64] |= 1 << (num % 64)
+	if s.learns {
+		s.learn(sh, d, before, now, last > listened)
+	}
+}
+
+// learn learns the gap between the heartbeats of two snapshots. It does not if there was more than
+// one, or none, or if the device was seen ahead of the clock: its next gap would be measured wrongly, too.
+func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bool) {
+	h := sh.habit(d)
+	if before == now {
+		if silence := s.sources[now.Source()].Listened - now.Last(); d.touched && h.Limit() != 0 && silence > h.Limit() {
+			s.registry.watchLocked(d)
+		}
+		return
+	}
+	skip := h.Noted() || ahead || before == 0 || before.Source() != now.Source() || before.Last() <= s.broken[now.Source()]
+	h.SetNoted(ahead)
+	if gap := now.Last() - before.Last(); !skip && gap >= learnLeast {
+		s.registry.learnLocked(sh, d, gap)
+	}
+}
+
+// watchLocked makes the next heartbeat of a device, which is silent for long, take the device's lock.
+func (r *Registry) watchLocked(d *device) {
+	f, known := d.conditionLocked()
+	if !known || d.source.unheard(d.wholeLocked(f.last)) {
+		return
+	}
+	f.last = max(f.last, r.stopLocked(d))
+	d.last = f.last
+	r.storeHeard(d, f.last)
+	d.marks |= watched
+	r.armLocked(d, f, 0)
 }
 
 // expected reports whether heartbeats of the device are waited for.
-func (d *device) expected() bool { return condition{state: d.state}.expected() && !d.gone }
+func (d *device) expected() bool {
+	return condition{state: d.state}.expected() && d.marks&forgotten == 0
+}
 
 // lastLocked returns when the device was heard last or, if its timer has just expired, a later
 // instant at which it was not.

@@ -84,6 +84,7 @@ type Source struct {
 	past      time.Time     // of a restored source: until when it listened
 	whole     time.Duration // listening time since which its owner knows all, see [Source.Continue]
 	wentOn    time.Time     // what the wall clock showed then
+	breaks    []Break       // to be recorded, see Registry.TakeGaps
 	stamped   time.Time     // the latest instant that was stamped by timeInGap
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
@@ -138,7 +139,9 @@ func (s *Source) reclaim(cfg SourceConfig) {
 	s.missed.Store(0)
 	s.absent.Store(false)
 	if s.retired.Swap(false) {
-		s.gaps.addCut(s.timeLocked(time.Time{})) // of the latest pulse
+		at := s.timeLocked(time.Time{}) // of the latest pulse
+		s.gaps.addCut(at)
+		s.brokenLocked(Break{Kind: BreakCut, At: at, To: s.registry.clock.time().Round(0)})
 	}
 	s.config.Store(&cfg)
 	s.marks = slices.Repeat(s.marks[:1], cfg.Parts)
@@ -242,6 +245,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	next := &pulse{at: at, wall: last.wallAt(at), listened: last.listened + counts}
 	if gap = max(gap, next.wall.Sub(last.wall)); gap > maxGap {
 		s.gaps.addStall(next.listened, gap-counts, s.Now())
+		s.brokenLocked(Break{Kind: BreakStall, At: next.listened, Length: gap - counts, To: next.wall})
 		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
 	} else {
 		s.course.keepUp(next.listened, next.wall)

@@ -53,6 +53,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 	if next != before {
 		d.marks &^= toldSince
 	}
+	if next.last > before.last {
+		d.marks &^= watched
+	}
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
@@ -83,8 +86,8 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
 		next, ok = f.next(p, d.notBeforeLocked(f, p))
 	}
-	if ok && d.source.unheard(whole) {
-		next.period = 0 // the timer would round the last heartbeat up, perhaps beyond the deaf interval
+	if ok && (d.marks&watched != 0 || d.source.unheard(whole)) {
+		next.period = 0 // in a gap the timer would round the last heartbeat up, perhaps beyond the deaf interval
 	}
 	if ok {
 		// An error means that the source is closed: nothing is judged any more.
@@ -144,8 +147,8 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Seq:         d.seq,
 		Epoch:       d.epoch,
 		Time:        r.clock.time(),
-		Policy:      rule.from,
-		Timeout:     rule.Timeout,
+		Policy:      d.fromLocked(),
+		Timeout:     d.heldLocked().Timeout,
 		Message:     message,
 		Flapping:    d.changes != nil && d.changes.flapping,
 		Maintenance: d.maintained(),
@@ -197,7 +200,7 @@ func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
 		Num: d.num, ID: strings.Clone(d.id), State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
 		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
 		Announced: d.rule.Value().announced, Own: sh.own[d.id],
-		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.gone,
+		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.marks&forgotten != 0,
 		Unverified: d.unverified(),
 	}
 	if d.state != Offline {
@@ -211,6 +214,9 @@ func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
 	}
 	if q := r.quotaOf(d); q != nil {
 		rec.Quota = q.name
+	}
+	if d.marks&learned != 0 {
+		rec.Learned = sh.habit(d).InForce()
 	}
 	if c := d.changes; c != nil {
 		rec.Changes, rec.Flapping = slices.Clone(c.at), c.flapping

@@ -78,7 +78,7 @@ func (r *Registry) viewLocked(d *device) View {
 	rule := d.rule.Value()
 	v := View{
 		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.uncommitted), Epoch: d.epoch,
-		Since: r.clock.wall(d.since), Policy: rule.Policy, From: rule.from,
+		Since: r.clock.wall(d.since), Policy: d.heldLocked(), From: d.fromLocked(),
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 		Unverified: d.unverified(),
 	}

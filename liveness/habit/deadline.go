@@ -1,6 +1,11 @@
 package habit
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // ownShare is by how much a deadline exceeds the device's own longest gap of late.
 const ownShare = 1.25
@@ -15,6 +20,8 @@ type Basis struct {
 	Peers    time.Duration
 	PeerGaps uint64
 	Alike    bool
+	// Known: so many gaps were counted that Peers is what they show, and not a guess above all of them.
+	Known bool
 }
 
 // Deadline returns the silence after which the device is to be judged, so that it exceeds that as often
@@ -25,7 +32,12 @@ type Basis struct {
 //	deadline = interval × max(quantile(1 − budget × interval / month), 1.25 × longest / interval)
 func (h Habit) Deadline(s *Shape, budget float64) (time.Duration, bool) {
 	b, ok := h.Explain(s, budget)
-	return max(b.Peers, time.Duration(ownShare*float64(b.Longest))), ok
+	return b.Deadline(), ok
+}
+
+// Deadline returns the deadline that follows from the basis.
+func (b *Basis) Deadline() time.Duration {
+	return max(b.Peers, time.Duration(ownShare*float64(b.Longest)))
 }
 
 // Explain returns what [Habit.Deadline] rests on.
@@ -39,7 +51,57 @@ func (h Habit) Explain(s *Shape, budget float64) (Basis, bool) {
 	ratio, gaps := s.quantile(class, p)
 	b.Peers, b.PeerGaps = time.Duration(ratio*float64(b.Interval)), gaps
 	b.Alike = class != all && s.total(class) >= Sure
+	b.Known = p*float64(gaps) >= 1
 	return b, true
+}
+
+// Sentence says for people what the deadline rests on.
+func (b *Basis) Sentence(budget float64) string {
+	count := strconv.Itoa(b.Gaps)
+	if b.Gaps > Sure {
+		count = "about " + count
+	}
+	peers := "devices of its group"
+	if b.Alike {
+		peers = "devices like it"
+	}
+	text := fmt.Sprintf("beats every %s; the longest of %s gaps was %s", Show(b.Interval), count, Show(b.Longest))
+	switch own := time.Duration(ownShare * float64(b.Longest)); {
+	case own >= b.Peers:
+		return text + fmt.Sprintf(", and a quarter more is %s", Show(own))
+	case b.Known:
+		return text + fmt.Sprintf("; %s exceed %s %s", peers, Show(b.Peers), often(budget))
+	default:
+		return text + fmt.Sprintf("; the %d gaps of %s are too few to know what they exceed %s, and all were shorter than %s", b.PeerGaps, peers, often(budget), Show(b.Peers))
+	}
+}
+
+// often says how often a budget is.
+func often(budget float64) string {
+	if budget == 1 {
+		return "once a month"
+	}
+	return strconv.FormatFloat(budget, 'g', 4, 64) + " times a month"
+}
+
+// Show returns a duration as people read it: to three digits or so, without parts that are zero.
+func Show(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+	case d >= 10*time.Second:
+		d = d.Round(time.Second)
+	default:
+		d = d.Round(10 * time.Millisecond)
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
 }
 
 // mostOften bounds the share of gaps that may be false alarms.

@@ -1,0 +1,227 @@
+package liveness
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/liveness/habit"
+)
+
+// Habits are learned from gaps: the listening time between two heartbeats of a device. A heartbeat costs
+// nothing for that. [Registry.Snapshot] visits every device's last heartbeat anyway, and compares it with
+// the one before. A silence that goes on beyond the device's limit is noticed there, too: from then on
+// the device's next heartbeat takes its lock, and says exactly how long the silence was.
+
+// learning is what is learned of all devices.
+type learning struct {
+	on      atomic.Bool   // gaps are taken, see Registry.RecordGaps
+	applies atomic.Bool   // some policy has LearnApply
+	dropped atomic.Uint64 // gaps that nobody took
+
+	snapshot sync.Mutex // held while a snapshot is taken; guards the fields below; taken before a device shard's
+	seen     []uint64   // a bit for each device number that the snapshot has come by
+	rising   []uint32   // handles of devices whose deadline in force may be too short
+
+	mu    sync.Mutex  // guards the shapes, here and of the groups; taken after a device shard's
+	shape habit.Shape // of the devices of no group
+	week  int64       // the latest in which the shapes were halved
+
+	slot int64 // the minute in which deadlines fell last; for watchLearning only
+}
+
+// learnLeast is the least time between two heartbeats that is a gap. A heartbeat while a snapshot is
+// taken is seen twice.
+const learnLeast = time.Second
+
+// RecordGaps makes the registry learn how devices beat, and keep their gaps for [Registry.TakeGaps],
+// which must be called again and again from then on, after each [Registry.Snapshot].
+func (r *Registry) RecordGaps() { r.learning.on.Store(true) }
+
+// shapeOf returns the shape of a group, which may be nil. Call it with learning.mu held.
+func (r *Registry) shapeOf(g *group) *habit.Shape {
+	if g == nil {
+		return &r.learning.shape
+	}
+	return &g.shape
+}
+
+// habit returns the habit of a shard's device.
+func (sh *deviceShard) habit(d *device) *habit.Habit { return &sh.habits[d.handle/shardCount] }
+
+// learns reports whether a deadline may be learned of the devices of a rule.
+func (l *rule) learns() bool { return l.Learn != LearnOff && l.from != ofDevice && l.Timeout < Never }
+
+// heldLocked returns the policy that holds for the device: that of its rule, with the deadline that was
+// learned.
+func (d *device) heldLocked() Policy {
+	l := d.rule.Value()
+	p := l.Policy
+	if d.marks&learned != 0 && l.learns() {
+		h := d.source.registry.shards[d.handle%shardCount].habit(d)
+		p.Timeout = max(h.InForce(), l.least)
+	}
+	return p
+}
+
+// fromLocked returns where the device's timeout comes from.
+func (d *device) fromLocked() string {
+	l := d.rule.Value()
+	if d.marks&learned != 0 && l.learns() {
+		return "learned"
+	}
+	return l.from
+}
+
+// learnLocked learns a gap of a device, and notes if its deadline in force may have become too short.
+// Call it while a snapshot is taken.
+func (r *Registry) learnLocked(sh *deviceShard, d *device, gap time.Duration) {
+	l, h := d.rule.Value(), sh.habit(d)
+	held := d.heldLocked().Timeout
+	if l.Timeout == Never {
+		return
+	}
+	r.learning.mu.Lock()
+	ok := h.Add(gap, held, l.LearnBudget, r.shapeOf(l.group), rand.Uint32())
+	r.learning.mu.Unlock()
+	r.limitLocked(sh, d, held)
+	if ok && l.Learn == LearnApply && l.learns() && gap*5/4 > held {
+		r.learning.rising = append(r.learning.rising, d.handle)
+	}
+}
+
+// limitLocked sets from which silence on the device's gaps are recorded: half of its timeout, or half more
+// than its usual gap; but from its timeout on all are.
+func (r *Registry) limitLocked(sh *deviceShard, d *device, timeout time.Duration) {
+	h := sh.habit(d)
+	if h.SetLimit(max(timeout/2, min(h.Interval()*3/2, timeout))) && d.num != 0 {
+		r.keepGapLocked(sh, Gap{Num: d.num, At: r.clock.time(), End: EndLimit, Length: h.Limit()})
+	}
+}
+
+// noticeGapLocked records the silence that a signal ends, if it was longer than the device's limit. before
+// is what was known of the device, on the clock on which it was heard at an instant.
+func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition, heard time.Duration, end GapEnd) {
+	if !r.learning.on.Load() || before.state == NeverSeen || heard <= before.last {
+		return
+	}
+	h := sh.habit(d)
+	p := d.heldLocked()
+	if h.Limit() == 0 {
+		r.limitLocked(sh, d, p.Timeout)
+	}
+	asleep := before.state == Sleeping
+	switch {
+	case before.state == Offline && before.reason == Bye: // its absence was announced
+		h.SetNoted(true)
+		return
+	case heard-before.from() <= h.Limit() || p.Timeout == Never:
+		h.SetNoted(h.Noted() || asleep)
+		return
+	}
+	g := r.gapLocked(d, before, heard-before.last)
+	g.End = end
+	h.SetNoted(true)
+	r.keepGapLocked(sh, g)
+}
+
+// gapLocked returns a silence of a device that has lasted for a length. before is what was known of it,
+// perhaps on another clock than its own.
+func (r *Registry) gapLocked(d *device, before condition, length time.Duration) Gap {
+	last := before.last
+	if own, known := d.conditionLocked(); known { // on the clock by which it was judged
+		last = own.last
+	}
+	g := Gap{
+		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
+		Suppressed: d.marks&suppressed != 0, handle: d.handle, broken: d.source.gaps.since(last),
+	}
+	if before.state == Sleeping && !before.ending() {
+		g.Slept = before.until - before.last
+	}
+	if why := before.reason; why != NoReason && why != Silence && why != released && before.until != 0 {
+		g.Reason, g.Closed = why, max(before.until-d.heldLocked().CloseGrace-before.last, 0)
+	}
+	return g
+}
+
+// endOf returns what a signal is the end of a silence by.
+func endOf(sig signal, before condition) GapEnd {
+	switch {
+	case sig.Kind == Goodbye:
+		return EndBye
+	case sig.opens != nil, sig.Epoch != 0 && before.ending():
+		return EndSession
+	}
+	return EndBeat
+}
+
+// keepGapLocked keeps a gap until it is taken. There is room for several of each device; what does not
+// fit is counted.
+func (r *Registry) keepGapLocked(sh *deviceShard, g Gap) {
+	if !r.learning.on.Load() {
+		return
+	}
+	if len(sh.gaps) > 4*len(sh.places)+64 {
+		r.learning.dropped.Add(1)
+		return
+	}
+	sh.gaps = append(sh.gaps, g)
+}
+
+// learnRecordedLocked learns a gap that was recorded, unless it was announced or the source was deaf in it.
+func (r *Registry) learnRecordedLocked(sh *deviceShard, g *Gap) {
+	if g.End > EndBye || g.Slept != 0 || g.Suppressed || g.broken {
+		return
+	}
+	if d := sh.at(g.handle); d != nil && d.num == g.Num && d.marks&forgotten == 0 {
+		r.learnLocked(sh, d, g.Length)
+	}
+}
+
+// TakeGaps returns the gaps that ended since it was called last, and what put verdicts off since. Those of
+// a device are in order. dropped is how many gaps were lost since the process began because nobody took
+// them.
+func (r *Registry) TakeGaps() (gaps []Gap, breaks []Break, dropped uint64) {
+	r.learning.snapshot.Lock()
+	defer r.learning.snapshot.Unlock()
+	for i := range r.shards {
+		sh := &r.shards[i]
+		sh.mu.Lock()
+		for i := range sh.gaps {
+			r.learnRecordedLocked(sh, &sh.gaps[i])
+		}
+		gaps = append(gaps, sh.gaps...)
+		sh.gaps = nil
+		sh.mu.Unlock()
+	}
+	for _, s := range r.Sources() {
+		breaks = append(breaks, s.takeBreaks()...)
+	}
+	return gaps, breaks, r.learning.dropped.Load()
+}
+
+// breaksKept is how many breaks of a source wait to be taken. There are hardly ever more between two
+// checkpoints; the oldest are dropped.
+const breaksKept = 1024
+
+// brokenLocked records a break, which is noticed now.
+func (s *Source) brokenLocked(b Break) {
+	if !s.registry.learning.on.Load() {
+		return
+	}
+	if len(s.breaks) == breaksKept {
+		s.breaks = append(s.breaks[:0], s.breaks[1:]...)
+	}
+	b.Source, b.Clock = s.name, s.Now()
+	s.breaks = append(s.breaks, b)
+}
+
+func (s *Source) takeBreaks() []Break {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.breaks
+	s.breaks = nil
+	return b
+}

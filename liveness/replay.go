@@ -1,0 +1,122 @@
+package liveness
+
+import "time"
+
+// Judgement is what is said of a device in a [Gap]. Late and Offline are listening time since the gap
+// began; 0 if the device is neither.
+type Judgement struct {
+	Late    time.Duration
+	Offline time.Duration
+	Reason  Reason // of Offline
+}
+
+// Judge returns what would have been said of a device in a gap if a policy had been in force, by the
+// functions that judge. p must be complete, see [Policy.Complete]; cfg is the source's, see
+// [Source.Config]. breaks are those of the source, in order. Probes are left out: what a device would
+// have answered is not known.
+func (g *Gap) Judge(p Policy, cfg SourceConfig, breaks []Break) Judgement {
+	p.Probes = 0
+	j := judge{policy: p, grace: p.grace(&cfg), start: g.Start, c: condition{state: Online, last: g.Start}}
+	j.gaps.init()
+	if g.Slept > 0 {
+		j.c.state, j.c.until = Sleeping, g.Start+g.Slept
+	}
+	end, closed := g.Start+g.Length, g.Start+g.Closed
+	if g.Reason == NoReason {
+		closed = end
+	}
+	closing := func(until time.Duration) {
+		if g.Reason != NoReason && closed <= until && !j.closed {
+			j.advance(closed - 1)
+			j.c, j.closed = j.c.closed(closed, g.Reason, p), true
+		}
+	}
+	for i := range breaks {
+		if b := &breaks[i]; b.At > g.Start && b.Clock < end {
+			closing(b.Clock)
+			j.advance(b.Clock)
+			j.gaps.add(b)
+		}
+	}
+	closing(end)
+	j.advance(end - 1) // a heartbeat at the very instant comes before the verdict
+	return j.said
+}
+
+// add adds a break.
+func (g *gaps) add(b *Break) {
+	switch b.Kind {
+	case BreakStall, BreakSpare:
+		g.addStall(b.At, b.Length, b.Clock)
+	case BreakCut:
+		g.addCut(b.At)
+	case BreakBlank:
+		g.addBlank(b.At)
+	}
+}
+
+// judge judges one gap.
+type judge struct {
+	policy Policy
+	grace  time.Duration
+	start  time.Duration
+	c      condition
+	gaps   gaps
+	closed bool
+	said   Judgement
+}
+
+// advance takes all steps up to a listening time.
+func (j *judge) advance(until time.Duration) {
+	for {
+		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0)
+		step, ok := j.c.next(j.policy, notBefore)
+		if !ok || step.at > until {
+			return
+		}
+		next := j.c.passed(step.at, j.policy, notBefore)
+		switch {
+		case next == j.c:
+			return
+		case next.state == Late:
+			j.said.Late = step.at - j.start
+		case next.state == Offline:
+			j.said.Offline, j.said.Reason = step.at-j.start, next.reason
+		}
+		j.c = next
+	}
+}
+
+// Complete returns p with the defaults in its zero fields.
+func (p Policy) Complete() Policy { return p.filled() }
+
+// Config returns what the source was added with.
+func (s *Source) Config() SourceConfig { return *s.config.Load() }
+
+// DeviceSilence is what [Registry.Silences] says of a device.
+type DeviceSilence struct {
+	Num       uint32
+	ID, Group string
+	// Set is what the rules say of the device, Held the policy that is in force.
+	Set, Held Policy
+	// Limit is the silence from which its gaps are recorded.
+	Limit time.Duration
+	// Open is its silence until now, if it was ever heard and has not said goodbye.
+	Open Gap
+}
+
+// Silences calls do for each device with a lock held: do must return at once, and not ask the registry.
+func (r *Registry) Silences(do func(*DeviceSilence)) {
+	r.each(func(sh *deviceShard, d *device) {
+		s := DeviceSilence{
+			Num: d.num, ID: d.id, Group: d.group(), Held: d.heldLocked(), Limit: sh.habit(d).Limit(),
+		}
+		s.Set, _ = r.combineLocked(sh, d.id, d.rule.Value().group, d.rule.Value().announced)
+		if d.source != nil && (d.state != Offline || d.reason != Bye) {
+			f, _ := d.conditionLocked()
+			f.last = d.lastLocked()
+			s.Open = r.gapLocked(d, f, max(d.source.Now()-f.last, 0))
+		}
+		do(&s)
+	})
+}
