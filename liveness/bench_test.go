@@ -176,3 +176,45 @@ func BenchmarkMemory(b *testing.B) {
 		b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "ms/GC")
 	}
 }
+
+// BenchmarkSnapshot takes snapshots five seconds apart of devices that beat once a minute, with and
+// without learning from their gaps.
+func BenchmarkSnapshot(b *testing.B) {
+	for _, learns := range []bool{false, true} {
+		b.Run(fmt.Sprint("learn=", learns), func(b *testing.B) {
+			f := startFleet(b)
+			if learns {
+				f.registry.RecordGaps()
+			}
+			f.open(b)
+			var heard []liveness.Heard
+			now, next := time.Duration(0), 0
+			random := rand.New(rand.NewPCG(1, 2))
+			pass := func() {
+				for range 5 {
+					for range benchDevices / 60 {
+						f.sessions[next%benchDevices].Beat(now + time.Duration(random.Int64N(int64(time.Second))))
+						next++
+					}
+					now += time.Second
+					f.source.Watermark(0, f.source.Pulse(f.start.Add(now)))
+				}
+			}
+			snapshot := func() {
+				_, heard = f.registry.Snapshot(heard)
+				f.registry.TakeGaps()
+			}
+			for range 40 { // until the interval is known
+				pass()
+				snapshot()
+			}
+			for b.Loop() {
+				b.StopTimer()
+				pass()
+				b.StartTimer()
+				snapshot()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchDevices, "ns/device")
+		})
+	}
+}

@@ -79,20 +79,21 @@ func (r *Registry) learnedLocked(sh *deviceShard, d *device) Learned {
 // LearnApply gets it back by itself. An event with what it rests on tells of a change. Errors:
 // ErrUnknownDevice, ErrBusy, ErrNotLearned.
 func (r *Registry) ApplyLearned(id string, on bool) (v Learned, err error) {
+	var refused error
 	err = r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
 		v = r.learnedLocked(sh, d)
 		switch {
 		case !on:
 			r.holdLocked(sh, d, 0, "the learned deadline was taken back", now)
 		case v.Fixed || v.Deadline == 0 || d.source == nil:
-			err = fmt.Errorf("%w: %s", ErrNotLearned, v.why())
+			refused = fmt.Errorf("%w: %s", ErrNotLearned, v.why())
 			return
 		default:
 			r.holdLocked(sh, d, v.Deadline, v.Sentence(), now)
 		}
 		v = r.learnedLocked(sh, d)
 	})
-	return v, err
+	return v, cmp.Or(err, refused)
 }
 
 // why returns why no deadline is learned.

@@ -1,0 +1,380 @@
+package liveness_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/habit"
+)
+
+// learner is a rig whose registry learns.
+type learner struct {
+	*rig
+
+	pulses time.Duration // how often its source is pulsed
+	heard  []liveness.Heard
+	gaps   []liveness.Gap
+	since  time.Duration // since the last checkpoint
+}
+
+// coarse is a source that need not be pulsed often, so that a test can let days pass.
+func coarse() liveness.SourceConfig { return liveness.SourceConfig{MaxGap: 4 * unit} }
+
+func inLearner(t *testing.T, fleet liveness.Config, f func(l *learner)) {
+	t.Helper()
+	inRig(t, fleet, coarse(), func(r *rig) {
+		r.registry.RecordGaps()
+		f(&learner{rig: r, pulses: 3 * unit})
+	})
+}
+
+// checkpoint takes what is learned and recorded, as a store does.
+func (l *learner) checkpoint() {
+	_, l.heard = l.registry.Snapshot(l.heard)
+	gaps, _, _ := l.registry.TakeGaps()
+	l.gaps = append(l.gaps, gaps...)
+	l.since = 0
+}
+
+// pass lets time pass, with a checkpoint about every five units.
+func (l *learner) pass(d time.Duration) {
+	for ; d > 0; d -= l.pulses {
+		time.Sleep(min(d, l.pulses))
+		l.pulse()
+		if l.since += min(d, l.pulses); l.since >= 5*unit {
+			l.checkpoint()
+		}
+	}
+}
+
+// beat lets a device beat n times, after a gap each.
+func (l *learner) beat(id string, n int, gap time.Duration) {
+	l.Helper()
+	for range n {
+		l.pass(gap)
+		if !l.sessions[id].Beat(l.now()) {
+			l.Fatalf("Beat of %q = false", id)
+		}
+	}
+}
+
+func (l *learner) learned(id string) liveness.Learned {
+	l.Helper()
+	v, err := l.registry.Learned(id)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return v
+}
+
+// recorded returns the gaps that were recorded, without other records.
+func (l *learner) recorded() (gaps []liveness.Gap) {
+	l.checkpoint()
+	for _, g := range l.gaps {
+		if g.End <= liveness.EndBye {
+			gaps = append(gaps, g)
+		}
+	}
+	l.gaps = nil
+	return gaps
+}
+
+// A gap beyond the limit is recorded to the tick, however many heartbeats follow before the checkpoint.
+func TestGapIsExact(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit}}, func(l *learner) {
+		l.open("a")
+		l.beat("a", 20, 20*unit)
+		if gaps := l.recorded(); len(gaps) != 0 {
+			t.Errorf("recorded %+v of a regular device", gaps)
+		}
+		for _, length := range []time.Duration{45 * unit, 59*unit + unit/2, 61 * unit, 200 * unit} {
+			last := l.device("a").Last
+			l.beat("a", 1, length)
+			l.beat("a", 3, unit)
+			gaps := l.recorded()
+			if len(gaps) != 1 || gaps[0].Length != length || gaps[0].Start != last || gaps[0].End != liveness.EndBeat || gaps[0].Source != "edge" {
+				t.Errorf("a gap of %g units after %v was recorded as %+v", inUnits(length), last, gaps)
+			}
+			l.beat("a", 5, 20*unit)
+		}
+	})
+}
+
+func TestWhatEndsAGap(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, CloseGrace: 5 * unit}}, func(l *learner) {
+		l.open("a")
+		l.beat("a", 20, 20*unit)
+		tests := []struct {
+			name string
+			do   func()
+			want liveness.Gap
+		}{
+			{"new session", func() { l.pass(100 * unit); l.open("a") }, liveness.Gap{Length: 100 * unit, End: liveness.EndSession}},
+			{"closed", func() {
+				l.pass(10 * unit)
+				l.sessions["a"].Close(l.now(), liveness.Closed)
+				l.pass(70 * unit)
+				l.open("a")
+			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession, Closed: 10 * unit, Reason: liveness.Closed}},
+			{"goodbye", func() { l.pass(50 * unit); l.sessions["a"].Bye(l.now()) }, liveness.Gap{Length: 50 * unit, End: liveness.EndBye}},
+			{"after a goodbye", func() { l.pass(500 * unit); l.open("a") }, liveness.Gap{}},
+			{"asleep", func() {
+				if _, err := l.sessions["a"].Sleep(l.now(), 100*unit); err != nil {
+					t.Fatal(err)
+				}
+				l.beat("a", 1, 150*unit)
+			}, liveness.Gap{Length: 150 * unit, Slept: 100 * unit}},
+			{"woken in time", func() {
+				if _, err := l.sessions["a"].Sleep(l.now(), 100*unit); err != nil {
+					t.Fatal(err)
+				}
+				l.beat("a", 1, 100*unit)
+			}, liveness.Gap{}},
+		}
+		for _, tt := range tests {
+			tt.do()
+			var got liveness.Gap
+			switch gaps := l.recorded(); {
+			case len(gaps) > 1:
+				t.Errorf("%s: %+v", tt.name, gaps)
+				continue
+			case len(gaps) == 1:
+				got = gaps[0]
+			}
+			want := tt.want
+			if got.Length != want.Length || got.End != want.End || got.Closed != want.Closed || got.Reason != want.Reason || got.Slept != want.Slept {
+				t.Errorf("%s: recorded %+v, want %+v", tt.name, got, want)
+			}
+		}
+	})
+}
+
+// A device that is noticed since it is silent for long is judged as ever, and loses no heartbeat.
+func TestWatchedDeviceIsJudged(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit}}, func(l *learner) {
+		l.open("a")
+		l.beat("a", 20, 20*unit)
+		l.beat("a", 1, 50*unit)
+		l.pass(59 * unit)
+		l.wantState("a", liveness.Online)
+		l.pass(2 * unit)
+		l.wantState("a", liveness.Offline)
+		if v := l.device("a"); v.HeardSilence != 61*unit {
+			t.Errorf("heard silence of %g units, want 61", inUnits(v.HeardSilence))
+		}
+	})
+}
+
+func TestDeafGapsAreNotLearned(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit}}, func(l *learner) {
+		l.open("a")
+		l.beat("a", 50, 20*unit)
+		l.checkpoint()
+		before := l.learned("a").Basis
+		for range 20 {
+			l.pass(10 * unit)
+			l.deafen(100 * unit)
+			l.beat("a", 1, 35*unit)
+			l.pass(5 * unit)
+			l.cut(100 * unit)
+			l.beat("a", 1, 35*unit)
+		}
+		if after := l.learned("a").Basis; after.Longest != before.Longest || after.Gaps != before.Gaps {
+			t.Errorf("learned %+v after deaf times, %+v before", after, before)
+		}
+	})
+}
+
+func TestLearnedIsNotBelowAnnounced(t *testing.T) {
+	inLearner(t, liveness.Config{}, func(l *learner) {
+		l.openAs("a", liveness.Hello{Announced: liveness.Policy{Interval: 100 * unit, Timeout: 150 * unit}}, nil)
+		l.beat("a", 300, 10*unit)
+		v := l.learned("a")
+		if v.Deadline != 150*unit || !v.Raised || !strings.Contains(v.Sentence(), "announced") {
+			t.Errorf("learned %v of a device that announced %v: %s", v.Deadline, 150*unit, v.Sentence())
+		}
+	})
+}
+
+func TestApplyLearned(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 90 * unit}}
+	inLearner(t, fleet, func(l *learner) {
+		l.open("a")
+		if _, err := l.registry.ApplyLearned("a", true); !errors.Is(err, liveness.ErrNotLearned) || !strings.Contains(err.Error(), "are needed") {
+			t.Errorf("ApplyLearned of an unknown habit = %v, want %v", err, liveness.ErrNotLearned)
+		}
+		if _, err := l.registry.ApplyLearned("b", true); !errors.Is(err, liveness.ErrUnknownDevice) {
+			t.Errorf("ApplyLearned of an unknown device = %v", err)
+		}
+		l.beat("a", 300, 20*unit)
+		l.events()
+		v, err := l.registry.ApplyLearned("a", true)
+		if err != nil || v.From != "learned" || v.Policy.Timeout != v.Deadline || v.Deadline > 40*unit {
+			t.Fatalf("ApplyLearned = %+v, %v", v, err)
+		}
+		events := l.events()
+		if len(events) != 1 || events[0].Type != liveness.DeviceChanged || events[0].Policy != "learned" || events[0].Timeout != v.Deadline ||
+			!strings.Contains(events[0].Message, "instead of") {
+			t.Errorf("events %+v", events)
+		}
+		l.beat("a", 10, 20*unit)
+		l.pass(v.Deadline - unit)
+		l.wantState("a", liveness.Online)
+		l.pass(2 * unit)
+		l.wantState("a", liveness.Offline)
+		l.sessions["a"].Beat(l.now())
+		if _, err := l.registry.ApplyLearned("a", false); err != nil {
+			t.Fatal(err)
+		}
+		if v := l.learned("a"); v.From != "default" || v.Policy.Timeout != 90*unit {
+			t.Errorf("after it was taken back: %v from %q", v.Policy.Timeout, v.From)
+		}
+		if err := l.registry.SetPolicy("a", liveness.Policy{Timeout: 45 * unit}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.registry.ApplyLearned("a", true); !errors.Is(err, liveness.ErrNotLearned) {
+			t.Errorf("ApplyLearned of a device with a timeout of its own = %v", err)
+		}
+	})
+}
+
+// With LearnApply a deadline rises at once, and falls by a half a day at most.
+func TestLearnedIsFollowed(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 150 * unit, Learn: liveness.LearnApply}}
+	inLearner(t, fleet, func(l *learner) {
+		l.open("a")
+		held := 150 * unit
+		for range 6 {
+			l.beat("a", int(24*time.Hour/(20*unit)), 20*unit)
+			next := l.learned("a").Policy.Timeout
+			if float64(next) < 0.999*float64(held)/1.5 {
+				t.Errorf("the deadline fell from %g to %g units in a day", inUnits(held), inUnits(next))
+			}
+			held = next
+		}
+		if v := l.learned("a"); v.From != "learned" || held > 40*unit || held < 20*unit {
+			t.Errorf("after six days the deadline is %g units from %q: %s", inUnits(held), v.From, v.Sentence())
+		}
+		l.beat("a", 1, held*9/10)
+		l.pass(10 * unit)
+		if v := l.learned("a"); v.Policy.Timeout <= held {
+			t.Errorf("the deadline is %g units after a gap of nearly that: %s", inUnits(v.Policy.Timeout), v.Sentence())
+		}
+	})
+}
+
+func TestRhythmChanges(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 180 * unit}}, func(l *learner) {
+		l.open("a")
+		l.beat("a", 300, 60*unit)
+		fast := l.learned("a")
+		l.beat("a", 150, 300*unit)
+		slow := l.learned("a")
+		l.beat("a", 600, 60*unit)
+		again := l.learned("a")
+		if fast.Deadline > 120*unit || slow.Deadline < 300*unit || again.Basis.Interval > 65*unit {
+			t.Errorf("deadlines in units: every 60 %g, every 300 %g, every 60 again %g, interval %g",
+				inUnits(fast.Deadline), inUnits(slow.Deadline), inUnits(again.Deadline), inUnits(again.Basis.Interval))
+		}
+	})
+}
+
+func TestOneHeartbeatTeachesNothing(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Learn: liveness.LearnApply}}, func(l *learner) {
+		l.open("a")
+		l.pass(500 * unit)
+		v := l.learned("a")
+		if v.Deadline != 0 || v.Basis.Gaps != 0 || !strings.Contains(v.Sentence(), "0 gaps") {
+			t.Errorf("learned %+v: %s", v, v.Sentence())
+		}
+	})
+}
+
+// Another device in the place of one that was forgotten begins anew.
+func TestForgottenHabit(t *testing.T) {
+	inLearner(t, liveness.Config{}, func(l *learner) {
+		l.open("a")
+		l.beat("a", 50, 10*unit)
+		if err := l.registry.Forget("a"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, id := range []string{"a", "b", "c"} {
+			l.open(id)
+			if v := l.learned(id); v.Basis.Gaps != 0 || v.Basis.Interval != 0 {
+				t.Errorf("%s knows %+v", id, v.Basis)
+			}
+		}
+	})
+}
+
+// What was learned, and a deadline that is in force, survive a restart; the gap across it is not learned.
+func TestLearnedSurvives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newShelf(t)
+		begun := time.Now()
+		one := begin(t, k, liveness.Config{}, begun, false)
+		one.registry.RecordGaps()
+		l := &learner{rig: one.rig, pulses: unit}
+		l.open("a")
+		l.beat("a", 300, 20*unit)
+		before, err := l.registry.ApplyLearned("a", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		rec := k.devices["a"]
+		l.registry.Habits(func(_ uint32, _ string, h uint64) { rec.Habit = h })
+		k.devices["a"] = rec
+		shapes := l.registry.Shapes()
+		k.checkpoint(one.registry)
+		one.stop()
+
+		time.Sleep(1000 * unit)
+		two := begin(t, k, liveness.Config{}, begun, false)
+		defer two.stop()
+		two.registry.RecordGaps()
+		for group, data := range shapes {
+			if err := two.registry.RestoreShape(group, data); err != nil {
+				t.Error(err)
+			}
+		}
+		l = &learner{rig: two.rig, pulses: unit}
+		l.open("a")
+		l.beat("a", 3, 20*unit)
+		after := l.learned("a")
+		if after.Policy.Timeout != before.Policy.Timeout || after.From != "learned" || after.Basis.Longest != before.Basis.Longest {
+			t.Errorf("after a restart %+v, before %+v", after, before)
+		}
+		if err := two.registry.RestoreShape("", []byte{1, 2, 3}); err == nil {
+			t.Error("a damaged shape was restored")
+		}
+	})
+}
+
+func TestLearnPolicyMistakes(t *testing.T) {
+	for _, p := range []liveness.Policy{
+		{LearnBudget: -1},
+		{LearnBudget: 10_000},
+		{LearnBudget: math.NaN()},
+		{LearnBudget: math.Inf(1)},
+		{LearnMax: -1},
+		{LearnMax: 40 * 24 * time.Hour},
+		{Learn: 9},
+	} {
+		if _, err := liveness.New(newLog(t, 0), liveness.Config{Policy: p}); err == nil || !strings.Contains(err.Error(), "Learn") {
+			t.Errorf("New with %+v = %v, want an error", p, err)
+		}
+	}
+}
+
+func TestHabitIsSmall(t *testing.T) {
+	if got := habit.FromUint64(math.MaxUint64).Uint64(); got == 0 {
+		t.Error("a habit does not fit into eight bytes")
+	}
+}
