@@ -183,6 +183,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 func (a *API) register(mux routes, metrics http.Handler) error {
 	api := humago.New(mux, newDescription(a.config.Version))
 	a.registerDevices(api)
+	a.registerLearn(api)
 	a.registerAdmin(api)
 	a.registerSend(api)
 	a.registerDelivery(api)

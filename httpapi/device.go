@@ -30,6 +30,7 @@ type Device struct {
 	Asked       int        `json:"asked,omitempty" doc:"Number of probes since it was last heard."`
 	AskedAt     time.Time  `json:"asked_at,omitzero" doc:"Time of the last probe."`
 	Listening   *Listening `json:"listening,omitempty" doc:"Parts of the heard silence; not in lists."`
+	Learned     *Learned   `json:"learned,omitempty" doc:"The deadline that was learned of it; not in lists."`
 	AsOf        time.Time  `json:"as_of" doc:"Time of the snapshot, by the server's clock."`
 }
 
@@ -42,7 +43,7 @@ type Policy struct {
 	SleepLimit float64 `json:"sleep_limit_ms"`
 	Probes     int     `json:"probes,omitempty" doc:"Number of probes before it goes offline."`
 	ProbeWait  float64 `json:"probe_wait_ms,omitempty" doc:"Time from one probe to the next, and from the last one to the verdict."`
-	From       string  `json:"from" doc:"The rule that sets the timeout: device, group NAME, announced or default."`
+	From       string  `json:"from" doc:"The rule that sets the timeout: device, group NAME, announced, default, or learned."`
 	Own        bool    `json:"own" doc:"The device has its own policy, which was set at run time."`
 }
 

@@ -113,6 +113,10 @@ func (a *API) device(_ context.Context, in *deviceInput) (Device, error) {
 	}
 	d := deviceOf(&view, a.now())
 	d.Listening = listeningOf(&view)
+	if l, err := a.registry.Learned(in.ID); err == nil { // else it was forgotten meanwhile
+		learned := learnedOf(&l)
+		d.Learned = &learned
+	}
 	return d, nil
 }
 

@@ -35,6 +35,7 @@ type commandLine struct {
 	Send    sendCommand          `cmd:"" group:"Fleet" help:"Send a message to a connected device."`
 	Nodes   nodesCommand         `cmd:"" group:"Fleet" help:"List the servers of the fleet: the judge, those that stand by, and ears; end ears."`
 	Sources sourcesCommand       `cmd:"" group:"Fleet" help:"List the sources of heartbeats, and retire those that will not come back."`
+	Learn   learnCommand         `cmd:"" group:"Fleet" help:"List which timeout fits each device, as learned from its heartbeats, and put it in force."`
 	Stats   statsCommand         `cmd:"" group:"Fleet" help:"Show devices by state, events, and the health of the server."`
 
 	Endpoints   endpointsCommand   `cmd:"" group:"Delivery" help:"Manage the endpoints that jobs are delivered to."`

@@ -56,6 +56,9 @@ func explanation(d *httpapi.Device, around surroundings) string {
 	lines = append(lines, standstill(around)...)
 	lines = append(lines, outlook(d, around)...)
 	lines = append(lines, rules(d)...)
+	if l := d.Learned; l != nil && l.Mode != "off" && d.Listening != nil && !never(float64(d.Timeout)) {
+		lines = append(lines, row{label: "learned", text: terminal.Printable(l.Sentence)})
+	}
 	lines = append(lines, row{label: "session", text: session(d)})
 	if d.Flapping {
 		lines = append(lines, row{label: "flapping", text: "it keeps going offline and coming back"})

@@ -61,7 +61,7 @@ func lists() map[string]list {
 	return map[string]list{
 		"dead-letters": deadLetters(), "devices": devices(), "endpoints": endpoints(), "job-routes": jobRoutes(), "jobs": jobs(), "jobs refused": refusedRows(), "nodes": nodes(), "playbooks": playbooks(),
 		"queues": queues(), "routes": routes(), "runs": runs(), "schedules": schedules(), "schedules history": scheduleRuns(),
-		"sources": sources(),
+		"learn": learned(), "sources": sources(),
 	}
 }
 
