@@ -16,7 +16,7 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
+	belowEdges := slices.Concat(belowServices, []string{"availability", "cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
 	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/route", "mqtt/sqlstore", "gateway", "httpapi", "link", "mqttbridge"})
@@ -30,7 +30,8 @@ func directions() table {
 		"timer":   {"dualmap"},
 
 		// Domain.
-		"liveness": {"dualmap", "internal", "timer"},
+		"availability": {"liveness"},
+		"liveness":     {"dualmap", "internal", "timer"},
 
 		// Services.
 		"cluster":       slices.Concat(belowServices, []string{"sqldb", "internal/testsqldb"}),
