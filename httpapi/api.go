@@ -92,6 +92,8 @@ type Config struct {
 	// Schedules serves schedules and their runs. It requires Delivery. Default: none; then the API
 	// does not have them.
 	Schedules *cron.Engine
+	// History serves the availability of devices and groups. Default: none; then the API does not have it.
+	History History
 	// Roster serves the servers of the fleet. Default: none; then the API does not have them.
 	Roster *cluster.Roster
 	// Ears are the ears of this judge. Roster is required with it. Default: none.
@@ -125,6 +127,7 @@ type API struct {
 	turns   turns
 	callers *limits[caller] // of messages to devices
 	tagKey  [32]byte        // key of the entity tags
+	adding  chan struct{}   // capacity 1: holds a value while the availability of a group is worked out; never closed
 	editing chan struct{}   // capacity 1: holds a value while settings are changed through the API; never closed
 
 	committing atomic.Int64 // requests that wait until their change is stored
@@ -151,6 +154,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
 	a.callers, a.sends, a.editing = newLimits[caller](sendRate, sendRate), newSends(), make(chan struct{}, 1)
+	a.adding = make(chan struct{}, 1)
 	_, _ = rand.Read(a.tagKey[:]) // it never fails
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
@@ -184,6 +188,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	api := humago.New(mux, newDescription(a.config.Version))
 	a.registerDevices(api)
 	a.registerLearn(api)
+	a.registerAvailability(api)
 	a.registerAdmin(api)
 	a.registerSend(api)
 	a.registerDelivery(api)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -32,34 +33,70 @@ func (l LogEvents) Read(_ context.Context, buffer []liveness.Event, after uint64
 
 // DeviceEvents implements [Events]. It reads the whole log.
 func (l LogEvents) DeviceEvents(ctx context.Context, id string, after uint64, limit int) ([]liveness.Event, error) {
-	var found, buffer []liveness.Event
+	var found []liveness.Event
+	err := l.each(ctx, func(e *liveness.Event) {
+		if e.Subject == id && e.Seq > after && len(found) < limit {
+			found = append(found, *e)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("events of device %q: %w", id, err)
+	}
+	return found, nil
+}
+
+// Histories implements [History]. It reads the whole log.
+func (l LogEvents) Histories(ctx context.Context, ids []string, _ time.Time, take func(device int, e *liveness.Event) (more bool)) error {
+	devices := make(map[string]int, len(ids))
+	for i, id := range ids {
+		devices[id] = i
+	}
+	found := make([][]liveness.Event, len(ids))
+	err := l.each(ctx, func(e *liveness.Event) {
+		if i, ok := devices[e.Subject]; ok {
+			found[i] = append(found[i], *e)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("events of devices: %w", err)
+	}
+	for i, events := range found {
+		for j := len(events) - 1; j >= 0 && take(i, &events[j]); j-- {
+			continue
+		}
+	}
+	return nil
+}
+
+// each calls take for each event of a device that is kept, by offset.
+func (l LogEvents) each(ctx context.Context, take func(e *liveness.Event)) error {
+	var buffer []liveness.Event
 	oldest, latest := l.Bounds()
 	for at := oldest - 1; at < latest; at = buffer[len(buffer)-1].Offset {
 		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("events of device %q: %w", id, err)
+			return err
 		}
 		var err error
 		if buffer, err = l.Log.Read(buffer[:0], at, maxPage); err != nil { // the log moved on meanwhile
 			at, latest = l.skip()
 			if buffer, err = l.Log.Read(buffer[:0], at, maxPage); err != nil {
-				return nil, fmt.Errorf("events of device %q: %w", id, err)
+				return err
 			}
 		}
 		if len(buffer) == 0 {
 			break
 		}
 		for i := range buffer {
-			if e := &buffer[i]; e.Type.OfDevice() && e.Subject == id {
-				found = append(found, *e)
+			if buffer[i].Type.OfDevice() {
+				take(&buffer[i])
 			}
 		}
 	}
-	from := 0
-	for from < len(found) && found[from].Seq <= after {
-		from++
-	}
-	return found[from:min(from+limit, len(found))], nil
+	return nil
 }
+
+// Breaks implements [History]: none is recorded.
+func (LogEvents) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) { return nil, nil }
 
 // skip returns the offset before the oldest event, and that of the latest.
 func (l LogEvents) skip() (at, latest uint64) {

@@ -120,6 +120,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
 		Version:      Version(),
 		Node:         s.config.Node,
+		History:      s.store,
 		Roster:       s.roster,
 		Ears:         earList{s},
 		Logger:       s.log,

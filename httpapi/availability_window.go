@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/holter-iot/holter/availability"
+)
+
+// defaultWindow is how long a window is whose begin is left out.
+const defaultWindow = 30 * 24 * time.Hour
+
+// WindowQuery are the parameters of a window of time.
+type WindowQuery struct {
+	From string `query:"from" doc:"Begin of the window: an instant (RFC 3339), a date, which is its begin in UTC, or how long ago, such as 7d. Left out: 30 days before its end."`
+	To   string `query:"to" doc:"End of the window, written in the same way. Left out, or in the future: now. The window may have 366 days."`
+}
+
+// parseWindow returns the window of a query.
+func parseWindow(query url.Values, now time.Time) (availability.Window, []error) {
+	p := filterParser{query: query}
+	from, to := p.moment("from", now), p.moment("to", now)
+	if len(p.errs) > 0 {
+		return availability.Window{}, p.errs
+	}
+	if to.IsZero() || to.After(now) {
+		to = now
+	}
+	if from.IsZero() {
+		from = to.Add(-defaultWindow)
+	}
+	switch length := to.Sub(from); {
+	case !from.Before(to):
+		p.wrong("from", query.Get("from"), "the window would end before it begins: from is %s, to is %s, which is now at most",
+			from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	case length > maxDuration:
+		p.wrong("from", query.Get("from"), "the window has %d days, want 366 at most", int(length/(24*time.Hour)))
+	}
+	return availability.Window{From: from, To: to}, p.errs
+}
+
+// moment reads an instant, a date, or a duration before now.
+func (p *filterParser) moment(name string, now time.Time) time.Time {
+	text := p.query.Get(name)
+	if text == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil && at.Year() > 0 {
+			return at
+		}
+	}
+	ago, err := parseDuration(text)
+	if err != nil {
+		p.wrong(name, text, "expected an instant like 2026-01-02T15:04:05Z, a date like 2026-01-02, or how long ago it was, like 7d, up to 366 days")
+		return time.Time{}
+	}
+	return now.Add(-ago)
+}
