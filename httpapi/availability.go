@@ -15,8 +15,8 @@ import (
 // and so is a [LogEvents], which knows only the deaf times that the sources remember.
 type History interface {
 	// Histories calls take for the kept events of some devices, each device's from the latest back, until take returns false for
-	// it. device is an index of ids. What lies before the event that told a device's state at from may be left out.
-	Histories(ctx context.Context, ids []string, from time.Time, take func(device int, e *liveness.Event) (more bool)) error
+	// it. device is an index of ids. take is called by one goroutine at a time.
+	Histories(ctx context.Context, ids []string, take func(device int, e *liveness.Event) (more bool)) error
 	// Breaks returns the recorded times in which sources were deaf, as far as they overlap a window.
 	Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error)
 }
@@ -107,7 +107,7 @@ func (a *API) history(ctx context.Context, id string, w availability.Window, lim
 		h.KeepTimeline(limit)
 	}
 	events := 0
-	err = a.config.History.Histories(ctx, []string{id}, w.From, func(_ int, e *liveness.Event) bool {
+	err = a.config.History.Histories(ctx, []string{id}, func(_ int, e *liveness.Event) bool {
 		events++
 		return h.Take(e)
 	})

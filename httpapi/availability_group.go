@@ -19,7 +19,7 @@ import (
 
 const (
 	// historyBatch is how many devices are worked out at a time.
-	historyBatch = 250
+	historyBatch = 1000
 	// groupTime bounds the time that a request takes for a group. It ends before the server gives up the answer.
 	groupTime = 50 * time.Second
 	// maxLines is the most devices in an answer as CSV.
@@ -185,7 +185,7 @@ func (a *API) workOut(ctx context.Context, w availability.Window, deaf *availabi
 	for i, m := range members {
 		ids[i], histories[i] = m.id, availability.New(w, deaf, m.present)
 	}
-	err := a.config.History.Histories(ctx, ids, w.From, func(device int, e *liveness.Event) bool { return histories[device].Take(e) })
+	err := a.config.History.Histories(ctx, ids, func(device int, e *liveness.Event) bool { return histories[device].Take(e) })
 	if err != nil {
 		return err
 	}

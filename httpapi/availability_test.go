@@ -26,7 +26,7 @@ type kept struct {
 	stuck  bool // it ends with the context
 }
 
-func (k *kept) Histories(ctx context.Context, ids []string, from time.Time, take func(int, *liveness.Event) bool) error {
+func (k *kept) Histories(ctx context.Context, ids []string, take func(int, *liveness.Event) bool) error {
 	if k.stuck {
 		<-ctx.Done()
 		return ctx.Err()
@@ -34,7 +34,7 @@ func (k *kept) Histories(ctx context.Context, ids []string, from time.Time, take
 	if k.err != nil {
 		return k.err
 	}
-	return k.LogEvents.Histories(ctx, ids, from, take)
+	return k.LogEvents.Histories(ctx, ids, take)
 }
 
 func (k *kept) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) {

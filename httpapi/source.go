@@ -46,7 +46,7 @@ func (l LogEvents) DeviceEvents(ctx context.Context, id string, after uint64, li
 }
 
 // Histories implements [History]. It reads the whole log.
-func (l LogEvents) Histories(ctx context.Context, ids []string, _ time.Time, take func(device int, e *liveness.Event) (more bool)) error {
+func (l LogEvents) Histories(ctx context.Context, ids []string, take func(device int, e *liveness.Event) (more bool)) error {
 	devices := make(map[string]int, len(ids))
 	for i, id := range ids {
 		devices[id] = i
@@ -96,7 +96,9 @@ func (l LogEvents) each(ctx context.Context, take func(e *liveness.Event)) error
 }
 
 // Breaks implements [History]: none is recorded.
-func (LogEvents) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) { return nil, nil }
+func (LogEvents) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) {
+	return nil, nil
+}
 
 // skip returns the offset before the oldest event, and that of the latest.
 func (l LogEvents) skip() (at, latest uint64) {

@@ -4,46 +4,52 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
-	"time"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/uptrace/bun"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 )
 
 const (
-	// historyDevices is how many devices one query follows.
+	// historyDevices is how many devices one query follows. A row for each of them takes memory.
 	historyDevices = 250
-	// historyRows bounds the events that one query returns, and with that the memory that Histories takes.
-	historyRows = 50_000
+	// historyReaders is how many queries are under way at a time.
+	historyReaders = 2
 )
 
-// Histories calls take for the latest events of some devices, each device's by Seq from the latest back, until take
-// returns false for it, or the device has no earlier event that is kept. device is an index of ids. Of
-// an event, which take must not keep, only Offset, Type, Reason, Time, Source and Maintenance are set.
-//
-// The event that told the state of a device at an instant is the last one that take may want: what lies
-// before the latest online, late, sleeping, offline or forgotten event from before that instant may be
-// left out. Devices that are unknown have no events. The cost is one look-up for each event, whatever
-// else the log has. take must not use the store, nor block.
-func (s *Store) Histories(ctx context.Context, ids []string, from time.Time, take func(device int, e *liveness.Event) (more bool)) error {
+// Histories calls take for the events of some devices that are kept, each device's by Seq from the latest
+// back, until take returns false for it. device is an index of ids, each of which is there once. Of an event, which take must
+// not keep, only Offset, Type, Reason, Time, Source and Maintenance are set. Devices that are unknown have
+// no events; those of a forgotten one are found. take is called by one goroutine at a time. It must not
+// use the store, nor block. The cost is one look-up for each event, whatever else the log has.
+func (s *Store) Histories(ctx context.Context, ids []string, take func(device int, e *liveness.Event) (more bool)) error {
 	names := s.names.all()
+	var taking sync.Mutex // held while take is called
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(historyReaders)
 	for begin := 0; begin < len(ids); begin += historyDevices {
-		some := ids[begin:min(begin+historyDevices, len(ids))]
-		heads, err := s.headsOf(ctx, some)
-		if err != nil {
-			return err
-		}
-		w := walker{store: s, from: sqldb.Nanos(from), names: names, devices: heads, take: func(device int, e *liveness.Event) bool { return take(begin+device, e) }}
-		for len(w.devices) > 0 {
-			if err := w.step(ctx); err != nil {
+		g.Go(func() error {
+			heads, err := s.headsOf(ctx, ids[begin:min(begin+historyDevices, len(ids))])
+			if err != nil {
 				return err
 			}
-		}
+			w := walker{store: s, names: names, devices: heads, taking: &taking, take: func(device int, e *liveness.Event) bool {
+				return take(begin+device, e)
+			}}
+			for len(w.devices) > 0 && err == nil {
+				err = w.step(ctx)
+			}
+			return err
+		})
 	}
-	return nil
+	return g.Wait()
 }
 
 // headsOf returns which device's latest event is at which offset.
@@ -82,94 +88,98 @@ func (s *Store) headsOf(ctx context.Context, ids []string) (devices map[int64]in
 // walker follows the events of some devices back.
 type walker struct {
 	store   *Store
-	from    int64 // the instant whose state is the last that matters
 	names   map[int64]string
 	devices map[int64]int // by the offset of the event to go on with
 	take    func(device int, e *liveness.Event) (more bool)
-	rows    []walked
+	taking  *sync.Mutex
+	chains  []chain
 }
 
-// walked is an event as a query returns it.
-type walked struct{ head, pos, prev, at, kind, reason, source, flags int64 }
+// chain is the offset of an event, and what a query returns of it and of those before it; nil where there is none.
+type chain struct {
+	head  int64
+	links [chainLength]link
+}
 
-// tellState are the types of events that tell a state, as numbers of the database.
-func tellState() []int64 {
-	return []int64{
-		typeCode(liveness.DeviceOnline), typeCode(liveness.DeviceLate), typeCode(liveness.DeviceOffline),
-		typeCode(liveness.DeviceSleeping), typeCode(liveness.DeviceForgotten),
+// link is an event in a chain: the offset of the one before, its instant, and its type, reason, flags and source in one
+// number. The fewer columns a query returns, the faster it is.
+type link struct{ prev, at, what any }
+
+// chainLength is how many events of a device one row has. A join for each is several times as fast as a
+// recursive query, whose every row passes through a queue.
+const chainLength = 12
+
+// followChains returns the query for chains. Its argument are the offsets of the heads.
+func followChains() string {
+	var columns, joins strings.Builder
+	for i := range chainLength {
+		e := "e" + strconv.Itoa(i)
+		fmt.Fprintf(&columns, ", %[1]s.prev, %[1]s.at, %[1]s.type + %[1]s.reason * 256 + %[1]s.flags * 65536 + %[1]s.source * 4294967296", e)
+		if i > 0 {
+			fmt.Fprintf(&joins, " LEFT JOIN events %s ON %s.pos = e%d.prev", e, e, i-1)
+		}
 	}
+	return "SELECT e0.pos" + columns.String() + " FROM events e0" + joins.String() + " WHERE e0.pos IN (?)"
 }
-
-const walkBack = `WITH RECURSIVE chain (head, depth, pos, prev, at, type, reason, source, flags) AS (
-	SELECT pos, 1, pos, prev, at, type, reason, source, flags FROM events WHERE pos IN (?)
-	UNION ALL
-	SELECT c.head, c.depth + 1, e.pos, e.prev, e.at, e.type, e.reason, e.source, e.flags FROM chain c JOIN events e ON e.pos = c.prev
-	WHERE c.depth < ? AND NOT (c.at < ? AND c.type IN (?))
-) SELECT head, pos, prev, at, type, reason, source, flags FROM chain`
 
 // step reads the next events of each device, and hands them on.
 func (w *walker) step(ctx context.Context) error {
-	heads := make([]int64, 0, len(w.devices))
-	for head := range w.devices {
-		heads = append(heads, head)
+	heads := slices.Sorted(maps.Keys(w.devices))
+	var c chain
+	dest := []any{&c.head}
+	for i := range c.links {
+		dest = append(dest, &c.links[i].prev, &c.links[i].at, &c.links[i].what)
 	}
-	depth := min(step, historyRows/len(heads))
 	err := w.store.db.Read(ctx, "read the events of devices", func(ctx context.Context, q *bun.DB) error {
-		w.rows = w.rows[:0]
-		var r walked
-		dest := []any{&r.head, &r.pos, &r.prev, &r.at, &r.kind, &r.reason, &r.source, &r.flags}
+		w.chains = w.chains[:0]
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			err := rows.Scan(dest...)
-			w.rows = append(w.rows, r)
+			w.chains = append(w.chains, c)
 			return err
-		}, walkBack, bun.List(heads), depth, w.from, bun.List(tellState()))
+		}, followChains(), bun.List(heads))
 	})
 	if err != nil {
 		return err
 	}
-	return w.hand(depth)
-}
-
-// hand hands on what step has read, and finds which devices go on.
-func (w *walker) hand(depth int) error {
-	slices.SortFunc(w.rows, func(a, b walked) int {
-		if a.head != b.head {
-			return int(a.head - b.head)
-		}
-		return int(b.pos - a.pos)
-	})
+	w.taking.Lock()
+	defer w.taking.Unlock()
 	next := make(map[int64]int)
-	tell := tellState()
-	for begin := 0; begin < len(w.rows); {
-		device, more, n := w.devices[w.rows[begin].head], true, 0
-		at := begin
-		for ; at < len(w.rows) && w.rows[at].head == w.rows[begin].head; at++ {
-			n++
-			if !more {
-				continue
-			}
-			e, err := w.event(&w.rows[at])
-			if err != nil {
-				return err
-			}
-			more = w.take(device, &e)
+	for i := range w.chains {
+		c := &w.chains[i]
+		device := w.devices[c.head]
+		pos, err := w.hand(device, c)
+		if err != nil {
+			return err
 		}
-		if last := &w.rows[at-1]; more && n == depth && last.prev > 0 && !(last.at < w.from && slices.Contains(tell, last.kind)) {
-			next[last.prev] = device
+		if pos > 0 {
+			next[pos] = device
 		}
-		begin = at
 	}
 	w.devices = next
 	return nil
 }
 
-func (w *walker) event(r *walked) (liveness.Event, error) {
-	t, ok := w.store.decoder.types[r.kind]
-	if !ok {
-		return liveness.Event{}, fmt.Errorf("event %d is of type %d, which is not known", r.pos, r.kind)
+// hand hands on a chain. It returns the offset of the event to go on with, 0 if there is none.
+func (w *walker) hand(device int, c *chain) (pos int64, err error) {
+	pos = c.head
+	for i := range c.links {
+		l := &c.links[i]
+		what, ok := l.what.(int64)
+		if !ok { // it is no longer kept
+			return 0, nil
+		}
+		at, _ := l.at.(int64)
+		t, ok := w.store.decoder.types[what%256]
+		if !ok {
+			return 0, fmt.Errorf("event %d is of type %d, which is not known", pos, what%256)
+		}
+		more := w.take(device, &liveness.Event{
+			Offset: uint64(pos), Type: t, Reason: w.store.decoder.reasons[what/256%256], Time: sqldb.Time(at),
+			Source: w.names[what/4294967296], Maintenance: what/65536%65536&eventMaintenance != 0,
+		})
+		if pos, _ = l.prev.(int64); !more || pos == 0 {
+			return 0, nil
+		}
 	}
-	return liveness.Event{
-		Offset: uint64(r.pos), Type: t, Reason: w.store.decoder.reasons[r.reason], Time: sqldb.Time(r.at),
-		Source: w.names[r.source], Maintenance: r.flags&eventMaintenance != 0,
-	}, nil
+	return pos, nil
 }
