@@ -69,11 +69,11 @@ func (f *formatted) write(ctx huma.Context) {
 	if f.next != "" {
 		ctx.SetHeader("Link", "<"+f.next+`>; rel="next"`)
 	}
-	_ = writeCSV(ctx.BodyWriter(), f.rows) // the same
+	_ = WriteCSV(ctx.BodyWriter(), f.rows) // the same
 }
 
-// writeCSV writes a line for each device below a head.
-func writeCSV(to io.Writer, rows []DeviceAvailability) error {
+// WriteCSV writes a line for each device below a head, as the API does.
+func WriteCSV(to io.Writer, rows []DeviceAvailability) error {
 	w := csv.NewWriter(to)
 	_ = w.Write([]string{ // Error tells
 		"device", "from", "to", "known_from", "share", "online_ms", "late_ms", "sleeping_ms", "offline_ms", "bye_ms", "deaf_ms", "maintenance_ms", "unknown_ms",

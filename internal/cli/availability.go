@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -169,7 +168,7 @@ func (c *availabilityCommand) group(ctx context.Context, api *apiclient.Client, 
 	if c.JSON || c.CSV {
 		query.Set("total", "false") // it is in none of the lines
 	}
-	p := groupPrinter{command: c, rows: newPrinter(out.stdout, c.JSON, availabilityColumns()...), csv: csv.NewWriter(out.stdout)}
+	p := groupPrinter{command: c, rows: newPrinter(out.stdout, c.JSON, availabilityColumns()...)}
 	more, err := p.pages(ctx, api, query)
 	if err != nil {
 		return err
@@ -200,7 +199,6 @@ func availabilityColumns() []string {
 type groupPrinter struct {
 	command *availabilityCommand
 	rows    *printer
-	csv     *csv.Writer
 	devices []httpapi.DeviceAvailability // of the CSV
 	total   string
 }
