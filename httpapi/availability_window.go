@@ -31,7 +31,7 @@ func parseWindow(query url.Values, now time.Time) (availability.Window, []error)
 	}
 	switch length := to.Sub(from); {
 	case !from.Before(to):
-		p.wrong("from", query.Get("from"), "the window would end before it begins: from is %s, to is %s, which is now at most",
+		p.wrong("from", query.Get("from"), "the window would end before it begins: from is %s, and to is %s; it cannot end in the future",
 			from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 	case length > maxDuration:
 		p.wrong("from", query.Get("from"), "the window has %d days, want 366 at most", int(length/(24*time.Hour)))
