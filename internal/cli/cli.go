@@ -29,14 +29,6 @@ type commandLine struct {
 	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file."`
 	Doctor  doctorCommand  `cmd:"" group:"Server" help:"Check this machine, the data and the API for problems."`
 
-	Devices devicesCommand       `cmd:"" group:"Fleet" help:"List devices, and administer them."`
-	Explain explainDeviceCommand `cmd:"" group:"Fleet" help:"Explain why a device is in its state."`
-	Events  eventsCommand        `cmd:"" group:"Fleet" help:"List events, or follow them as they happen."`
-	Send    sendCommand          `cmd:"" group:"Fleet" help:"Send a message to a connected device."`
-	Nodes   nodesCommand         `cmd:"" group:"Fleet" help:"List the servers of the fleet: the judge, those that stand by, and ears; end ears."`
-	Sources sourcesCommand       `cmd:"" group:"Fleet" help:"List the sources of heartbeats, and retire those that will not come back."`
-	Learn   learnCommand         `cmd:"" group:"Fleet" help:"List which timeout fits each device, as learned from its heartbeats, and put it in force."`
-	Stats   statsCommand         `cmd:"" group:"Fleet" help:"Show devices by state, events, and the health of the server."`
 	Devices      devicesCommand       `cmd:"" group:"Fleet" help:"List devices, and administer them."`
 	Availability availabilityCommand  `cmd:"" group:"Fleet" help:"Show for which share of a window a device, or a group, was online."`
 	Explain      explainDeviceCommand `cmd:"" group:"Fleet" help:"Explain why a device is in its state."`
@@ -44,6 +36,7 @@ type commandLine struct {
 	Send         sendCommand          `cmd:"" group:"Fleet" help:"Send a message to a connected device."`
 	Nodes        nodesCommand         `cmd:"" group:"Fleet" help:"List the servers of the fleet: the judge, those that stand by, and ears; end ears."`
 	Sources      sourcesCommand       `cmd:"" group:"Fleet" help:"List the sources of heartbeats, and retire those that will not come back."`
+	Learn        learnCommand         `cmd:"" group:"Fleet" help:"List which timeout fits each device, as learned from its heartbeats, and put it in force."`
 	Stats        statsCommand         `cmd:"" group:"Fleet" help:"Show devices by state, events, and the health of the server."`
 
 	Endpoints   endpointsCommand   `cmd:"" group:"Delivery" help:"Manage the endpoints that jobs are delivered to."`
