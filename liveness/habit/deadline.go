@@ -8,7 +8,7 @@ import (
 )
 
 // ownShare is by how much a deadline exceeds the device's own longest gap of late.
-const ownShare = 1.25
+const ownShare = 1.15
 
 // Basis is what a deadline was learned from.
 type Basis struct {
@@ -26,10 +26,15 @@ type Basis struct {
 
 // Deadline returns the silence after which the device is to be judged, so that it exceeds that as often
 // as budget says: in a month of 30 days, more than 0. It is what the device's peers exceed so seldom,
-// scaled to its own interval, and at least a quarter more than its own longest gap of late. It returns
-// false while fewer than [Least] gaps were learned.
+// scaled to its own gaps, and at least 15 % more than its own longest gap of late. It returns false
+// while fewer than [Least] gaps were learned.
 //
-//	deadline = interval × max(quantile(1 − budget × interval / month), 1.25 × longest / interval)
+// There are two ways to scale, and the smaller result counts. Q(p) is the multiple of their intervals
+// that a share p of the peers' gaps exceeds. A device's longest of n gaps is about what a share 1/n of
+// its gaps exceeds, so its peers say how much longer the gap is that a share p exceeds:
+//
+//	p = budget × interval / month
+//	deadline = max(min(interval × Q(p), longest × Q(p) / Q(1/n)), 1.15 × longest)
 func (h Habit) Deadline(s *Shape, budget float64) (time.Duration, bool) {
 	b, ok := h.Explain(s, budget)
 	return b.Deadline(), ok
@@ -49,7 +54,12 @@ func (h Habit) Explain(s *Shape, budget float64) (Basis, bool) {
 	class := h.class()
 	p := min(budget*float64(b.Interval)/float64(month), mostOften)
 	ratio, gaps := s.quantile(class, p)
-	b.Peers, b.PeerGaps = time.Duration(ratio*float64(b.Interval)), gaps
+	known, _ := s.quantile(class, min(1/h.remembered(), mostOften))
+	scaled := ratio * float64(b.Interval)
+	if known > 0 {
+		scaled = min(scaled, max(ratio/known, 1)*float64(b.Longest))
+	}
+	b.Peers, b.PeerGaps = time.Duration(scaled), gaps
 	b.Alike = class != all && s.total(class) >= Sure
 	b.Known = p*float64(gaps) >= 1
 	return b, true
@@ -106,3 +116,9 @@ func Show(d time.Duration) string {
 
 // mostOften bounds the share of gaps that may be false alarms.
 const mostOften = 0.5
+
+// remembered returns about of how many gaps the longest of late is the longest: those of two weeks.
+func (h Habit) remembered() float64 {
+	const memory = 14 * 24 * time.Hour
+	return max(min(countOf(h.count), float64(memory)/float64(h.Interval())), 1)
+}

@@ -9,22 +9,19 @@ import (
 type Habit struct {
 	median uint16 // of its gaps, see code; 0 if there was none
 	learn  uint16 // the deadline in force, see code; 0 for none
-	peak   uint8  // the longest gap of late, as a multiple of the median, in 1/32 octaves
+	high   uint8  // of the longest gap of late, see longest
 	count  uint8  // of gaps, see countOf
 	limit  uint8  // from which gaps are recorded, in quarter octaves of a millisecond; 0 for none
-	flags  uint8
+	flags  uint8  // and the rest of the longest gap of late
 }
 
 const (
-	oddMask = 3 // of flags: how many gaps in a row were too long to be a habit
-	noted   = 4 // of flags, see Habit.Noted
+	odd   = 1 // of flags: the gap before was too long to be a habit
+	noted = 2 // of flags, see Habit.Noted
 
 	perOctave = 2048 // a code has that many steps
-	perPeak   = 32
 	perLimit  = 4
-	// maxRatio is the greatest multiple of the median that is told apart.
-	maxRatio = 200
-	month    = 30 * 24 * time.Hour
+	month     = 30 * 24 * time.Hour
 )
 
 const (
@@ -34,8 +31,6 @@ const (
 	Sure = 200
 	// settling is for how many gaps the median moves fast.
 	settling = 20
-	// rhythm is how many gaps in a row that look like outages are a new habit.
-	rhythm = 3
 )
 
 // code returns a duration as a logarithm, for 1 ms to 49 days. It is never 0.
@@ -57,47 +52,31 @@ func Round(d time.Duration) time.Duration { return duration(code(d)) }
 
 // Add learns a gap between two heartbeats, and adds it to the shape of the device's group. A gap beyond
 // twice the deadline that fits, or fallback while too little is known, is an outage and no habit, unless
-// it is the third in a row: that is a new rhythm. budget is that of [Habit.Deadline]. random is any random
-// number. Add reports whether the gap was learned.
+// it is the second in a row: that is a new rhythm. budget is that of [Habit.Deadline]. random is any
+// random number. Add reports whether the gap was learned.
 func (h *Habit) Add(gap, fallback time.Duration, budget float64, s *Shape, random uint32) bool {
-	if h.odd(gap, fallback, budget, s) {
-		return false
-	}
 	c := code(gap)
+	switch outage := h.outage(gap, fallback, budget, s); {
+	case !outage:
+		h.flags &^= odd
+	case h.flags&odd == 0:
+		h.flags |= odd
+		return false
+	default: // the scale is new; what the device is known for stays: its longest gap as a multiple of the others
+		h.setPeak((int(c) + max(h.longest()-int(h.median), 0)) / perStep)
+	}
 	h.follow(c)
 	h.countUp(random)
-	ratio := int(c) - int(h.median)
-	if share := float64(random>>8) / (1 << 24); share < mostFade && h.peak > 0 && share < fade(h.Interval()) {
-		h.peak--
-	}
-	if ratio > 0 {
-		h.peak = max(h.peak, uint8(min((ratio*perPeak+perOctave-1)/perOctave, maxPeak)))
-	}
+	h.fade(random)
+	h.setPeak(max(h.peak(), int(max(c, h.median))/perStep+1))
 	if h.count > settling/2 {
-		s.add(ratio, h.class())
+		s.add(int(c)-int(h.median), h.class())
 	}
-	return true
-}
-
-// maxPeak is maxRatio as a Habit keeps it.
-const maxPeak = 245
-
-// odd reports whether a gap is not to be learned.
-func (h *Habit) odd(gap, fallback time.Duration, budget float64, s *Shape) bool {
-	n := h.flags & oddMask
-	if !h.outage(gap, fallback, budget, s) {
-		h.flags &^= oddMask
-		return false
-	}
-	if n == rhythm-1 {
-		return false
-	}
-	h.flags++
 	return true
 }
 
 // twiceOwn is twice ownShare as a difference of codes.
-const twiceOwn = 2707
+const twiceOwn = 2460
 
 // outage reports whether a gap is longer than twice the deadline that fits.
 func (h *Habit) outage(gap, fallback time.Duration, budget float64, s *Shape) bool {
@@ -106,12 +85,31 @@ func (h *Habit) outage(gap, fallback time.Duration, budget float64, s *Shape) bo
 		return false
 	case h.count < Least:
 		return gap > 2*max(fallback, h.Interval())
-	case int(code(gap))-int(h.median) <= int(h.peak)*perOctave/perPeak+twiceOwn: // it is within twice any deadline
+	case int(code(gap)) <= h.longest()+twiceOwn: // it is within twice any deadline
 		return false
 	}
 	deadline, _ := h.Deadline(s, budget)
 	return gap > 2*deadline
 }
+
+// The longest gap of late is kept in steps of 1/256 octave: 13 bits, the lowest 5 of them in flags. It is
+// kept as it is, not as a multiple of the median, which wanders in devices that are busy by day only.
+const (
+	stepsPerOctave = 256
+	perStep        = perOctave / stepsPerOctave
+	lowBits        = 5
+)
+
+func (h *Habit) peak() int { return int(h.high)<<lowBits | int(h.flags>>(8-lowBits)) }
+
+func (h *Habit) setPeak(steps int) {
+	steps = min(steps, math.MaxUint16/perStep)
+	h.high = uint8(steps >> lowBits)
+	h.flags = h.flags&(odd|noted) | uint8(steps<<(8-lowBits))
+}
+
+// longest returns the longest gap of late as a code, rounded up.
+func (h *Habit) longest() int { return h.peak() * perStep }
 
 // follow moves the median towards a gap: by 2 %, and by 30 % at first.
 func (h *Habit) follow(c uint16) {
@@ -151,24 +149,22 @@ func (h *Habit) countUp(random uint32) {
 	}
 }
 
-// fade returns the probability with which a gap makes the longest of late shorter by a step: it is half
-// as long after two weeks, or after 1,000 gaps if that is later.
-func fade(interval time.Duration) float64 {
-	const half = 14 * 24 * time.Hour
-	return min(float64(interval)/float64(half)*perPeak, mostFade)
+// fade makes the longest gap of late shorter by a step, at random, so that it is half as long after four
+// weeks, or after 1,000 gaps if that is later.
+func (h *Habit) fade(random uint32) {
+	const half = 28 * 24 * time.Hour
+	const most = stepsPerOctave / 1000.0
+	share := float64(random>>8) / (1 << 24)
+	if share < most && share < stepsPerOctave*float64(h.Interval())/float64(half) {
+		h.setPeak(max(h.peak()-1, 0))
+	}
 }
-
-const mostFade = perPeak / 1000.0
 
 // Interval returns the median of the gaps, 0 if there was none.
 func (h Habit) Interval() time.Duration { return duration(h.median) }
 
-// Longest returns the longest gap of late, to within 2 %.
-func (h Habit) Longest() time.Duration {
-	return time.Duration(float64(duration(h.median)) * h.ratio())
-}
-
-func (h Habit) ratio() float64 { return math.Exp2(float64(h.peak) / perPeak) }
+// Longest returns the longest gap of late, to within 1 %.
+func (h Habit) Longest() time.Duration { return duration(uint16(h.longest())) }
 
 // Gaps returns how many gaps were learned; beyond [Sure] about how many.
 func (h Habit) Gaps() int { return int(countOf(h.count)) }
@@ -214,13 +210,13 @@ func (h *Habit) SetNoted(on bool) {
 
 // Uint64 returns the habit as a number, to be kept.
 func (h Habit) Uint64() uint64 {
-	return uint64(h.median) | uint64(h.learn)<<16 | uint64(h.peak)<<32 | uint64(h.count)<<40 | uint64(h.limit)<<48 | uint64(h.flags)<<56
+	return uint64(h.median) | uint64(h.learn)<<16 | uint64(h.high)<<32 | uint64(h.count)<<40 | uint64(h.limit)<<48 | uint64(h.flags)<<56
 }
 
 // FromUint64 is the reverse of [Habit.Uint64]. It accepts any number.
 func FromUint64(n uint64) Habit {
 	return Habit{
-		median: uint16(n), learn: uint16(n >> 16), peak: min(uint8(n>>32), maxPeak), count: uint8(n >> 40), limit: uint8(n >> 48),
-		flags: min(uint8(n>>56)&oddMask, rhythm-1),
+		median: uint16(n), learn: uint16(n >> 16), high: uint8(n >> 32), count: uint8(n >> 40), limit: uint8(n >> 48),
+		flags: uint8(n>>56) &^ noted,
 	}
 }

@@ -79,15 +79,64 @@ func TestNewRhythm(t *testing.T) {
 	}
 }
 
+// The second gap of a new rhythm is learned, and with it that the device loses single heartbeats.
+func TestNewRhythmKeepsShape(t *testing.T) {
+	s := new(habit.Shape)
+	h := teach(habit.Habit{}, s, 5000, around(time.Minute, time.Second))
+	for range 3 {
+		h.Add(2*time.Minute, 0, 1, s, math.MaxUint32)
+		h.Add(time.Minute, 0, 1, s, math.MaxUint32)
+	}
+	if h.Add(10*time.Minute, 0, 1, s, math.MaxUint32) {
+		t.Error("the first gap of a new rhythm was learned")
+	}
+	if !h.Add(10*time.Minute, 0, 1, s, math.MaxUint32) {
+		t.Error("the second gap of a new rhythm was not learned")
+	}
+	if d, _ := h.Deadline(s, 1); d < 20*time.Minute || d > 30*time.Minute {
+		t.Errorf("Deadline at the beginning of a rhythm of 10 min = %v, want 20 to 30 min", d)
+	}
+}
+
+// The longest gap stays what it is while the usual one changes.
+func TestLongestStays(t *testing.T) {
+	s := new(habit.Shape)
+	h := teach(habit.Habit{}, s, 1000, around(time.Minute, time.Second))
+	for range 3 {
+		h.Add(3*time.Minute, 0, 1, s, math.MaxUint32)
+	}
+	before := h.Longest()
+	for range 100 {
+		h.Add(2*time.Minute, 0, 1, s, math.MaxUint32)
+	}
+	if after := h.Longest(); after != before || before < 3*time.Minute || before > 200*time.Second || h.Interval() < 119*time.Second {
+		t.Errorf("Longest = %v with an interval of %v, before %v; want the same, a little more than 3 min", after, h.Interval(), before)
+	}
+}
+
+// What others of a device's class do does not count where the device's own gaps say more.
+func TestOwnGapsCount(t *testing.T) {
+	s := new(habit.Shape)
+	now := teach(habit.Habit{}, s, 100_000, func(r *rand.Rand) time.Duration { // 1 % lost
+		return []time.Duration{time.Minute, 2 * time.Minute}[r.IntN(100)/99]
+	})
+	teach(habit.Habit{}, s, 100_000, func(r *rand.Rand) time.Duration { // 1 % three in a row lost
+		return []time.Duration{time.Minute, 4 * time.Minute}[r.IntN(100)/99]
+	})
+	if d, _ := now.Deadline(s, 1); d > 145*time.Second {
+		t.Errorf("Deadline = %v after 100,000 gaps up to 2 min, want no more than 145 s", d)
+	}
+}
+
 // A lossy device raises the deadlines of its class only.
 func TestClasses(t *testing.T) {
 	s := new(habit.Shape)
 	lossy := func(r *rand.Rand) time.Duration {
-		n := time.Duration(1)
+		gap := time.Minute
 		for r.Float64() < 0.3 {
-			n++
+			gap += time.Minute
 		}
-		return n * time.Minute
+		return gap
 	}
 	good := teach(habit.Habit{}, s, 20_000, around(time.Minute, time.Second))
 	bad := teach(habit.Habit{}, s, 20_000, lossy)

@@ -27,7 +27,7 @@ func (h *Habit) class() int {
 	if h.count < Sure {
 		return all
 	}
-	return min((int(h.peak)+perPeak-1)/perPeak, classes-1)
+	return min(max(h.longest()-int(h.median)+perOctave-1, 0)/perOctave, classes-1)
 }
 
 // bucketOf returns the bucket of a ratio, which is a difference of two codes.
