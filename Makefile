@@ -153,6 +153,10 @@ bench-graphs: ## Measure dag beside errgroup, into docs/numbers/benchmarks.md (2
 bench-schedules: ## Measure crontab expressions beside robfig/cron, and compare both with Vixie cron, into docs/numbers/benchmarks.md (2 minutes)
 	cd bench && $(GO) run . schedules -md ../docs/numbers/benchmarks.md
 
+.PHONY: bench-learn
+bench-learn: ## Simulate learned deadlines beside RFC 6298, φ-accrual and NFD-E, into docs/numbers/benchmarks.md (3 minutes)
+	cd bench && $(GO) run . learn -md ../docs/numbers/benchmarks.md -svg ../docs/numbers/img
+
 .PHONY: bench-mqtt
 bench-mqtt: ## Measure the bridge, and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (35 minutes)
 	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md

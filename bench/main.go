@@ -22,6 +22,7 @@ import (
 	"github.com/holter-iot/holter/bench/gateway"
 	"github.com/holter-iot/holter/bench/graphs"
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/bench/learn"
 	"github.com/holter-iot/holter/bench/mqtt"
 	"github.com/holter-iot/holter/bench/queues"
 	"github.com/holter-iot/holter/bench/rivals"
@@ -42,6 +43,6 @@ func main() {
 func commands() []run.Command {
 	return []run.Command{
 		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), forget.Command(), chaos.Command(),
-		graphs.Command(), queues.Command(), schedules.Command(),
+		graphs.Command(), queues.Command(), schedules.Command(), learn.Command(),
 	}
 }
