@@ -146,10 +146,10 @@ func (r *Registry) holdLocked(sh *deviceShard, d *device, deadline time.Duration
 }
 
 // A deadline that is learned goes up at once. It goes down once a day, by no more than lowerAtMost, if it
-// differs by lowerAtLeast.
+// falls by a tenth at least.
 const (
 	lowerAtMost  = 1.5
-	lowerAtLeast = 1.25
+	lowerAtLeast = 1 / 0.9
 	// lowerSlots is into how many parts a day's devices are divided.
 	lowerSlots = 24 * 60
 )

@@ -27,8 +27,7 @@ type bench struct {
 	*run.Run
 
 	days       int
-	devices    int     // of each stream, in each group
-	fall       float64 // a deadline that Holter learned falls only if it falls by that share
+	devices    int // of each stream, in each group
 	contenders []contender
 
 	mu      sync.Mutex          // guards the field below
@@ -43,7 +42,7 @@ type result struct {
 
 // Command returns the benchmark.
 func Command() run.Command {
-	b := &bench{days: 30, devices: 60, fall: usual, results: make(map[string][]result)}
+	b := &bench{days: 30, devices: 60, results: make(map[string][]result)}
 	charts := ""
 	return run.Command{
 		Name: name, Help: "learned deadlines beside RFC 6298, φ-accrual and NFD-E", Rounds: 5,
@@ -52,7 +51,6 @@ func Command() run.Command {
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.days, "days", b.days, "simulated days")
 			f.IntVar(&b.devices, "n", b.devices, "devices of each stream in a group")
-			f.Float64Var(&b.fall, "fall", b.fall, "a deadline that Holter learned falls only by this share or more")
 			f.StringVar(&charts, "svg", "", "draw the charts into this `directory`")
 		},
 		Run: func(ctx context.Context, r *run.Run) error {
@@ -60,10 +58,7 @@ func Command() run.Command {
 			if warm := int(warmup / day); b.days <= warm || b.days > longest || b.devices < 1 {
 				return fmt.Errorf("-days %d -n %d: want %d to %d days and 1 or more devices", b.days, b.devices, warm+1, longest)
 			}
-			if !(b.fall >= 0 && b.fall < 1) {
-				return fmt.Errorf("-fall %v: want 0 or more, and less than 1", b.fall)
-			}
-			b.contenders = contenders(b.fall)
+			b.contenders = contenders()
 			if err := b.all(ctx); err != nil {
 				return err
 			}

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-only", "("}, {"-rounds", "0"}, {"-n", "0"}, {"-days", "3"}, {"-days", "366"}, {"-fall", "1"}, {"-fall", "NaN"}} {
+	for _, args := range [][]string{{"x"}, {"-only", "("}, {"-rounds", "0"}, {"-n", "0"}, {"-days", "3"}, {"-days", "366"}} {
 		if err := run.Main(t.Context(), append([]string{name}, args...), nil, io.Discard, io.Discard, Command()); err == nil {
 			t.Errorf("%q is taken", args)
 		}
@@ -35,7 +35,7 @@ func TestQuick(t *testing.T) {
 			t.Errorf("the report has no stream %s:\n%s", s.name, &out)
 		}
 	}
-	for _, c := range contenders(usual) { // once by itself, in each group, and in the three other tables of the group of all
+	for _, c := range contenders() { // once by itself, in each group, and in the three other tables of the group of all
 		if got, want := strings.Count(out.String(), "\n| "+c.name+" | "), 1+len(streams())+4; got != want {
 			t.Errorf("the report has %d rows of %q, want %d:\n%s", got, c.name, want, &out)
 		}
@@ -57,7 +57,7 @@ func TestSameStreams(t *testing.T) {
 		}
 		return tallies
 	}
-	all := contenders(usual)
+	all := contenders()
 	first, again, other := play(1, all...), play(1, all...), play(2, all...)
 	if !reflect.DeepEqual(first, again) {
 		t.Error("the same seed gave something else")

@@ -13,14 +13,14 @@ const (
 	ceiling = 24 * time.Hour
 	reserve = 1.25 // a deadline that a gap comes closer to than that is learned anew at once, others once a day
 	slowest = 1.5  // by what a deadline falls at most in a day
-	usual   = 0.2  // a deadline falls only if it falls by that share
+	fall    = 0.1  // a deadline falls only if it falls by that share
 )
 
 // ours is Holter with a budget of false alarms per device and month.
-func ours(budget, fall float64) contender {
+func ours(budget float64) contender {
 	return contender{
 		ourName(budget), fmt.Sprintf("package `liveness/habit`; accepted false alarms per device and month: %g", budget),
-		func() group { return &peers{budget: budget, fall: fall} },
+		func() group { return &peers{budget: budget} },
 	}
 }
 
@@ -30,7 +30,6 @@ func ourName(budget float64) string { return fmt.Sprintf("Holter, budget %g", bu
 type peers struct {
 	shape  habit.Shape
 	budget float64
-	fall   float64
 }
 
 func (p *peers) detector(policy time.Duration, r *rand.Rand) detector {
@@ -61,15 +60,15 @@ func (l *learner) heard(now, gap time.Duration) {
 	if !due && float64(gap)*reserve <= float64(inForce) {
 		return
 	}
-	learned, ok := l.habit.Deadline(&l.peers.shape, l.peers.budget)
+	basis, ok := l.habit.Explain(&l.peers.shape, l.peers.budget)
 	if !ok {
 		return
 	}
-	learned = min(learned, ceiling)
+	learned := min(basis.Deadline(), ceiling)
 	switch {
 	case learned > inForce:
 		l.habit.SetInForce(learned)
-	case due && float64(learned) <= (1-l.peers.fall)*float64(inForce):
+	case due && (basis.Known || basis.Gaps >= habit.Sure) && float64(learned) <= (1-fall)*float64(inForce):
 		l.habit.SetInForce(max(learned, time.Duration(float64(inForce)/slowest)))
 	}
 	if due {

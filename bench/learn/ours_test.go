@@ -8,7 +8,7 @@ import (
 
 // TestLearner checks when what was learned takes effect.
 func TestLearner(t *testing.T) {
-	p := &peers{budget: 1, fall: usual}
+	p := &peers{budget: 1}
 	l := p.detector(10*time.Minute, rand.New(rand.NewPCG(1, 2)))
 	now, lowest, falls := time.Duration(0), 10*time.Minute, []time.Duration(nil)
 	beat := func(gap time.Duration) {
@@ -39,7 +39,7 @@ func TestLearner(t *testing.T) {
 }
 
 func TestCeiling(t *testing.T) {
-	l := (&peers{budget: 1, fall: usual}).detector(time.Minute, rand.New(rand.NewPCG(1, 2)))
+	l := (&peers{budget: 1}).detector(time.Minute, rand.New(rand.NewPCG(1, 2)))
 	for range 20 {
 		l.heard(0, 23*time.Hour)
 	}

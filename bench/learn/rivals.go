@@ -28,13 +28,13 @@ type contender struct {
 	begin      func() group
 }
 
-// contenders are all of them. A deadline that Holter learned falls only if it falls by at least this share.
-func contenders(fall float64) []contender {
+// contenders are all of them.
+func contenders() []contender {
 	alone := func(judge func(policy time.Duration) detector) func() group {
 		return func() group { return loners(judge) }
 	}
 	return []contender{
-		ours(0.3, fall), ours(1, fall), ours(3, fall),
+		ours(0.3), ours(1), ours(3),
 		{"fixed", "what operators set, three times the interval that the device is known for", alone(func(policy time.Duration) detector { return fixed(policy) })},
 		{"RFC 6298", "smoothed gap + 4 × its smoothed deviation, as TCP sets its retransmission timer", alone(func(policy time.Duration) detector { return &smoothed{policy: policy} })},
 		{"φ-accrual", "φ = 8 on a normal distribution of the last 1,000 gaps; Akka's least deviation, a tenth of the mean", alone(func(policy time.Duration) detector {

@@ -78,7 +78,7 @@ func (b *Basis) Sentence(budget float64) string {
 	text := fmt.Sprintf("beats every %s; the longest of %s gaps was %s", Show(b.Interval), count, Show(b.Longest))
 	switch own := time.Duration(ownShare * float64(b.Longest)); {
 	case own >= b.Peers:
-		return text + fmt.Sprintf(", and a quarter more is %s", Show(own))
+		return text + fmt.Sprintf(", and 15 %% more is %s", Show(own))
 	case b.Known:
 		return text + fmt.Sprintf("; %s exceed %s %s", peers, Show(b.Peers), often(budget))
 	default:
