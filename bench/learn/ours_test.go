@@ -18,7 +18,7 @@ func TestLearner(t *testing.T) {
 	for range 10 * 1440 {
 		beat(time.Minute)
 		if d := l.deadline(); d < lowest {
-			if float64(d)*slowest < 0.999*float64(lowest) || float64(d) > (1-usual)*1.001*float64(lowest) {
+			if float64(d)*slowest < 0.999*float64(lowest) || float64(d) > (1-fall)*1.001*float64(lowest) {
 				t.Errorf("the deadline fell from %v to %v", lowest, d)
 			}
 			lowest, falls = d, append(falls, now)
