@@ -69,7 +69,7 @@ func (r *Registry) committedOne(e *Event) {
 	s.pending.Store(false)
 	switch {
 	case s.peer == nil:
-	case d.state == Offline:
+	case d.judgedLocked():
 		s.peer.Judged()
 	default:
 		s.peer.Committed()

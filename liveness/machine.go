@@ -15,7 +15,8 @@ type condition struct {
 	// time to come back. Offline: when the verdict was due, 0 if it was not. Otherwise: when the device was
 	// probed last, or would have been, 0 if it was not.
 	until time.Duration
-	// asked is how often the device was probed since it was heard last.
+	// asked is how often the device was probed since it was heard last. Offline: how many heartbeats in
+	// a row it has sent since, see [Policy.RecoverAfter].
 	asked uint8
 }
 
@@ -30,13 +31,22 @@ func (c condition) ending() bool {
 }
 
 // heard returns the condition after a heartbeat.
-func (c condition) heard(now time.Duration) condition {
+func (c condition) heard(now time.Duration, p Policy) condition {
+	if n := c.counted(now, p); c.recovers(p) && n < p.RecoverAfter {
+		c.last, c.asked = max(c.last, now), uint8(n)
+		return c
+	}
+	return c.back(now)
+}
+
+// back returns the condition of a device that was heard and is online.
+func (c condition) back(now time.Duration) condition {
 	return condition{state: Online, last: max(c.last, now)}
 }
 
 // slept returns the condition after the announcement of a sleep.
 func (c condition) slept(now, length time.Duration, p Policy) condition {
-	c = c.heard(now)
+	c = c.back(now)
 	c.state = Sleeping
 	c.until = c.last + min(length, p.SleepLimit)
 	return c
@@ -48,6 +58,9 @@ func (c condition) closed(now time.Duration, why Reason, p Policy) condition {
 	if c.state == Online || c.state == Late {
 		c.reason = why
 		c.until, c.asked = max(now, c.last)+p.CloseGrace, 0
+	}
+	if c.state == Offline {
+		c.asked = 0
 	}
 	return c
 }
@@ -74,16 +87,20 @@ func (c condition) putOff(notBefore time.Duration) time.Duration {
 func (c condition) retained(now time.Duration, p Policy) condition {
 	lost := c.state == Offline && c.reason != Silence && c.reason != Protocol
 	switch {
-	case c.state == NeverSeen || p.Timeout >= Never || lost:
-		return c.heard(now)
+	case c.state == NeverSeen || p.Timeout >= Never || lost && !c.recovers(p):
+		return c.back(now)
 	case c.ending():
 		c.reason, c.until = NoReason, 0
 	}
 	return c
 }
 
-// touched returns the condition after a heartbeat while no event can be emitted: the state stays.
-func (c condition) touched(now time.Duration) condition {
+// touched returns the condition after a heartbeat while no event can be emitted: the state stays. The
+// next heartbeat brings a device online that this one would have.
+func (c condition) touched(now time.Duration, p Policy) condition {
+	if c.recovers(p) {
+		c.asked = uint8(min(c.counted(now, p), p.RecoverAfter-1))
+	}
 	c.last = max(c.last, now)
 	switch c.state {
 	case Online, Late:
@@ -98,15 +115,19 @@ func (c condition) touched(now time.Duration) condition {
 // left returns the condition after a goodbye. An offline device keeps the reason that was reported.
 func (c condition) left(now time.Duration) condition {
 	if c.state == Offline {
-		return c.touched(now)
+		c.last, c.asked = max(c.last, now), 0
+		return c
 	}
-	return c.heard(now).offline(0, Bye)
+	return c.back(now).offline(0, Bye)
 }
 
 // leaving returns the condition after a goodbye while no event can be emitted: the verdict follows
 // as soon as one can.
 func (c condition) leaving(now time.Duration) condition {
-	c = c.touched(now)
+	if c.state == Offline {
+		return c.left(now)
+	}
+	c = c.touched(now, Policy{})
 	if c.expected() {
 		c.reason, c.until = Bye, now
 	}
@@ -152,16 +173,16 @@ func (c condition) after(sig signal, p Policy) condition {
 		return c.retained(sig.At, p)
 	case Heartbeat, Failure:
 	}
-	return c.heard(sig.At)
+	return c.heard(sig.At, p)
 }
 
 // deferred returns the condition after a signal while no event can be emitted: the state stays, and
 // the rest follows as soon as it can. It returns false for a signal that must be refused instead.
-func (c condition) deferred(sig signal) (condition, bool) {
+func (c condition) deferred(sig signal, p Policy) (condition, bool) {
 	switch {
 	case sig.announces:
 	case sig.Kind == Heartbeat:
-		return c.touched(sig.At), true
+		return c.touched(sig.At, p), true
 	case sig.Kind == Goodbye:
 		return c.leaving(sig.At), true
 	}
@@ -192,8 +213,12 @@ func (c condition) verdict(p Policy, notBefore time.Duration) (at time.Duration,
 	return max(at, notBefore), why
 }
 
-// awaited reports whether there is a verdict to come.
+// awaited reports whether there is a verdict to come, or was one. An offline device that was heard since
+// has none.
 func (c condition) awaited(p Policy) bool {
+	if c.recovering() {
+		return false
+	}
 	return p.Timeout < Never || c.ending() || c.state == Offline && c.until != 0
 }
 
@@ -218,6 +243,9 @@ type step struct {
 
 // next returns the next step, and false if there is none.
 func (c condition) next(p Policy, notBefore time.Duration) (step, bool) {
+	if c.recovering() {
+		return step{at: c.relapse(p, notBefore)}, true
+	}
 	if c.state == Offline || c.state == NeverSeen {
 		return step{}, false
 	}
@@ -238,6 +266,9 @@ func (c condition) next(p Policy, notBefore time.Duration) (step, bool) {
 
 // passed returns the condition once the clock has reached now.
 func (c condition) passed(now time.Duration, p Policy, notBefore time.Duration) condition {
+	if c.recovering() && now >= c.relapse(p, notBefore) {
+		c.asked = 0
+	}
 	if c.state == Offline || c.state == NeverSeen {
 		return c
 	}

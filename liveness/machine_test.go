@@ -22,7 +22,7 @@ func TestHeard(t *testing.T) {
 	for in := range everyCondition {
 		for _, now := range []time.Duration{100*s + 1, 100 * s, 100*s - 1} {
 			want := condition{state: Online, last: max(now, 100*s)}
-			if got := in.heard(now); got != want {
+			if got := in.heard(now, Policy{}); got != want {
 				t.Errorf("%+v: heard(%v) = %+v, want %+v", in, now, got, want)
 			}
 		}

@@ -166,7 +166,7 @@ func (s *Source) reattachLocked(sh *deviceShard, d *device, session *Session, ep
 	s.attachLocked(d, signal{opens: session, peer: peer, resumes: true}, change{})
 	next := f
 	if f.state == Online {
-		next = f.touched(at)
+		next = f.touched(at, Policy{})
 	}
 	s.registry.setLocked(sh, d, f, next, d.nowLocked())
 }

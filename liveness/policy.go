@@ -34,6 +34,12 @@ type Policy struct {
 	// while it is probed. Default: no probes, 5 s.
 	Probes    int
 	ProbeWait time.Duration
+	// RecoverAfter is how many heartbeats in a row, up to 255, an offline device has to send before it is
+	// online; opening a session is one. Until then it stays offline, without an event. A silence that is
+	// longer than Timeout, or the end of its connection, begins the count anew, and so does a restart of
+	// the process, which does not know it. A device that said goodbye, announces a sleep, or has a
+	// Timeout of [Never] is not held back. Default: 1.
+	RecoverAfter int
 	// Learn is what is done with the deadline that is learned of a device, see [Registry.Learned]. LearnBudget is how
 	// many false alarms of the device are accepted in a month of 30 days: the fewer, the longer the deadline. LearnMax is
 	// the longest deadline that is put in force because it was learned. Default: LearnSuggest, 1, 24 h.
@@ -68,6 +74,8 @@ const (
 	defaultTimeout       = 90 * time.Second
 	defaultSleepLimit    = 24 * time.Hour
 	maxDefaultCloseGrace = 10 * time.Second
+	// maxRecoverAfter bounds Policy.RecoverAfter.
+	maxRecoverAfter = 255
 	// maxSpan bounds every duration of a policy, so that no sum of them overflows a clock.
 	maxSpan = 366 * 24 * time.Hour
 )
@@ -92,6 +100,9 @@ func (p Policy) validate() error {
 	check("ProbeWait", p.ProbeWait)
 	if p.Probes < 0 || p.Probes > maxProbes {
 		errs = append(errs, fmt.Errorf("%s is %d, want 0 to %d", "Probes", p.Probes, maxProbes))
+	}
+	if p.RecoverAfter < 0 || p.RecoverAfter > maxRecoverAfter {
+		errs = append(errs, fmt.Errorf("%s is %d, want 1 to %d", "RecoverAfter", p.RecoverAfter, maxRecoverAfter))
 	}
 	if p.Learn > LearnApply {
 		errs = append(errs, fmt.Errorf("%s is %d, want off, suggest or apply", "Learn", p.Learn))
@@ -130,24 +141,24 @@ func (p Policy) validateFleet() error {
 // or returns p with its zero fields taken from q.
 func (p Policy) or(q Policy) Policy {
 	return Policy{
-		Interval:   cmp.Or(p.Interval, q.Interval),
-		Timeout:    cmp.Or(p.Timeout, q.Timeout),
-		LateAfter:  cmp.Or(p.LateAfter, q.LateAfter),
-		CloseGrace: cmp.Or(p.CloseGrace, q.CloseGrace),
-		SleepLimit: cmp.Or(p.SleepLimit, q.SleepLimit),
-		Probes:     cmp.Or(p.Probes, q.Probes),
-		ProbeWait:  cmp.Or(p.ProbeWait, q.ProbeWait),
-
-		Learn:       cmp.Or(p.Learn, q.Learn),
-		LearnBudget: cmp.Or(p.LearnBudget, q.LearnBudget),
-		LearnMax:    cmp.Or(p.LearnMax, q.LearnMax),
+		Interval:     cmp.Or(p.Interval, q.Interval),
+		Timeout:      cmp.Or(p.Timeout, q.Timeout),
+		LateAfter:    cmp.Or(p.LateAfter, q.LateAfter),
+		CloseGrace:   cmp.Or(p.CloseGrace, q.CloseGrace),
+		SleepLimit:   cmp.Or(p.SleepLimit, q.SleepLimit),
+		Probes:       cmp.Or(p.Probes, q.Probes),
+		ProbeWait:    cmp.Or(p.ProbeWait, q.ProbeWait),
+		RecoverAfter: cmp.Or(p.RecoverAfter, q.RecoverAfter),
+		Learn:        cmp.Or(p.Learn, q.Learn),
+		LearnBudget:  cmp.Or(p.LearnBudget, q.LearnBudget),
+		LearnMax:     cmp.Or(p.LearnMax, q.LearnMax),
 	}
 }
 
 // filled returns p with the defaults in its zero fields.
 func (p Policy) filled() Policy {
 	p = p.or(Policy{
-		Timeout: defaultTimeout, SleepLimit: defaultSleepLimit, Learn: LearnSuggest, LearnBudget: 1, LearnMax: defaultLearnMax,
+		Timeout: defaultTimeout, SleepLimit: defaultSleepLimit, RecoverAfter: 1, Learn: LearnSuggest, LearnBudget: 1, LearnMax: defaultLearnMax,
 	})
 	if p.Probes > 0 {
 		p.ProbeWait = cmp.Or(p.ProbeWait, defaultProbeWait)

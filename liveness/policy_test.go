@@ -25,7 +25,7 @@ func TestPolicyResolution(t *testing.T) {
 	}
 	announced := liveness.Policy{Interval: 20 * s, Timeout: 60 * s, LateAfter: 30 * s, CloseGrace: 5 * s, SleepLimit: 9 * time.Hour}
 	policy := func(interval, timeout, late, grace, sleep time.Duration) liveness.Policy {
-		return liveness.Policy{Interval: interval, Timeout: timeout, LateAfter: late, CloseGrace: grace, SleepLimit: sleep, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour}
+		return liveness.Policy{Interval: interval, Timeout: timeout, LateAfter: late, CloseGrace: grace, SleepLimit: sleep, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour}
 	}
 	tests := []struct {
 		name, id  string
@@ -78,6 +78,7 @@ func TestPolicyResolution(t *testing.T) {
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		for _, tt := range tests {
 			w, err := r.source.Open(new(liveness.Session), tt.id, liveness.Hello{Announced: tt.announced}, nil, 0)
+			tt.want.RecoverAfter = 1
 			if err != nil || w.Policy != tt.want || w.From != tt.from {
 				r.Errorf("%s: Open = %+v from %q, %v, want %+v from %q", tt.name, w.Policy, w.From, err, tt.want, tt.from)
 			}
@@ -100,13 +101,13 @@ func TestPolicyDefaults(t *testing.T) {
 		want      liveness.Policy
 	}{
 		{"none", liveness.Policy{}, liveness.Policy{
-			Interval: 30 * s, Timeout: 90 * s, CloseGrace: 10 * s, SleepLimit: 24 * time.Hour, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
+			Interval: 30 * s, Timeout: 90 * s, CloseGrace: 10 * s, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 		{"short timeout", liveness.Policy{Timeout: 6 * s}, liveness.Policy{
-			Interval: 2 * s, Timeout: 6 * s, CloseGrace: 3 * s, SleepLimit: 24 * time.Hour, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
+			Interval: 2 * s, Timeout: 6 * s, CloseGrace: 3 * s, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 		{"shorter than the least", liveness.Policy{Interval: 1, Timeout: 1}, liveness.Policy{
-			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
+			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 	}
 	registry := newRegistry(t, discard{}, liveness.Config{})

@@ -212,11 +212,13 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	}
 	f, _ := d.conditionLocked()
 	r.storeHeard(d, f.last)
-	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
-		r.setLocked(sh, d, f, f.heard(f.last), f.last)
-		return
-	}
 	p := d.policyLocked()
+	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
+		if next := f.heard(f.last, p); next.state != Offline { // a count of heartbeats begins anew
+			r.setLocked(sh, d, f, next, f.last)
+			return
+		}
+	}
 	notBefore := d.notBeforeLocked(f, p)
 	spread := time.Duration(0)
 	if at, _ := f.verdict(p, notBefore); at == notBefore && d.expected() {

@@ -18,10 +18,11 @@ type Peer interface {
 	// [Registry.Forget].
 	Dismissed()
 	// Judged is called when the device was judged offline while the session was open, and that is
-	// committed. It may be called again.
+	// committed; and when an offline device that was heard since, see [Policy.RecoverAfter], has fallen
+	// silent again. It may be called again.
 	Judged()
 	// Committed is called when the events that [Session.Pending] reported are committed, and the
-	// device is not offline.
+	// device is not offline, or was heard since.
 	Committed()
 	// Probe is called to ask the device for a sign of life, see [Policy.Probes]. It returns false
 	// if the device cannot be asked; then the device does not become [Suspect].
@@ -74,7 +75,8 @@ type Welcome struct {
 	// others.
 	Granted time.Duration
 	// Pending: an event of the device is not committed yet, or the device was heard and is not
-	// online yet because too many events wait. An answer that confirms the device's state should
+	// online yet because too many events wait. A device that has to be heard more often, see
+	// [Policy.RecoverAfter], is not pending for that. An answer that confirms the device's state should
 	// wait for [Registry.Commit].
 	Pending bool
 }
@@ -178,6 +180,9 @@ func (r *Registry) findOrAdd(id string, announced Policy, q *Quota) (*deviceShar
 
 func (d *device) welcomeLocked() Welcome {
 	w := Welcome{Epoch: d.epoch, Policy: d.heldLocked(), From: d.fromLocked(), Pending: d.uncommitted != 0 || d.state != Online}
+	if d.state == Offline && d.asked != 0 && d.uncommitted == 0 {
+		w.Pending = d.source.registry.outbox.busy() // else it is recovering, and there is nothing to wait for
+	}
 	if d.state == Sleeping {
 		w.Granted = d.until - d.last
 	}
@@ -246,7 +251,8 @@ func (s *Session) Fail(now time.Duration, message string) error {
 }
 
 // Bye ends the session: the device said goodbye and is offline at once. A device that was offline
-// already comes online first. Bye returns false if the session was replaced or has ended.
+// already comes online first, unless it has to be heard more often, see [Policy.RecoverAfter]: then it
+// stays offline for the reason that was reported. Bye returns false if the session was replaced or has ended.
 func (s *Session) Bye(now time.Duration) bool {
 	if s.Judged() {
 		s.Beat(now)
@@ -315,14 +321,15 @@ func (s *Session) UpdatePolicy(now time.Duration, announced Policy) (Policy, err
 	return w.Policy, err
 }
 
-// Judged reports whether the session is open and its device offline. It takes a lock.
+// Judged reports whether the session is open and its device offline, and was not heard since. It takes a
+// lock.
 func (s *Session) Judged() bool {
 	sh, open := s.lock()
 	if sh == nil {
 		return false
 	}
 	defer sh.mu.Unlock()
-	return open && s.device.state == Offline
+	return open && s.device.judgedLocked()
 }
 
 // open reports whether the session is its device's.

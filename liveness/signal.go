@@ -85,7 +85,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	c.reported = rule.Value().announced != d.rule.Value().announced || away || c.newEpoch || c.verified
 	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
 	if notable && d.state != NeverSeen && r.outbox.busy() { // findOrAdd has checked for a new device
-		deferred, ok := f.deferred(sig)
+		deferred, ok := f.deferred(sig, rule.Value().Policy)
 		if !ok || moved {
 			if sig.Kind != Disconnected && sig.Kind != Retained {
 				d.heardByLocked(sh, s, sig.At)

@@ -259,6 +259,10 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 		next.asked = f.asked
 	}
 	r.setLocked(sh, d, f, next, now)
+	if f.state == Offline {
+		d.relapsedLocked()
+		return
+	}
 	if d.state == Offline {
 		r.lag.add(now - d.until)
 		if due, _ := f.verdict(p, f.putOff(0)); d.until > due && d.marks&suppressed == 0 {

@@ -52,6 +52,8 @@ type View struct {
 	// Asked is how often the device was probed since it was heard last, AskedAt when last.
 	Asked   int
 	AskedAt time.Time
+	// Recovering is how many heartbeats in a row an offline device has sent, of Policy.RecoverAfter.
+	Recovering int
 }
 
 // Device returns a picture of a device. Errors: ErrUnknownDevice.
@@ -106,7 +108,7 @@ func (d *device) timesLocked(v *View, f condition, p Policy) {
 	v.Deaf = s.deafSinceLocked(f.last)
 	switch f.state {
 	case Offline:
-		v.Reason = f.reason
+		v.Reason, v.Recovering = f.reason, int(f.asked)
 		return
 	case Sleeping:
 		v.Sleep = s.wallLocked(f.until)
