@@ -16,13 +16,15 @@ import (
 // PolicyChange is a policy for one device. Fields that are left out or 0 are taken from its group,
 // from what it announces, or from the default.
 type PolicyChange struct {
-	Interval   float64 `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time between two heartbeats."`
-	Timeout    float64 `json:"timeout_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is offline."`
-	LateAfter  float64 `json:"late_after_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is late; off if it is not less than the timeout."`
-	CloseGrace float64 `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it may take to come back after its connection ended."`
-	SleepLimit float64 `json:"sleep_limit_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The longest sleep that it may announce."`
-	Probes     int     `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"Number of probes before it goes offline, if it is connected."`
-	ProbeWait  float64 `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time from one probe to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
+	Interval   float64  `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time between two heartbeats."`
+	Timeout    float64  `json:"timeout_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is offline."`
+	LateAfter  float64  `json:"late_after_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is late; off if it is not less than the timeout."`
+	CloseGrace float64  `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it may take to come back after its connection ended."`
+	SleepLimit float64  `json:"sleep_limit_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The longest sleep that it may announce."`
+	Probes     int      `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"Number of probes before it goes offline, if it is connected."`
+	ProbeWait  float64  `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time from one probe to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
+	Recover    int      `json:"recover_after,omitempty" minimum:"0" maximum:"255" doc:"Number of heartbeats in a row after which it is online again when it was offline."`
+	Quiet      []string `json:"quiet,omitempty" maxItems:"16" doc:"Windows of the day in which silence does not count: days (default: all), hours, and a time zone (default: UTC), as in Mon-Fri 22:00-06:00 Europe/Berlin."`
 }
 
 type policyInput struct {
@@ -30,19 +32,24 @@ type policyInput struct {
 	Body PolicyChange
 }
 
-func (c *PolicyChange) policy() liveness.Policy {
+// policy returns the policy; an error if it has windows that are wrong.
+func (c *PolicyChange) policy() (liveness.Policy, error) {
 	of := fromMilliseconds
+	quiet, err := liveness.ParseQuiet(c.Quiet)
+	if err != nil {
+		err = &requestError{http.StatusUnprocessableEntity, "body: quiet: " + err.Error()}
+	}
 	return liveness.Policy{
 		Interval: of(c.Interval), Timeout: of(c.Timeout), LateAfter: of(c.LateAfter), CloseGrace: of(c.CloseGrace), SleepLimit: of(c.SleepLimit),
-		Probes: c.Probes, ProbeWait: of(c.ProbeWait),
-	}
+		Probes: c.Probes, ProbeWait: of(c.ProbeWait), RecoverAfter: c.Recover, Quiet: quiet,
+	}, err
 }
 
 func changeOf(p liveness.Policy) PolicyChange {
 	return PolicyChange{
 		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit),
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait),
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet),
 	}
 }
 
@@ -81,7 +88,10 @@ func (a *API) forget(ctx context.Context, in *deviceInput) error {
 }
 
 func (a *API) setPolicy(ctx context.Context, in *policyInput) (Device, error) {
-	p := in.Body.policy()
+	p, err := in.Body.policy()
+	if err != nil {
+		return Device{}, adminError(err)
+	}
 	if p == (liveness.Policy{}) {
 		return Device{}, huma.Error422UnprocessableEntity("body: the policy is empty; give it a field, for instance timeout_ms, or use DELETE to remove one")
 	}
@@ -97,7 +107,7 @@ func badPolicy(err error) error {
 		return err
 	}
 	names := strings.NewReplacer("Interval", "interval_ms", "Timeout", "timeout_ms", "LateAfter", "late_after_ms", "CloseGrace", "close_grace_ms",
-		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "\n", "; ")
+		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "RecoverAfter", "recover_after", "Quiet", "quiet", "\n", "; ")
 	if bare := errors.Unwrap(err); bare != nil { // without the device's id
 		err = bare
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -28,15 +29,17 @@ func TestPolicy(t *testing.T) {
 		h := f.api(httpapi.Config{}).Handler()
 		f.open("a/1")
 		f.open("/")
-		w := send(h, "PUT", "/v1/devices/a%2F1/policy", `{"timeout_ms": 60000, "late_after_ms": 30000.5}`)
+		w := send(h, "PUT", "/v1/devices/a%2F1/policy", `{"timeout_ms": 60000, "late_after_ms": 30000.5, "recover_after": 3,
+			"quiet": ["22:00-06:00 Europe/Berlin", "sat-sun 00:00-24:00"]}`)
 		var d httpapi.Device
 		if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || w.Code != 200 {
 			t.Fatalf("%d %v %s", w.Code, err, w.Body)
 		}
 		want := httpapi.Policy{
-			Interval: 20_000, Timeout: 60_000, LateAfter: 30_000.5, CloseGrace: 10_000, SleepLimit: 86_400_000, From: "device", Own: true,
+			Interval: 20_000, Timeout: 60_000, LateAfter: 30_000.5, CloseGrace: 10_000, SleepLimit: 86_400_000, From: "device", Own: true, Recover: 3,
+			Quiet: []string{"22:00-06:00 Europe/Berlin", "Sat,Sun 00:00-24:00 UTC"},
 		}
-		if d.ID != "a/1" || d.Policy != want || d.Listening == nil {
+		if d.ID != "a/1" || !reflect.DeepEqual(d.Policy, want) || d.Listening == nil {
 			t.Errorf("got %+v, want %+v", d, want)
 		}
 		w = send(h, "DELETE", "/v1/devices/a%2F1/policy", "")
@@ -61,6 +64,10 @@ func TestPolicyProblems(t *testing.T) {
 		{`{"timeout_ms": 0}`, 422, "the policy is empty"},
 		{`{"timeout_ms": 0.0000001}`, 422, "the policy is empty"},
 		{`{"timeout_ms": 5000, "probes": 5, "probe_wait_ms": 2000}`, 422, "probes × probe_wait_ms is 10s, want less than timeout_ms, 5s"},
+		{`{"quiet": ["25:00-06:00"]}`, 422, `body: quiet: window "25:00-06:00": "25:00" is not a time of the day`},
+		{`{"quiet": ["00:00-24:00"]}`, 422, "body: quiet: the windows leave less than 1h0m0s of some week"},
+		{`{"quiet": "22:00-06:00"}`, 422, "body.quiet: expected array"},
+		{`{"recover_after": 256}`, 422, "body.recover_after: expected number <= 255"},
 		{`{"timeout_ms": -1}`, 422, "body.timeout_ms: expected number >= 0"},
 		{`{"timeout_ms": 1e300}`, 422, "body.timeout_ms: expected number <= "},
 		{`{"timeout_ms": 1e400}`, 400, "unmarshal"},

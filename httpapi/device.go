@@ -29,6 +29,7 @@ type Device struct {
 	SleepUntil  time.Time  `json:"sleep_until,omitzero"`
 	Asked       int        `json:"asked,omitempty" doc:"Number of probes since it was last heard."`
 	AskedAt     time.Time  `json:"asked_at,omitzero" doc:"Time of the last probe."`
+	Recovering  int        `json:"recovering,omitempty" doc:"Number of heartbeats in a row that it has sent since it was offline; it is online again after recover_after of its policy."`
 	Listening   *Listening `json:"listening,omitempty" doc:"Parts of the heard silence; not in lists."`
 	Learned     *Learned   `json:"learned,omitempty" doc:"The deadline that was learned of it; not in lists."`
 	AsOf        time.Time  `json:"as_of" doc:"Time of the snapshot, by the server's clock."`
@@ -36,15 +37,17 @@ type Device struct {
 
 // Policy is the policy of a device, in milliseconds.
 type Policy struct {
-	Interval   float64 `json:"interval_ms"`
-	Timeout    Timeout `json:"timeout_ms"`
-	LateAfter  float64 `json:"late_after_ms" doc:"0, or not less than the timeout: never late."`
-	CloseGrace float64 `json:"close_grace_ms"`
-	SleepLimit float64 `json:"sleep_limit_ms"`
-	Probes     int     `json:"probes,omitempty" doc:"Number of probes before it goes offline."`
-	ProbeWait  float64 `json:"probe_wait_ms,omitempty" doc:"Time from one probe to the next, and from the last one to the verdict."`
-	From       string  `json:"from" doc:"The rule that sets the timeout: device, group NAME, announced, default, or learned."`
-	Own        bool    `json:"own" doc:"The device has its own policy, which was set at run time."`
+	Interval   float64  `json:"interval_ms"`
+	Timeout    Timeout  `json:"timeout_ms"`
+	LateAfter  float64  `json:"late_after_ms" doc:"0, or not less than the timeout: never late."`
+	CloseGrace float64  `json:"close_grace_ms"`
+	SleepLimit float64  `json:"sleep_limit_ms"`
+	Probes     int      `json:"probes,omitempty" doc:"Number of probes before it goes offline."`
+	ProbeWait  float64  `json:"probe_wait_ms,omitempty" doc:"Time from one probe to the next, and from the last one to the verdict."`
+	Recover    int      `json:"recover_after" doc:"Number of heartbeats in a row after which it is online again when it was offline."`
+	Quiet      []string `json:"quiet,omitempty" doc:"Windows of the day in which silence does not count."`
+	From       string   `json:"from" doc:"The rule that sets the timeout: device, group NAME, announced, default, or learned."`
+	Own        bool     `json:"own" doc:"The device has its own policy, which was set at run time."`
 }
 
 // Listening shows how a device's heard silence is computed, in its source's listening time.
@@ -53,6 +56,8 @@ type Listening struct {
 	Last      float64 `json:"last_ms" doc:"Listening time at the last heartbeat."`
 	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf, a maintenance window suppresses its silence, or released; 0 if none applies."`
 	Excused   bool    `json:"excused" doc:"The reason is a maintenance window."`
+	Quiet     float64 `json:"quiet_ms,omitempty" doc:"How much of the heard silence lies in quiet windows of its policy, and does not count."`
+	QuietBy   float64 `json:"quiet_by_deadline_ms,omitempty" doc:"The same for the silence up to the deadline."`
 	Released  bool    `json:"released" doc:"Its ear was ending, and closed its connection: it has its reconnect grace to connect elsewhere."`
 	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out if no verdict is to come."`
 	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; only the latest are kept."`
@@ -80,7 +85,7 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: timeoutOf(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
 		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),
-		Asked: v.Asked, AskedAt: utc(v.AskedAt),
+		Asked: v.Asked, AskedAt: utc(v.AskedAt), Recovering: v.Recovering,
 	}
 	if v.State == liveness.Pending {
 		d.Decided = v.Decided.String()
@@ -93,7 +98,7 @@ func policyOf(p liveness.Policy, from string, own bool) Policy {
 	return Policy{
 		Interval: milliseconds(p.Interval), Timeout: timeoutOf(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit), From: from, Own: own,
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait),
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet),
 	}
 }
 
@@ -104,7 +109,7 @@ func listeningOf(v *liveness.View) *Listening {
 	}
 	l := &Listening{
 		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed && v.NotBefore > 0,
-		Released: v.Released, Deaf: deafOf(v.Deaf),
+		Released: v.Released, Deaf: deafOf(v.Deaf), Quiet: milliseconds(v.Quieted), QuietBy: milliseconds(v.QuietBy),
 	}
 	if v.Grace > 0 {
 		l.Grace = &Grace{

@@ -54,11 +54,13 @@ func (c *course) moveTo(listened time.Duration, wall time.Time) {
 	}
 }
 
-// keepUp takes a turn if the wall clock has left the course.
-func (c *course) keepUp(listened time.Duration, wall time.Time) {
-	if wall.Sub(c.at(listened)).Abs() > driftTolerance {
-		c.turn(listened, wall)
+// keepUp takes a turn if the wall clock has left the course, and reports whether it has.
+func (c *course) keepUp(listened time.Duration, wall time.Time) bool {
+	if wall.Sub(c.at(listened)).Abs() <= driftTolerance {
+		return false
 	}
+	c.turn(listened, wall)
+	return true
 }
 
 // before returns the listening time at an instant before the first turn, if there was no gap.

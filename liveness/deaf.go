@@ -29,6 +29,7 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
 	} else {
 		s.course.turn(listened, wall)
+		s.turnedLocked()
 	}
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
@@ -67,6 +68,7 @@ func (s *Source) heardLocked(d DeafInterval) {
 	s.deaf = append(s.deaf, d)
 	s.deafTotal += d.To.Sub(d.From)
 	s.course.turn(d.Listened, d.To)
+	s.turnedLocked()
 	s.emitLocked(SourceHeard, d.To, d.To.Sub(d.From))
 }
 

@@ -84,17 +84,17 @@ func (g *gaps) addBlank(at time.Duration) {
 }
 
 // notBefore returns the listening time before which a device of which all is known up to last is not
-// judged, 0 if there is none.
-func (g *gaps) notBefore(last, timeout, grace time.Duration) (at time.Duration) {
+// judged, 0 if there is none. What a gap costs is of the time that counts, by the device's pace.
+func (g *gaps) notBefore(last, timeout, grace time.Duration, by *pace) (at time.Duration) {
 	if cut := time.Duration(g.cut.Load()); last < cut {
-		at = cut + grace
+		at = by.after(cut, grace)
 	}
 	if blank := time.Duration(g.blank.Load()); last < blank {
-		at = max(at, blank+afterlife+timeout)
+		at = max(at, by.after(blank+afterlife, timeout))
 	}
 	for _, st := range *g.stalls.Load() {
 		if last < st.at {
-			at = max(at, st.at+min(grace, st.length))
+			at = max(at, by.after(st.at, min(grace, st.length)))
 		}
 	}
 	return at
@@ -108,18 +108,18 @@ func (p Policy) grace(cfg *SourceConfig) time.Duration {
 // notBefore returns the listening time before which a device is not judged because the source was
 // deaf, 0 if there is none. All that the device said up to whole is known, and its silence counts from
 // from.
-func (s *Source) notBefore(whole, from time.Duration, p Policy) time.Duration {
+func (s *Source) notBefore(whole, from time.Duration, p Policy, by *pace) time.Duration {
 	skipped := time.Duration(0)
 	if whole < time.Duration(s.outlived.Load()) {
 		skipped = time.Duration(s.skipped.Load())
 	}
-	return s.gaps.bounded(whole, from, p.Timeout, p.grace(s.config.Load()), skipped)
+	return s.gaps.bounded(whole, from, p.Timeout, p.grace(s.config.Load()), skipped, by)
 }
 
 // bounded is notBefore for a device whose silence counts from an instant, within the bounds of what gaps
 // may put a verdict off; skipped is by how much later these are.
-func (g *gaps) bounded(whole, from, timeout, grace, skipped time.Duration) time.Duration {
-	at := min(g.notBefore(whole, timeout, grace), from+timeout+maxGraces*grace+skipped)
+func (g *gaps) bounded(whole, from, timeout, grace, skipped time.Duration, by *pace) time.Duration {
+	at := min(g.notBefore(whole, timeout, grace, by), by.after(from, timeout+maxGraces*grace)+skipped)
 	if cut := time.Duration(g.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}

@@ -118,7 +118,7 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 	switch {
 	case left == 0 && d.marks&suppressed == 0:
 		return
-	case left == 0 && (!isSuppressed || was.end()+d.heldLocked().Timeout <= now): // it is over
+	case left == 0 && (!isSuppressed || d.suppressedUntilLocked(was) <= now): // it is over
 		delete(sh.suppressions, d.id)
 		d.marks &^= suppressed
 	case left == 0 && was.end() <= now+suppressionTolerance: // its timeout begins
@@ -129,6 +129,28 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 		sh.suppressLocked(d, end, false)
 	}
 	r.rearmLocked(sh, d)
+}
+
+// suppressedUntilLocked returns when the timeout ends that a device has after a suppression.
+func (d *device) suppressedUntilLocked(x suppression) time.Duration {
+	p, end := d.heldLocked(), x.end()
+	by := d.source.pace(p, end)
+	return by.after(end, p.Timeout)
+}
+
+// timeoutBackLocked returns how long ago a timeout began, or longer, that ends now.
+func (d *device) timeoutBackLocked() time.Duration {
+	p, now := d.heldLocked(), d.source.Now()
+	by := d.source.pace(p, 0)
+	span := p.Timeout
+	for range 2 * maxWindows * 7 { // one turn for each window of a week is enough
+		over := by.after(now-span, p.Timeout) - now
+		if over <= 0 {
+			break
+		}
+		span += over
+	}
+	return span
 }
 
 // rearmLocked arms the device's next step anew. If its timer has expired, the handler reads the
@@ -158,7 +180,7 @@ func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (en
 		if d.source == nil {
 			return
 		}
-		timeout := d.heldLocked().Timeout
+		timeout := d.timeoutBackLocked()
 		if end, ok := by(d.id, d.group(), timeout); ok && end > -timeout {
 			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan), end >= 0 && d.source.latest.Load() == nil)
 			r.rearmLocked(sh, d)
@@ -175,13 +197,13 @@ func (d *device) group() string {
 }
 
 // notBeforeLocked returns the listening time before which the device, in this condition, is not
-// judged.
-func (d *device) notBeforeLocked(f condition, p Policy) time.Duration {
+// judged, because of gaps and of maintenance windows.
+func (d *device) notBeforeLocked(f condition, p Policy, by *pace) time.Duration {
 	if d.marks&suppressed != 0 {
 		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {
 			until := x.end()
-			return f.putOff(max(until+p.Timeout, d.source.notBefore(d.wholeLocked(f.last), max(f.from(), until), p)))
+			return max(by.after(until, p.Timeout), d.source.notBefore(d.wholeLocked(f.last), max(f.from(), until), p, by))
 		}
 	}
-	return f.putOff(d.source.notBefore(d.wholeLocked(f.last), f.from(), p))
+	return d.source.notBefore(d.wholeLocked(f.last), f.from(), p, by)
 }

@@ -84,6 +84,7 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	wall := now.Round(0)
 	s.whole, s.wentOn = kept, wall
 	s.course.moveTo(listened, wall)
+	s.turnedLocked()
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
 	s.registry.completeGroups()

@@ -40,6 +40,12 @@ type Policy struct {
 	// the process, which does not know it. A device that said goodbye, announces a sleep, or has a
 	// Timeout of [Never] is not held back. Default: 1.
 	RecoverAfter int
+	// Quiet are windows of the day in which silence does not count, as [ParseQuiet] returns them: a silence
+	// is Timeout, or LateAfter, long once so much of it has passed outside of the windows. So is a reconnect
+	// grace. A device whose CloseGrace touches a window is not judged before its silence is. The windows
+	// follow the wall clock; a goodbye, and what a source reports of itself, do not wait for them. Default:
+	// none.
+	Quiet string
 	// Learn is what is done with the deadline that is learned of a device, see [Registry.Learned]. LearnBudget is how
 	// many false alarms of the device are accepted in a month of 30 days: the fewer, the longer the deadline. LearnMax is
 	// the longest deadline that is put in force because it was learned. Default: LearnSuggest, 1, 24 h.
@@ -85,7 +91,10 @@ const (
 const Never time.Duration = maxSpan
 
 // validate returns the errors of fields that no rule may have.
-func (p Policy) validate() error {
+func (p Policy) validate() error { return p.validateWith(parseQuiet) }
+
+// validateWith is validate with another way to parse Quiet.
+func (p Policy) validateWith(parse func(text string) (quiet, error)) error {
 	var errs []error
 	check := func(name string, d time.Duration) {
 		if d < 0 || d > maxSpan {
@@ -103,6 +112,9 @@ func (p Policy) validate() error {
 	}
 	if p.RecoverAfter < 0 || p.RecoverAfter > maxRecoverAfter {
 		errs = append(errs, fmt.Errorf("%s is %d, want 1 to %d", "RecoverAfter", p.RecoverAfter, maxRecoverAfter))
+	}
+	if _, err := parse(p.Quiet); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", "Quiet", err))
 	}
 	if p.Learn > LearnApply {
 		errs = append(errs, fmt.Errorf("%s is %d, want off, suggest or apply", "Learn", p.Learn))
@@ -149,6 +161,7 @@ func (p Policy) or(q Policy) Policy {
 		Probes:       cmp.Or(p.Probes, q.Probes),
 		ProbeWait:    cmp.Or(p.ProbeWait, q.ProbeWait),
 		RecoverAfter: cmp.Or(p.RecoverAfter, q.RecoverAfter),
+		Quiet:        cmp.Or(p.Quiet, q.Quiet),
 		Learn:        cmp.Or(p.Learn, q.Learn),
 		LearnBudget:  cmp.Or(p.LearnBudget, q.LearnBudget),
 		LearnMax:     cmp.Or(p.LearnMax, q.LearnMax),

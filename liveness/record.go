@@ -79,8 +79,8 @@ const (
 	maxNum = 1 << 26
 )
 
-func (rec *Record) validate() error {
-	err := errors.Join(ValidateID(rec.ID), rec.Announced.validate(), rec.Own.validate())
+func (rec *Record) validate(parse func(text string) (quiet, error)) error {
+	err := errors.Join(ValidateID(rec.ID), rec.Announced.validateWith(parse), rec.Own.validateWith(parse))
 	switch {
 	case err != nil:
 	case rec.State >= Unknown || int(rec.Reason) >= reasons:

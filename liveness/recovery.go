@@ -20,6 +20,16 @@ func (c condition) counted(now time.Duration, p Policy) int {
 	return int(c.asked) + 1
 }
 
+// recoveryPolicy returns the policy by which heartbeats of a device are counted: its timeout is as long as it
+// takes, see [Policy.Quiet].
+func (s *Source) recoveryPolicy(f condition, p Policy) Policy {
+	if !f.recovering() || p.Quiet == "" {
+		return p
+	}
+	by := s.pace(p, f.last)
+	return f.stretched(p, &by)
+}
+
 // relapse returns when the count of a device that is recovering begins anew if nothing is heard of it.
 func (c condition) relapse(p Policy, notBefore time.Duration) time.Duration {
 	return max(c.last+p.Timeout, notBefore)

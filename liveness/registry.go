@@ -66,6 +66,8 @@ type Registry struct {
 	flaps    flappers
 	quotas   atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
 	clock    *clock
+	quiets   quiets
+	turns    chan struct{} // never closed; one place: one pass over the sources handles all turns before it
 	learning learning
 	floor    atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
 
@@ -139,6 +141,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		seed:     maphash.MakeSeed(),
 		clock:    c,
 		pools:    make(map[string]*pool),
+		turns:    make(chan struct{}, 1),
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -158,7 +161,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Run hands events to the sink, ends flapping and retires sources until ctx is done. Then it ends
+// Run hands events to the sink, ends flapping, retires sources and follows their clocks until ctx is done. Then it ends
 // the sources' timers, hands over what is left, and returns the error of the last append, if any.
 // Call it once; the sources should have stopped before it ends.
 func (r *Registry) Run(ctx context.Context) error {
@@ -166,6 +169,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	housekeeping.Go(func() { r.watchFlapping(ctx) })
 	housekeeping.Go(func() { r.watchAbsent(ctx) })
 	housekeeping.Go(func() { r.watchLearning(ctx) })
+	housekeeping.Go(func() { r.watchTurns(ctx.Done()) })
 	timersDone := make(chan struct{})
 	drainCtx, drained := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {

@@ -69,7 +69,7 @@ type judge struct {
 // advance takes all steps up to a listening time.
 func (j *judge) advance(until time.Duration) {
 	for {
-		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0)
+		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0, &pace{})
 		step, ok := j.c.next(j.policy, notBefore)
 		if !ok || step.at > until {
 			return

@@ -107,7 +107,7 @@ const (
 // listen yet; groups report no outage before the first source listens. Restore may be called
 // concurrently. Errors: an invalid record, an id or a number that is taken, [ErrFull].
 func (r *Registry) Restore(rec Record) error {
-	if err := rec.validate(); err != nil {
+	if err := rec.validate(r.quiets.parse); err != nil {
 		return err
 	}
 	source := r.moved(&rec)
@@ -212,16 +212,15 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	}
 	f, _ := d.conditionLocked()
 	r.storeHeard(d, f.last)
-	p := d.policyLocked()
 	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
-		if next := f.heard(f.last, p); next.state != Offline { // a count of heartbeats begins anew
+		if next := f.heard(f.last, d.policyLocked()); next.state != Offline { // a count of heartbeats begins anew
 			r.setLocked(sh, d, f, next, f.last)
 			return
 		}
 	}
-	notBefore := d.notBeforeLocked(f, p)
+	o := d.outlookLocked(f)
 	spread := time.Duration(0)
-	if at, _ := f.verdict(p, notBefore); at == notBefore && d.expected() {
+	if at, _ := f.verdict(o.Policy, o.notBefore); at == o.notBefore && d.expected() {
 		spread = time.Duration((r.due.Add(1)-1)/dueBatch)*dueEvery + max(source.Now()-at, 0)
 	}
 	r.armLocked(d, f, spread)

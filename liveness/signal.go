@@ -79,13 +79,14 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	}
 	moved := d.source != s
 	f, known := s.conditionHereLocked(d, sig.At)
-	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
+	p := s.recoveryPolicy(f, rule.Value().Policy)
+	c := change{next: f.after(sig, p), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
 	c.replaced = d.replacedBy(sig, f, c) && !s.wanders(d, sig.opens)
 	away := moved && !s.besides(d.source)
 	c.reported = rule.Value().announced != d.rule.Value().announced || away || c.newEpoch || c.verified
 	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
 	if notable && d.state != NeverSeen && r.outbox.busy() { // findOrAdd has checked for a new device
-		deferred, ok := f.deferred(sig, rule.Value().Policy)
+		deferred, ok := f.deferred(sig, p)
 		if !ok || moved {
 			if sig.Kind != Disconnected && sig.Kind != Retained {
 				d.heardByLocked(sh, s, sig.At)

@@ -87,6 +87,9 @@ type Source struct {
 	breaks    []Break       // to be recorded, see Registry.TakeGaps
 	stamped   time.Time     // the latest instant that was stamped by timeInGap
 
+	quieted atomic.Bool // quiet windows have put off what is to be done about a device
+	turned  atomic.Bool // the wall clock and the listening clock have parted since, see [Registry.watchTurns]
+
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
 	awaited atomic.Bool  // absent, and its pool waits for it, see [Registry.Await]; the same
 	retired atomic.Bool  // absent for so long that its clock follows others, see [Registry.Retire]
@@ -248,7 +251,9 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 		s.brokenLocked(Break{Kind: BreakStall, At: next.listened, Length: gap - counts, To: next.wall})
 		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
 	} else {
-		s.course.keepUp(next.listened, next.wall)
+		if s.course.keepUp(next.listened, next.wall) {
+			s.turnedLocked()
+		}
 	}
 	s.keepCourseLocked()
 	s.goOnLocked(next)

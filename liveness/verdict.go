@@ -82,9 +82,12 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	}
 	p := d.policyLocked()
 	whole := d.wholeLocked(f.last)
-	next, ok := f.next(p, f.putOff(d.source.notBefore(whole, f.from(), p)))
-	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
-		next, ok = f.next(p, d.notBeforeLocked(f, p))
+	next, ok := f.next(p, f.putOff(d.source.notBefore(whole, f.from(), p, &pace{})))
+	if (d.marks&suppressed != 0 || p.Quiet != "") && ok && next.at <= d.source.Now() { // windows matter only once the step is due; until then heartbeats may touch the timer
+		o := d.outlookLocked(f)
+		if next, ok = f.next(o.Policy, o.notBefore); p.Quiet != "" {
+			next.period = 0 // it would be that of this silence, not of the next one
+		}
 	}
 	if ok && (d.marks&watched != 0 || d.source.unheard(whole)) {
 		next.period = 0 // in a gap the timer would round the last heartbeat up, perhaps beyond the deaf interval
@@ -156,7 +159,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		handle:      d.handle,
 	}
 	if d.source != nil {
-		d.fillTimesLocked(&e, d.policyLocked(), now)
+		d.fillTimesLocked(&e, now)
 	}
 	if d.state == Offline {
 		e.Reason = d.reason
@@ -174,19 +177,20 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 // fillTimesLocked fills in what follows from the source's clock. However the wall clock was set,
 // the deadline of a silence is not less than the timeout after the device was last seen, and a
 // verdict's time is not before its deadline.
-func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
+func (d *device) fillTimesLocked(e *Event, now time.Duration) {
 	s := d.source
 	f, _ := d.conditionLocked()
 	f.last = d.lastLocked()
 	e.Source = s.name
 	e.HeardSilence = max(now-f.last, 0)
+	o := d.outlookLocked(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.LastSeen = s.wallLocked(f.last)
-	if !f.awaited(p) {
+	if !f.awaited(o.Policy) {
 		return
 	}
-	due, _ := f.verdict(p, d.notBeforeLocked(f, p))
+	due, _ := f.verdict(o.Policy, o.notBefore)
 	e.Deadline = s.wallLocked(due)
 	if e.Type == DeviceOffline && f.until != 0 && e.Time.Before(e.Deadline) { // the wall clock was set back a moment ago
 		e.Time = e.Deadline
@@ -253,8 +257,8 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	if d.touched {
 		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
-	p := d.policyLocked()
-	next := f.passed(now, p, d.notBeforeLocked(f, p))
+	o := d.outlookLocked(f)
+	next := f.passed(now, o.Policy, o.notBefore)
 	if next.suspect() && next.until != f.until && !d.probeLocked() {
 		next.asked = f.asked
 	}
@@ -265,7 +269,7 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	}
 	if d.state == Offline {
 		r.lag.add(now - d.until)
-		if due, _ := f.verdict(p, f.putOff(0)); d.until > due && d.marks&suppressed == 0 {
+		if due, _ := f.verdict(o.Policy, f.putOff(0)); d.until > due && d.marks&suppressed == 0 {
 			r.lag.putOff.Add(1)
 		}
 	}

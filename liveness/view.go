@@ -48,7 +48,10 @@ type View struct {
 	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its
 	// verdict off by GraceMax at most, of which GraceUsed has passed.
 	Grace, GraceMax, GraceUsed time.Duration
-	Sleep                      time.Time // when its sleep ends, if it sleeps
+	// Quieted is how much of HeardSilence does not count because of Policy.Quiet, and QuietBy how much of
+	// the silence up to Deadline.
+	Quieted, QuietBy time.Duration
+	Sleep            time.Time // when its sleep ends, if it sleeps
 	// Asked is how often the device was probed since it was heard last, AskedAt when last.
 	Asked   int
 	AskedAt time.Time
@@ -88,7 +91,7 @@ func (r *Registry) viewLocked(d *device) View {
 		v.Group = rule.group.Name
 	}
 	if d.source != nil {
-		d.timesLocked(&v, f, d.policyLocked())
+		d.timesLocked(&v, f)
 	}
 	if v.State == Pending {
 		v.Decided = d.state
@@ -97,8 +100,8 @@ func (r *Registry) viewLocked(d *device) View {
 }
 
 // timesLocked fills in what follows from the source's clock.
-func (d *device) timesLocked(v *View, f condition, p Policy) {
-	s := d.source
+func (d *device) timesLocked(v *View, f condition) {
+	s, o := d.source, d.outlookLocked(f)
 	v.Source, v.Last = s.name, f.last
 	v.Now = max(s.Now(), f.last)
 	v.HeardSilence = v.Now - f.last
@@ -121,14 +124,17 @@ func (d *device) timesLocked(v *View, f condition, p Policy) {
 		v.Closing = f.reason
 	}
 	v.Released = f.reason == released
-	if f.awaited(p) {
-		v.NotBefore = d.notBeforeLocked(f, p)
+	if f.awaited(o.Policy) {
+		v.NotBefore = o.notBefore
 		v.Suppressed = d.marks&suppressed != 0
-		v.Grace = p.grace(s.config.Load())
+		v.Grace = o.grace(s.config.Load())
 		v.GraceMax = maxGraces * v.Grace
-		v.GraceUsed = min(max(v.Now-f.from()-p.Timeout, 0), v.GraceMax)
-		at, _ := f.verdict(p, v.NotBefore)
+		counted := o.pace.counts(f.from(), v.Now)
+		v.GraceUsed = min(max(counted-o.plain, 0), v.GraceMax)
+		at, _ := f.verdict(o.Policy, o.notBefore)
 		v.Deadline = s.wallLocked(at)
+		v.Quieted = max(v.Now-f.from()-counted, 0)
+		v.QuietBy = max(at-f.from()-o.pace.counts(f.from(), at), 0)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -140,29 +141,34 @@ func policyText(p liveness.Policy) string {
 		return ""
 	}
 	var b strings.Builder
-	add := func(key string, d time.Duration) {
-		if d == 0 {
-			return
-		}
+	add := func(key, value string) {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
 		b.WriteString(key)
 		b.WriteByte('=')
-		b.WriteString(d.String())
+		b.WriteString(value)
 	}
-	add("interval", p.Interval)
-	add("timeout", p.Timeout)
-	add("late", p.LateAfter)
-	add("close_grace", p.CloseGrace)
-	add("sleep_limit", p.SleepLimit)
-	add("probe_wait", p.ProbeWait)
-	if p.Probes != 0 {
-		if b.Len() > 0 {
-			b.WriteByte(' ')
+	span := func(key string, d time.Duration) {
+		if d != 0 {
+			add(key, d.String())
 		}
-		b.WriteString("probes=")
-		b.WriteString(strconv.Itoa(p.Probes))
+	}
+	span("interval", p.Interval)
+	span("timeout", p.Timeout)
+	span("late", p.LateAfter)
+	span("close_grace", p.CloseGrace)
+	span("sleep_limit", p.SleepLimit)
+	span("probe_wait", p.ProbeWait)
+	count := func(key string, n int) {
+		if n != 0 {
+			add(key, strconv.Itoa(n))
+		}
+	}
+	count("probes", p.Probes)
+	count("recover_after", p.RecoverAfter)
+	if p.Quiet != "" {
+		add("quiet", url.QueryEscape(p.Quiet))
 	}
 	return b.String()
 }
@@ -172,36 +178,38 @@ func parsePolicy(text string) (liveness.Policy, error) {
 	var p liveness.Policy
 	for field := range strings.FieldsSeq(text) {
 		key, value, _ := strings.Cut(field, "=")
-		if key == "probes" {
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return p, fmt.Errorf("policy %q: %w", text, err)
-			}
-			p.Probes = n
-			continue
-		}
-		d, err := time.ParseDuration(value)
-		if err != nil {
+		if err := setPolicyField(&p, key, value); err != nil {
 			return p, fmt.Errorf("policy %q: %w", text, err)
-		}
-		switch key {
-		case "interval":
-			p.Interval = d
-		case "timeout":
-			p.Timeout = d
-		case "late":
-			p.LateAfter = d
-		case "close_grace":
-			p.CloseGrace = d
-		case "sleep_limit":
-			p.SleepLimit = d
-		case "probe_wait":
-			p.ProbeWait = d
-		default:
-			return p, fmt.Errorf("policy %q: what is %q?", text, key)
 		}
 	}
 	return p, nil
+}
+
+// setPolicyField sets the field of a policy that has a key.
+func setPolicyField(p *liveness.Policy, key, value string) (err error) {
+	switch key {
+	case "interval":
+		p.Interval, err = time.ParseDuration(value)
+	case "timeout":
+		p.Timeout, err = time.ParseDuration(value)
+	case "late":
+		p.LateAfter, err = time.ParseDuration(value)
+	case "close_grace":
+		p.CloseGrace, err = time.ParseDuration(value)
+	case "sleep_limit":
+		p.SleepLimit, err = time.ParseDuration(value)
+	case "probe_wait":
+		p.ProbeWait, err = time.ParseDuration(value)
+	case "probes":
+		p.Probes, err = strconv.Atoi(value)
+	case "recover_after":
+		p.RecoverAfter, err = strconv.Atoi(value)
+	case "quiet":
+		p.Quiet, err = url.QueryUnescape(value)
+	default:
+		return fmt.Errorf("what is %q?", key)
+	}
+	return err
 }
 
 // maxChanges is the number of changes that a record may have.

@@ -148,6 +148,11 @@ func TestPolicyText(t *testing.T) {
 		{liveness.Policy{Timeout: 90e9}, "timeout=1m30s"},
 		{liveness.Policy{Interval: 1, Timeout: 2, LateAfter: 3, CloseGrace: 4, SleepLimit: 5}, "interval=1ns timeout=2ns late=3ns close_grace=4ns sleep_limit=5ns"},
 		{liveness.Policy{Probes: 3}, "probes=3"},
+		{liveness.Policy{RecoverAfter: 3}, "recover_after=3"},
+		{
+			liveness.Policy{Timeout: 90e9, Quiet: "Sat,Sun 00:00-24:00 UTC; 22:00-06:00 Europe/Berlin"},
+			"timeout=1m30s quiet=Sat%2CSun+00%3A00-24%3A00+UTC%3B+22%3A00-06%3A00+Europe%2FBerlin",
+		},
 		{liveness.Policy{Timeout: 90e9, Probes: 2, ProbeWait: 4e9}, "timeout=1m30s probe_wait=4s probes=2"},
 	} {
 		if text, back, err := store.PolicyRoundTrip(c.policy); text != c.want || back != c.policy || err != nil {

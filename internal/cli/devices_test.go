@@ -206,6 +206,11 @@ func TestAdminister(t *testing.T) {
 			[]string{"devices", "policy", "a", "--probes=3", "--probe-wait=4s"},
 			"PUT", "/v1/devices/a/policy", `{"probes":3,"probe_wait_ms":4000}`, "device a has a policy of its own\n",
 		},
+		{
+			"quiet",
+			[]string{"devices", "policy", "a", "--recover-after=3", "--quiet", "Sat,Sun 00:00-24:00", "--quiet=22:00-06:00 Europe/Berlin"},
+			"PUT", "/v1/devices/a/policy", `{"recover_after":3,"quiet":["Sat,Sun 00:00-24:00","22:00-06:00 Europe/Berlin"]}`, "device a has a policy of its own\n",
+		},
 		{"no timeout", []string{"devices", "policy", "a", "--timeout=never"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":31622400000}`, "device a has a policy of its own\n"},
 		{"timeout only", []string{"devices", "policy", "a", "--timeout=2m"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":120000}`, "device a has a policy of its own\n"},
 		{"no policy", []string{"devices", "policy", "a", "--clear"}, "DELETE", "/v1/devices/a/policy", "", "device a has no policy of its own any more\n"},

@@ -155,6 +155,21 @@ func TestExplain(t *testing.T) {
 			"  because         it was asked 2 times since 2026-01-02T03:04:05.000Z, the last time at 2026-01-02T03:04:39.050Z (1s ago), and has not answered",
 			"                     3 × 5s  probes",
 		}},
+		{name: "recovering", change: func(d *httpapi.Device) {
+			d.State, d.Reason, d.Recovering, d.Policy.Recover = "offline", "silence", 2, 3
+		}, want: []string{
+			"  recovering      2 of 3 heartbeats in a row; then it is online",
+			"                         3  heartbeats in a row until it is online again",
+		}},
+		{name: "quiet", change: func(d *httpapi.Device) {
+			d.Policy.Quiet = []string{"22:00-06:00 Europe/Berlin", "Sat 12:00-13:00 UTC"}
+			d.Listening.Quiet, d.Listening.QuietBy = 4000, 8*3_600_000
+		}, want: []string{
+			"in quiet windows, which does not count",
+			"silence that counts",
+			"  quiet           22:00-06:00 Europe/Berlin; Sat 12:00-13:00 UTC: 8h of its silence up to the deadline do not count",
+			"quiet Sat 12:00-13:00 UTC",
+		}},
 		{name: "asked once", change: func(d *httpapi.Device) { d.State, d.Asked, d.AskedAt = "suspect", 1, d.AsOf.Add(-time.Second) }, want: []string{
 			"  because         it was asked once since 2026-01-02T03:04:05.000Z, the last time at 2026-01-02T03:04:39.050Z (1s ago), and has not answered",
 		}},

@@ -50,6 +50,10 @@ func explanation(d *httpapi.Device, around surroundings) string {
 		lines = append(lines, row{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + terminal.Printable(d.Source)})
 		lines = append(lines, silence(d, around)...)
 	}
+	if d.Recovering > 0 {
+		text := fmt.Sprintf("%d of %d heartbeats in a row; then it is online", d.Recovering, d.Policy.Recover)
+		lines = append(lines, row{label: "recovering", text: text})
+	}
 	if around.source != nil && around.source.Note != "" {
 		lines = append(lines, row{label: "source", text: terminal.Printable(around.source.Note)})
 	}
@@ -143,9 +147,15 @@ func silence(d *httpapi.Device, around surroundings) []row {
 	if never(float64(d.Timeout)) {
 		return lines
 	}
-	left := row{amount: terminal.Span(float64(d.Timeout)), text: "timeout, passed by " + terminal.Span(d.Silence-float64(d.Timeout))}
-	if d.Silence < float64(d.Timeout) {
-		left.text = "timeout, " + terminal.Span(float64(d.Timeout)-d.Silence) + " to go"
+	counts := d.Silence
+	if quiet := d.Listening.Quiet; quiet > 0 {
+		counts -= quiet
+		lines = append(lines, row{sign: "-", amount: terminal.Span(quiet), text: "in quiet windows, which does not count"},
+			row{sign: "=", amount: terminal.Span(counts), text: "silence that counts"})
+	}
+	left := row{amount: terminal.Span(float64(d.Timeout)), text: "timeout, passed by " + terminal.Span(counts-float64(d.Timeout))}
+	if counts < float64(d.Timeout) {
+		left.text = "timeout, " + terminal.Span(float64(d.Timeout)-counts) + " to go"
 	}
 	return append(lines, left)
 }
@@ -202,6 +212,10 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if no heartbeat arrives while the source is listening"})
 	}
 	l := d.Listening
+	if l != nil && l.QuietBy > 0 {
+		windows := terminal.Printable(strings.Join(d.Policy.Quiet, "; "))
+		lines = append(lines, row{label: "quiet", text: windows + ": " + terminal.Span(l.QuietBy) + " of its silence up to the deadline do not count"})
+	}
 	if l == nil || l.NotBefore == 0 {
 		return lines
 	}
@@ -251,6 +265,12 @@ func rules(d *httpapi.Device) []row {
 	}
 	if p.Probes > 0 {
 		lines = append(lines, row{amount: fmt.Sprintf("%d × %s", p.Probes, terminal.Span(p.ProbeWait)), text: "probes"})
+	}
+	if p.Recover > 1 {
+		lines = append(lines, row{amount: strconv.Itoa(p.Recover), text: "heartbeats in a row until it is online again"})
+	}
+	for _, window := range p.Quiet {
+		lines = append(lines, row{text: "quiet " + terminal.Printable(window)})
 	}
 	if d.Group != "" {
 		lines = append(lines, row{label: "group", text: terminal.Printable(d.Group)})

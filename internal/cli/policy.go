@@ -26,6 +26,8 @@ type policyCommand struct {
 	SleepLimit *milliseconds `json:"sleep_limit_ms,omitempty" placeholder:"DURATION" help:"Longest sleep it may announce."`
 	Probes     *int          `json:"probes,omitempty" placeholder:"N" help:"How often it is asked for a sign of life before it is offline."`
 	ProbeWait  *milliseconds `json:"probe_wait_ms,omitempty" placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
+	Recover    *int          `name:"recover-after" json:"recover_after,omitempty" placeholder:"N" help:"How many heartbeats in a row it sends before it is online again."`
+	Quiet      []string      `json:"quiet,omitempty" sep:"none" placeholder:"WINDOW" help:"Window of the day in which its silence does not count; may be repeated."`
 	Clear      bool          `json:"-" help:"Take its own policy away: that of its group, of itself, or of the fleet applies again."`
 }
 
@@ -37,6 +39,7 @@ Examples:
 
     holter devices policy site-7/pump-3 --timeout 2m
     holter devices policy site-7/pump-3 --timeout never
+    holter devices policy site-7/pump-3 --timeout 5m --quiet "22:00-06:00 Europe/Berlin" --quiet "Sat,Sun 00:00-24:00"
     holter devices policy site-7/pump-3 --clear`
 }
 
@@ -67,7 +70,7 @@ func (d orNever) MarshalJSON() ([]byte, error) { return milliseconds(d).MarshalJ
 // Run sets or clears the policy.
 func (c *policyCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	err := c.check(command)
-	nothing := *c == policyCommand{apiFlags: c.apiFlags, Device: c.Device, Clear: c.Clear}
+	nothing := reflect.DeepEqual(*c, policyCommand{apiFlags: c.apiFlags, Device: c.Device, Clear: c.Clear})
 	switch {
 	case err != nil:
 		return usageError{err}
@@ -93,6 +96,12 @@ func (c *policyCommand) check(command *kong.Context) (err error) {
 		case d > liveness.Never:
 			err = errors.Join(err, fmt.Errorf("--%s: %v is more than the longest, 366 days (%v)", flag.Name, d, liveness.Never))
 		}
+	}
+	if c.Recover != nil && (*c.Recover < 1 || *c.Recover > 255) {
+		err = errors.Join(err, fmt.Errorf("--recover-after: %d is not 1 to 255; leave it out to take that of the other policies", *c.Recover))
+	}
+	if _, wrong := liveness.ParseQuiet(c.Quiet); wrong != nil {
+		err = errors.Join(err, fmt.Errorf("--quiet: %w", wrong))
 	}
 	if c.Probes != nil && (*c.Probes < 1 || *c.Probes > 100) {
 		err = errors.Join(err, fmt.Errorf("--probes: %d is not 1 to 100; leave it out to take that of the other policies", *c.Probes))

@@ -72,6 +72,9 @@ func checkUsable(t *testing.T, cfg config.Config) {
 		policies = append(policies, g.Policy)
 	}
 	for _, p := range policies {
+		if again, err := liveness.ParseQuiet(liveness.QuietWindows(p.Quiet)); err != nil || again != p.Quiet {
+			t.Errorf("quiet %q is %q, %v", p.Quiet, again, err)
+		}
 		for _, d := range []time.Duration{p.Interval, p.Timeout, p.LateAfter, p.CloseGrace, p.SleepLimit, p.ProbeWait} {
 			if d < 0 || d > 366*24*time.Hour {
 				t.Errorf("policy %+v", p)

@@ -126,6 +126,8 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration) str
 		{Key: "sleep_limit", Set: strictyaml.Value(d, &p.SleepLimit, some.parse)},
 		{Key: "probes", Set: strictyaml.Plain(d, &p.Probes, count{max: 100}.parse)},
 		{Key: "probe_wait", Set: strictyaml.Value(d, &p.ProbeWait, some.parse)},
+		{Key: "recover_after", Set: strictyaml.Plain(d, &p.RecoverAfter, count{min: 1, max: 255}.parse)},
+		{Key: "quiet", Set: quiet(d, &p.Quiet)},
 	}
 	return func(path string, n ast.Node) {
 		seen := d.Mapping(path, n, fields)
@@ -136,6 +138,26 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration) str
 		checkPolicy(d, path, seen, checked, limit)
 	}
 }
+
+// quiet stores a list of windows of the day.
+func quiet(d *strictyaml.Reader, text *string) strictyaml.Setter {
+	return func(path string, n ast.Node) {
+		var windows []string
+		before := d.Mistakes()
+		list(d, &windows, `write a window, as in ["22:00-06:00 Europe/Berlin"]`, parseQuiet)(path, n)
+		if d.Mistakes() > before {
+			return
+		}
+		joined, err := liveness.ParseQuiet(windows)
+		if err != nil { // of all together
+			d.Fail(path, n, "%v", err)
+			return
+		}
+		*text = joined
+	}
+}
+
+func parseQuiet(window string) (string, error) { return liveness.ParseQuiet([]string{window}) }
 
 // checkPolicy compares the durations with the timeout, where there is one.
 func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p liveness.Policy, limit string) {

@@ -1,0 +1,194 @@
+package liveness
+
+import (
+	"strings"
+	"testing"
+	"time"
+	_ "time/tzdata" // the zones are the same on each machine
+
+	"pgregory.net/rapid"
+)
+
+func mustQuiet(t interface {
+	Helper()
+	Fatal(args ...any)
+}, windows ...string,
+) quiet {
+	t.Helper()
+	q, err := parseQuiet(strings.Join(windows, ";"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func TestParseQuiet(t *testing.T) {
+	tests := []struct {
+		name string
+		in   []string
+		want string // a part of the error begins with !
+	}{
+		{"none", nil, ""},
+		{"UTC", []string{"22:00-06:00"}, "22:00-06:00 UTC"},
+		{"zone", []string{" 22:00-06:00   Europe/Berlin "}, "22:00-06:00 Europe/Berlin"},
+		{"days", []string{"mon-fri 22:00-06:00"}, "Mon-Fri 22:00-06:00 UTC"},
+		{"list of days", []string{"Sun,Sat 00:00-24:00 Asia/Kathmandu"}, "Sat,Sun 00:00-24:00 Asia/Kathmandu"},
+		{"over the week's end", []string{"Sat-Mon,Wed 01:00-02:00"}, "Mon,Wed,Sat,Sun 01:00-02:00 UTC"},
+		{"every day by name", []string{"Mon-Sun 01:00-02:00"}, "01:00-02:00 UTC"},
+		{"two", []string{"01:00-02:00", "03:00-04:00 Europe/Berlin"}, "01:00-02:00 UTC; 03:00-04:00 Europe/Berlin"},
+		{"two in one", []string{"01:00-02:00; 03:00-04:00;"}, "01:00-02:00 UTC; 03:00-04:00 UTC"},
+		{"all but an hour", []string{"Mon-Sat 00:00-24:00", "Sun 01:00-24:00"}, "Mon-Sat 00:00-24:00 UTC; Sun 01:00-24:00 UTC"},
+		{"no span", []string{"Mon"}, `!window "Mon": it has no span of the day`},
+		{"no day", []string{"Man 01:00-02:00"}, `!"Man" is not a day`},
+		{"no time", []string{"25:00-02:00"}, `!"25:00" is not a time of the day`},
+		{"a digit is missing", []string{"1:00-02:00"}, `!"1:00" is not a time of the day`},
+		{"open", []string{"01:00"}, `!"" is not a time of the day`},
+		{"empty span", []string{"06:00-06:00"}, "!the whole day is 00:00-24:00"},
+		{"begins at the end", []string{"24:00-06:00"}, "!is no span of the day"},
+		{"no zone", []string{"01:00-02:00 Europe/Bonn"}, `!there is no time zone "Europe/Bonn"`},
+		{"local", []string{"01:00-02:00 Local"}, `!there is no time zone "Local"`},
+		{"words", []string{"01:00-02:00 UTC always"}, "!too many words"},
+		{"always", []string{"00:00-24:00"}, "!leave less than 1h0m0s"},
+		{"always, in parts", []string{"00:00-13:00", "12:30-23:30 America/New_York", "12:00-04:00 Asia/Tokyo", "12:00-24:00"}, "!leave less than 1h0m0s"},
+		{"too many", []string{strings.Repeat("01:00-02:00;", 17)}, "!17 windows"},
+		{"too long", []string{strings.Repeat(" ", 2049)}, "!2049 bytes"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := ParseQuiet(tt.in)
+			if part, bad := strings.CutPrefix(tt.want, "!"); bad {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("ParseQuiet = %q, %v, want an error with %q", got, err, part)
+				}
+				return
+			}
+			if again, _ := ParseQuiet(QuietWindows(got)); got != tt.want || err != nil || again != got {
+				t.Errorf("ParseQuiet = %q, %v, want %q; again %q", got, err, tt.want, again)
+			}
+		})
+	}
+}
+
+// In Berlin the clocks go from 02:00 to 03:00 on 29 March 2026, and from 03:00 back to 02:00 on 25 October.
+func TestStretch(t *testing.T) {
+	const h, m = time.Hour, time.Minute
+	tests := []struct {
+		name, windows, from string // from in UTC
+		d, want             time.Duration
+	}{
+		{"before", "22:00-06:00", "2026-01-05 20:00", h, h},
+		{"up to it", "22:00-06:00", "2026-01-05 20:00", 2 * h, 2 * h},
+		{"beyond its beginning", "22:00-06:00", "2026-01-05 20:00", 2*h + 1, 10*h + 1},
+		{"in it", "22:00-06:00", "2026-01-06 01:30", 90 * time.Second, 4*h + 30*m + 90*time.Second},
+		{"at its end", "22:00-06:00", "2026-01-06 06:00", m, m},
+		{"nothing", "22:00-06:00", "2026-01-06 01:30", 0, 0},
+		{"two nights", "22:00-06:00", "2026-01-05 20:00", 18*h + 1, 34*h + 1},
+		{"winter in Berlin", "22:00-06:00 Europe/Berlin", "2026-01-05 20:30", h, 9 * h},
+		{"summer in Berlin", "22:00-06:00 Europe/Berlin", "2026-07-06 19:30", h, 9 * h},
+		{"the short night", "22:00-06:00 Europe/Berlin", "2026-03-28 20:30", h, 8 * h},
+		{"the long night", "22:00-06:00 Europe/Berlin", "2026-10-24 19:30", h, 10 * h},
+		{"the lost hour", "02:00-03:00 Europe/Berlin", "2026-03-29 00:30", h, h},
+		{"begins in the lost hour", "02:30-05:00 Europe/Berlin", "2026-03-29 00:30", h, 3 * h},
+		{"ends in the lost hour", "00:00-02:30 Europe/Berlin", "2026-03-28 22:30", h, 3 * h},
+		{"the hour that comes twice", "02:00-03:00 Europe/Berlin", "2026-10-24 23:30", h, 3 * h},
+		{"ends in it", "01:00-02:30 Europe/Berlin", "2026-10-24 22:30", 30*m + 30*m + 1, 150*m + 30*m + 1},
+		{"on Friday until Saturday", "Fri 22:00-06:00", "2026-01-09 21:00", 2 * h, 10 * h},
+		{"not on Saturday", "Fri 22:00-06:00", "2026-01-10 21:00", 2 * h, 2 * h},
+		{"the weekend", "Sat,Sun 00:00-24:00", "2026-01-09 23:00", 2 * h, 50 * h},
+		{"over midnight into Friday", "Fri 22:00-06:00", "2026-01-09 05:00", 2 * h, 2 * h},
+		{"windows that overlap", "20:00-23:00; 22:00-01:00", "2026-01-05 19:00", 2 * h, 7 * h},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			from, err := time.Parse("2006-01-02 15:04", tt.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := mustQuiet(t, tt.windows).stretch(from, tt.d); got != tt.want {
+				t.Errorf("stretch(%v, %v) = %v, want %v", from, tt.d, got, tt.want)
+			}
+		})
+	}
+	if got := mustQuiet(t, "00:00-23:50").stretch(time.Unix(0, 0), Never-1); got != maxSpan {
+		t.Errorf("stretch of the longest = %v, want %v", got, maxSpan)
+	}
+}
+
+// naiveQuiet reports whether the clocks show a time in the window, by the words of the documentation.
+func naiveQuiet(w *quietWindow, at time.Time) bool {
+	at = at.In(w.zone)
+	clock := time.Duration(at.Hour()*60+at.Minute()) * time.Minute
+	began := int(at.Weekday())
+	if w.to <= w.from && clock < w.to { // it began the day before
+		began = (began + 6) % 7
+		return w.days&(1<<began) != 0
+	}
+	in := clock >= w.from && (clock < w.to || w.to <= w.from)
+	return in && w.days&(1<<began) != 0
+}
+
+func quietGenerator() *rapid.Generator[quiet] {
+	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Sao_Paulo", "Pacific/Apia"}
+	window := rapid.Custom(func(t *rapid.T) quietWindow {
+		zone, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := rapid.IntRange(0, 24*60-1).Draw(t, "from")
+		to := rapid.IntRange(1, 24*60).Filter(func(to int) bool { return to != from }).Draw(t, "to")
+		return quietWindow{
+			days: uint8(rapid.IntRange(1, 127).Draw(t, "days")), zone: zone,
+			from: time.Duration(from) * time.Minute, to: time.Duration(to) * time.Minute,
+		}
+	})
+	all := rapid.Custom(func(t *rapid.T) quiet { return rapid.SliceOfN(window, 1, 3).Draw(t, "windows") })
+	return all.Filter(func(q quiet) bool { return q.leaves(leastCounting) })
+}
+
+// What stretch returns is what a look at every minute gives, around all changes of the clocks.
+func TestStretchMinuteByMinute(t *testing.T) {
+	begin := time.Date(2011, time.January, 1, 0, 0, 0, 0, time.UTC) // the year in which Samoa had no 30 December
+	rapid.Check(t, func(rt *rapid.T) {
+		q := quietGenerator().Draw(rt, "quiet")
+		if again := mustQuiet(rt, q.String()); again.String() != q.String() {
+			rt.Errorf("%q is %q when it is read again", q, again)
+		}
+		day := rapid.SampledFrom([]int{0, 84, 85, 88, 90, 91, 92, 93, 276, 281, 288, 302, 303, 304, 309, 362, 363}).Draw(rt, "day")
+		from := begin.AddDate(0, 0, day).Add(time.Duration(rapid.IntRange(0, 24*60-1).Draw(rt, "minute")) * time.Minute)
+		want := rapid.IntRange(1, 3*24*60).Draw(rt, "d")
+		span := 0
+		for counted := 0; counted < want; span++ {
+			at, in := from.Add(time.Duration(span)*time.Minute), false
+			for i := range q {
+				in = in || naiveQuiet(&q[i], at)
+			}
+			if !in {
+				counted++
+			}
+		}
+		d := time.Duration(want) * time.Minute
+		if got := q.stretch(from, d); got != time.Duration(span)*time.Minute {
+			rt.Errorf("%q: stretch(%v, %v) = %v, want %v", q, from, d, got, time.Duration(span)*time.Minute)
+		}
+	})
+}
+
+func FuzzParseQuiet(f *testing.F) {
+	for _, seed := range []string{"", "22:00-06:00", "Mon-Fri,Sun 22:00-06:00 Europe/Berlin; 00:00-24:00", "Sat-Mon 24:00-00:00", "; ;", "Mon"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := parseQuiet(text)
+		if err != nil {
+			return
+		}
+		again, err := parseQuiet(q.String())
+		if err != nil || again.String() != q.String() {
+			t.Errorf("%q is %q, and that %q, %v", text, q, again, err)
+		}
+		from := time.Unix(1_790_000_000, 0)
+		if got := q.stretch(from, time.Hour); got < time.Hour || got > 16*day {
+			t.Errorf("%q: an hour takes %v", text, got)
+		}
+	})
+}
