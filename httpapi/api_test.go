@@ -181,7 +181,7 @@ func TestOverview(t *testing.T) {
 			Groups  []httpapi.GroupPolicy
 			Default httpapi.Policy
 		}](t, h, "/v1/policies")
-		if len(policies.Groups) != 1 || policies.Groups[0] != (httpapi.GroupPolicy{Name: "site", Match: "site/*", Policy: httpapi.PolicyChange{Timeout: 90_000}}) ||
+		if len(policies.Groups) != 1 || !reflect.DeepEqual(policies.Groups[0], httpapi.GroupPolicy{Name: "site", Match: "site/*", Policy: httpapi.PolicyChange{Timeout: 90_000}}) ||
 			policies.Default.Timeout != 90_000 || policies.Default.SleepLimit != 86_400_000 || policies.Default.From != "default" {
 			t.Errorf("policies: %+v", policies)
 		}

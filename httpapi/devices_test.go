@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -161,10 +162,10 @@ func TestDevice(t *testing.T) {
 			ID: "site/1", State: "online", Seq: 1, Epoch: 1, Source: "line", LastSeen: began, Silence: 11_000.25, Timeout: 30_000,
 			Deadline: began.Add(40 * time.Second), Group: "site", Connected: true, Since: began, AsOf: time.Now().UTC(),
 			Policy: httpapi.Policy{
-				Interval: 10_000, Timeout: 30_000, LateAfter: 20_000, CloseGrace: 10_000, SleepLimit: 86_400_000, From: "group site",
+				Interval: 10_000, Timeout: 30_000, LateAfter: 20_000, CloseGrace: 10_000, SleepLimit: 86_400_000, Recover: 1, From: "group site",
 			},
 		}
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 

@@ -165,10 +165,10 @@ func TestExplain(t *testing.T) {
 			d.Policy.Quiet = []string{"22:00-06:00 Europe/Berlin", "Sat 12:00-13:00 UTC"}
 			d.Listening.Quiet, d.Listening.QuietBy = 4000, 8*3_600_000
 		}, want: []string{
-			"in quiet windows, which does not count",
-			"silence that counts",
+			"                  -     4s  in quiet windows, which does not count",
+			"                  =  25.5s  silence that counts",
 			"  quiet           22:00-06:00 Europe/Berlin; Sat 12:00-13:00 UTC: 8h of its silence up to the deadline do not count",
-			"quiet Sat 12:00-13:00 UTC",
+			"                  quiet Sat 12:00-13:00 UTC",
 		}},
 		{name: "asked once", change: func(d *httpapi.Device) { d.State, d.Asked, d.AskedAt = "suspect", 1, d.AsOf.Add(-time.Second) }, want: []string{
 			"  because         it was asked once since 2026-01-02T03:04:05.000Z, the last time at 2026-01-02T03:04:39.050Z (1s ago), and has not answered",
