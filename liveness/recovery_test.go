@@ -2,6 +2,7 @@ package liveness_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,10 +197,10 @@ func TestRecoverAfterARestart(t *testing.T) {
 // While too many events wait, the heartbeat that would bring the device online is no more than heard, and
 // the next one does.
 func TestRecoverWhileBusy(t *testing.T) {
-	stuck := true
+	var stuck atomic.Bool
 	k := &sink{}
 	k.append = func([]liveness.Event) error {
-		if stuck {
+		if stuck.Load() {
 			return errSink
 		}
 		return nil
@@ -212,7 +213,7 @@ func TestRecoverWhileBusy(t *testing.T) {
 			}
 			return w
 		}
-		stuck = false
+		stuck.Store(false)
 		if _, err := s.Apply("a", liveness.Signal{At: 0, Announced: liveness.Policy{RecoverAfter: 3}}); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +222,7 @@ func TestRecoverWhileBusy(t *testing.T) {
 		}
 		s.Watermark(0, s.Pulse(time.Now().Add(time.Millisecond)))
 		synctest.Wait()
-		stuck = true
+		stuck.Store(true)
 		if w := beat(); w.Pending {
 			t.Error("pending after the first heartbeat")
 		}
@@ -234,7 +235,7 @@ func TestRecoverWhileBusy(t *testing.T) {
 		if v, err := r.Device("a"); v.Recovering != 2 || err != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
-		stuck = false
+		stuck.Store(false)
 		time.Sleep(10 * time.Second)
 		beat()
 		synctest.Wait()

@@ -224,6 +224,8 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	case l.Excused:
 		label, left = "window", "because a maintenance window excuses its silence"
 		over = "passed: its timeout after a maintenance window that excused its silence"
+	case d.Closing != "" && l.QuietBy > 0:
+		left, over = "because its connection ended in a quiet window", "passed: its timeout outside of quiet windows"
 	case l.Released:
 		left = "because its ear was ending and closed its connection"
 		over = "passed: it had the time to connect elsewhere after its ear had closed its connection"

@@ -1,0 +1,33 @@
+package gateway_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// A device that has to be heard three times keeps its connection meanwhile, is answered at once, and loses
+// the connection if it falls silent again.
+func TestRecoverOnAConnection(t *testing.T) {
+	policy := liveness.Policy{Timeout: time.Second, RecoverAfter: 3}
+	r := startRig(t, liveness.Config{Policy: policy}, gateway.Config{})
+	d := r.dial()
+	d.say("HELLO a\n")
+	d.expect("OK 1 ttl=1")
+	d.expect("BYE silence")
+	d = r.dial()
+	d.say("HELLO a ttl=1.2\n") // with an event of its policy
+	d.expect("OK 2 ttl=1.2")
+	if v := r.device("a"); v.State != liveness.Offline || v.Recovering != 1 {
+		t.Errorf("%v, recovering %d", v.State, v.Recovering)
+	}
+	d.expect("BYE silence")
+	d = r.dial()
+	d.say("HELLO a ttl=1.2\nBEAT\nBEAT\n")
+	d.expect("OK 3 ttl=1.2")
+	if got, want := r.story(4), "a:1 device.online; a:2 device.offline silence; a:3 device.changed silence; a:4 device.online"; got != want {
+		t.Errorf("story = %s, want %s", got, want)
+	}
+}
