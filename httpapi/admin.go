@@ -24,7 +24,33 @@ type PolicyChange struct {
 	Probes     int      `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"Number of probes before it goes offline, if it is connected."`
 	ProbeWait  float64  `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time from one probe to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
 	Recover    int      `json:"recover_after,omitempty" minimum:"0" maximum:"255" doc:"Number of heartbeats in a row after which it is online again when it was offline."`
+	Learn      *Learn   `json:"learn,omitempty" doc:"What is done with the deadline that is learned of it."`
 	Quiet      []string `json:"quiet,omitempty" maxItems:"16" doc:"Windows of the day in which silence does not count: days (default: all), hours, and a time zone (default: UTC), as in Mon-Fri 22:00-06:00 Europe/Berlin."`
+}
+
+// Learn is what a policy says of learned deadlines. Fields that are left out or 0 are taken from other
+// policies.
+type Learn struct {
+	Mode   string  `json:"mode,omitempty" enum:"off,suggest,apply" doc:"off: none is in force; suggest: it is shown, and in force once it is applied; apply: it is in force, and follows what is learned."`
+	Budget float64 `json:"budget,omitempty" minimum:"0.001" maximum:"1000" doc:"False alarms of the device that are accepted in a month of 30 days."`
+	Max    float64 `json:"max_ms,omitempty" minimum:"0" maximum:"2678400000" doc:"The longest deadline that is put in force because it was learned."`
+}
+
+func learnOf(p liveness.Policy) *Learn {
+	l := Learn{p.Learn.String(), p.LearnBudget, milliseconds(p.LearnMax)}
+	if l == (Learn{}) {
+		return nil
+	}
+	return &l
+}
+
+func (l *Learn) policy() (p liveness.Policy) {
+	if l == nil {
+		return p
+	}
+	p.Learn, _ = liveness.ParseLearnMode(l.Mode) // the schema has checked it
+	p.LearnBudget, p.LearnMax = l.Budget, fromMilliseconds(l.Max)
+	return p
 }
 
 type policyInput struct {
@@ -39,17 +65,17 @@ func (c *PolicyChange) policy() (liveness.Policy, error) {
 	if err != nil {
 		err = &requestError{http.StatusUnprocessableEntity, "body: quiet: " + err.Error()}
 	}
-	return liveness.Policy{
-		Interval: of(c.Interval), Timeout: of(c.Timeout), LateAfter: of(c.LateAfter), CloseGrace: of(c.CloseGrace), SleepLimit: of(c.SleepLimit),
-		Probes: c.Probes, ProbeWait: of(c.ProbeWait), RecoverAfter: c.Recover, Quiet: quiet,
-	}, err
+	p := c.Learn.policy()
+	p.Interval, p.Timeout, p.LateAfter, p.CloseGrace, p.SleepLimit = of(c.Interval), of(c.Timeout), of(c.LateAfter), of(c.CloseGrace), of(c.SleepLimit)
+	p.Probes, p.ProbeWait, p.RecoverAfter, p.Quiet = c.Probes, of(c.ProbeWait), c.Recover, quiet
+	return p, err
 }
 
 func changeOf(p liveness.Policy) PolicyChange {
 	return PolicyChange{
 		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit),
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet),
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Learn: learnOf(p),
 	}
 }
 
@@ -107,7 +133,7 @@ func badPolicy(err error) error {
 		return err
 	}
 	names := strings.NewReplacer("Interval", "interval_ms", "Timeout", "timeout_ms", "LateAfter", "late_after_ms", "CloseGrace", "close_grace_ms",
-		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "RecoverAfter", "recover_after", "Quiet", "quiet", "\n", "; ")
+		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "RecoverAfter", "recover_after", "Quiet", "quiet", "LearnBudget", "learn.budget", "LearnMax", "learn.max_ms", "\n", "; ")
 	if bare := errors.Unwrap(err); bare != nil { // without the device's id
 		err = bare
 	}

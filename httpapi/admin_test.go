@@ -29,7 +29,7 @@ func TestPolicy(t *testing.T) {
 		h := f.api(httpapi.Config{}).Handler()
 		f.open("a/1")
 		f.open("/")
-		w := send(h, "PUT", "/v1/devices/a%2F1/policy", `{"timeout_ms": 60000, "late_after_ms": 30000.5, "recover_after": 3,
+		w := send(h, "PUT", "/v1/devices/a%2F1/policy", `{"timeout_ms": 60000, "late_after_ms": 30000.5, "recover_after": 3, "learn": {"mode": "apply", "budget": 0.5},
 			"quiet": ["22:00-06:00 Europe/Berlin", "sat-sun 00:00-24:00"]}`)
 		var d httpapi.Device
 		if err := json.Unmarshal(w.Body.Bytes(), &d); err != nil || w.Code != 200 {
@@ -37,7 +37,7 @@ func TestPolicy(t *testing.T) {
 		}
 		want := httpapi.Policy{
 			Interval: 20_000, Timeout: 60_000, LateAfter: 30_000.5, CloseGrace: 10_000, SleepLimit: 86_400_000, From: "device", Own: true, Recover: 3,
-			Quiet: []string{"22:00-06:00 Europe/Berlin", "Sat,Sun 00:00-24:00 UTC"},
+			Quiet: []string{"22:00-06:00 Europe/Berlin", "Sat,Sun 00:00-24:00 UTC"}, Learn: &httpapi.Learn{Mode: "apply", Budget: 0.5, Max: 86_400_000},
 		}
 		if d.ID != "a/1" || !reflect.DeepEqual(d.Policy, want) || d.Listening == nil {
 			t.Errorf("got %+v, want %+v", d, want)
@@ -67,6 +67,8 @@ func TestPolicyProblems(t *testing.T) {
 		{`{"quiet": ["25:00-06:00"]}`, 422, `body: quiet: window "25:00-06:00": "25:00" is not a time of the day`},
 		{`{"quiet": ["00:00-24:00"]}`, 422, "body: quiet: the windows leave less than 1h0m0s of some week"},
 		{`{"quiet": "22:00-06:00"}`, 422, "body.quiet: expected array"},
+		{`{"learn": {"mode": "on"}}`, 422, "learn.mode"},
+		{`{"learn": {"budget": 10000}}`, 422, "body.learn.budget: expected number <= 1000"},
 		{`{"recover_after": 256}`, 422, "body.recover_after: expected number <= 255"},
 		{`{"timeout_ms": -1}`, 422, "body.timeout_ms: expected number >= 0"},
 		{`{"timeout_ms": 1e300}`, 422, "body.timeout_ms: expected number <= "},

@@ -46,6 +46,7 @@ type Policy struct {
 	ProbeWait  float64  `json:"probe_wait_ms,omitempty" doc:"Time from one probe to the next, and from the last one to the verdict."`
 	Recover    int      `json:"recover_after" doc:"Number of heartbeats in a row after which it is online again when it was offline."`
 	Quiet      []string `json:"quiet,omitempty" doc:"Windows of the day in which silence does not count."`
+	Learn      *Learn   `json:"learn" doc:"What is done with the deadline that is learned of it."`
 	From       string   `json:"from" doc:"The rule that sets the timeout: device, group NAME, announced, default, or learned."`
 	Own        bool     `json:"own" doc:"The device has its own policy, which was set at run time."`
 }
@@ -98,7 +99,7 @@ func policyOf(p liveness.Policy, from string, own bool) Policy {
 	return Policy{
 		Interval: milliseconds(p.Interval), Timeout: timeoutOf(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit), From: from, Own: own,
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet),
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Learn: learnOf(p),
 	}
 }
 

@@ -163,8 +163,13 @@ func TestDevice(t *testing.T) {
 			Deadline: began.Add(40 * time.Second), Group: "site", Connected: true, Since: began, AsOf: time.Now().UTC(),
 			Policy: httpapi.Policy{
 				Interval: 10_000, Timeout: 30_000, LateAfter: 20_000, CloseGrace: 10_000, SleepLimit: 86_400_000, Recover: 1, From: "group site",
+				Learn: &httpapi.Learn{Mode: "suggest", Budget: 1, Max: 86_400_000},
 			},
 		}
+		if got.Learned == nil || got.Learned.Sentence == "" {
+			t.Errorf("nothing is said of what was learned: %+v", got.Learned)
+		}
+		got.Learned = nil
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}

@@ -28,13 +28,6 @@ type Learned struct {
 	Sentence string   `json:"sentence" doc:"All of this in a sentence."`
 }
 
-// LearnModes are the words for what is done with a learned deadline.
-func LearnModes() map[liveness.LearnMode]string {
-	return map[liveness.LearnMode]string{
-		liveness.LearnUnset: "", liveness.LearnOff: "off", liveness.LearnSuggest: "suggest", liveness.LearnApply: "apply",
-	}
-}
-
 type learnInput struct {
 	Group string `query:"group" doc:"Only devices of this group."`
 	After string `query:"after" doc:"Where to continue: next of the previous page. Left out: from the beginning."`
@@ -121,7 +114,7 @@ func (a *API) applyLearned(ctx context.Context, id string, on bool) (Learned, er
 
 func learnedOf(v *liveness.Learned) Learned {
 	l := Learned{
-		ID: v.ID, Group: v.Group, Mode: LearnModes()[v.Policy.Learn], Budget: v.Policy.LearnBudget,
+		ID: v.ID, Group: v.Group, Mode: v.Policy.Learn.String(), Budget: v.Policy.LearnBudget,
 		Timeout: timeoutOf(v.Policy.Timeout), From: v.From, Without: timeoutOf(v.Without),
 		Interval: milliseconds(v.Basis.Interval), Longest: milliseconds(v.Basis.Longest), Gaps: v.Basis.Gaps,
 		Peers: milliseconds(v.Basis.Peers), PeerGaps: v.Basis.PeerGaps, Sentence: v.Sentence(),

@@ -39,7 +39,7 @@ type Gap struct {
 	Suppressed bool
 
 	handle uint32 // of the device
-	broken bool   // the source was deaf in it
+	broken bool   // the source was deaf in it, or it lies in a quiet window
 }
 
 // BreakKind is the kind of a [Break].

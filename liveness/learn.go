@@ -135,7 +135,7 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	}
 	g := Gap{
 		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
-		Suppressed: d.marks&suppressed != 0, handle: d.handle, broken: d.source.gaps.since(last),
+		Suppressed: d.marks&suppressed != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length),
 	}
 	if before.state == Sleeping && !before.ending() {
 		g.Slept = before.until - before.last
@@ -168,6 +168,15 @@ func (r *Registry) keepGapLocked(sh *deviceShard, g Gap) {
 		return
 	}
 	sh.gaps = append(sh.gaps, g)
+}
+
+// quietLocked reports whether a part of a span of listening time lies in a quiet window of the device.
+func (d *device) quietLocked(from, to time.Duration) bool {
+	if d.rule.Value().Quiet == "" {
+		return false
+	}
+	by := d.source.pace(d.rule.Value().Policy, from)
+	return by.touches(from, to)
 }
 
 // learnRecordedLocked learns a gap that was recorded, unless it was announced or the source was deaf in it.

@@ -54,28 +54,6 @@ type Policy struct {
 	LearnMax    time.Duration
 }
 
-// LearnMode is what is done with a deadline that is learned.
-type LearnMode uint8
-
-const (
-	// LearnUnset leaves the mode to the next rule.
-	LearnUnset LearnMode = iota
-	// LearnOff: none is in force, even if it was applied before.
-	LearnOff
-	// LearnSuggest: it is shown, and in force if [Registry.ApplyLearned] said so.
-	LearnSuggest
-	// LearnApply: it is in force unless the device has a Timeout of its own, and follows what is learned.
-	LearnApply
-)
-
-const (
-	// MaxLearnBudget is the greatest LearnBudget.
-	MaxLearnBudget  = 1000.0
-	leastBudget     = 0.001
-	defaultLearnMax = 24 * time.Hour
-	maxLearnMax     = 31 * 24 * time.Hour
-)
-
 const (
 	defaultTimeout       = 90 * time.Second
 	defaultSleepLimit    = 24 * time.Hour
@@ -119,11 +97,11 @@ func (p Policy) validateWith(parse func(text string) (quiet, error)) error {
 	if p.Learn > LearnApply {
 		errs = append(errs, fmt.Errorf("%s is %d, want off, suggest or apply", "Learn", p.Learn))
 	}
-	if b := p.LearnBudget; b != 0 && !(b >= leastBudget && b <= MaxLearnBudget) { // nor NaN
-		errs = append(errs, fmt.Errorf("%s is %v a month, want %v to %v", "LearnBudget", b, leastBudget, MaxLearnBudget))
+	if b := p.LearnBudget; b != 0 && !(b >= LeastLearnBudget && b <= MaxLearnBudget) { // nor NaN
+		errs = append(errs, fmt.Errorf("%s is %v a month, want %v to %v", "LearnBudget", b, LeastLearnBudget, MaxLearnBudget))
 	}
-	if p.LearnMax < 0 || p.LearnMax > maxLearnMax {
-		errs = append(errs, fmt.Errorf("%s is %v, want up to %v", "LearnMax", p.LearnMax, maxLearnMax))
+	if p.LearnMax < 0 || p.LearnMax > MaxLearned {
+		errs = append(errs, fmt.Errorf("%s is %v, want up to %v", "LearnMax", p.LearnMax, MaxLearned))
 	}
 	if len(errs) == 0 && p.Timeout > 0 && p.Probes > 0 {
 		wait := cmp.Or(p.ProbeWait, defaultProbeWait)

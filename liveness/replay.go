@@ -1,6 +1,9 @@
 package liveness
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Judgement is what is said of a device in a [Gap]. Late and Offline are listening time since the gap
 // began; 0 if the device is neither.
@@ -17,6 +20,9 @@ type Judgement struct {
 func (g *Gap) Judge(p Policy, cfg SourceConfig, breaks []Break) Judgement {
 	p.Probes = 0
 	j := judge{policy: p, grace: p.grace(&cfg), start: g.Start, c: condition{state: Online, last: g.Start}}
+	if q, err := parseQuiet(p.Quiet); err == nil && len(q) > 0 {
+		j.pace = pace{q, g.course(breaks)}
+	}
 	j.gaps.init()
 	if g.Slept > 0 {
 		j.c.state, j.c.until = Sleeping, g.Start+g.Slept
@@ -43,6 +49,20 @@ func (g *Gap) Judge(p Policy, cfg SourceConfig, breaks []Break) Judgement {
 	return j.said
 }
 
+// course returns the wall time of the listening times of a gap, as far as its breaks tell it.
+func (g *Gap) course(breaks []Break) (c course) {
+	wall, listened := g.At, g.Start+g.Length
+	for _, b := range slices.Backward(breaks) {
+		if b.At > g.Start && b.At <= listened && b.Kind != BreakSpare {
+			c.turns = append(c.turns, turn{b.At, b.To})
+			wall, listened = b.To.Add(-b.Length), b.At
+		}
+	}
+	c.turns = append(c.turns, turn{g.Start, wall.Add(g.Start - listened)})
+	slices.Reverse(c.turns)
+	return c
+}
+
 // add adds a break.
 func (g *gaps) add(b *Break) {
 	switch b.Kind {
@@ -62,6 +82,7 @@ type judge struct {
 	start  time.Duration
 	c      condition
 	gaps   gaps
+	pace   pace
 	closed bool
 	said   Judgement
 }
@@ -69,12 +90,14 @@ type judge struct {
 // advance takes all steps up to a listening time.
 func (j *judge) advance(until time.Duration) {
 	for {
-		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0, &pace{})
-		step, ok := j.c.next(j.policy, notBefore)
+		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0, &j.pace)
+		p := j.c.stretched(j.policy, &j.pace)
+		notBefore = j.c.holdOff(notBefore, p, &j.pace)
+		step, ok := j.c.next(p, notBefore)
 		if !ok || step.at > until {
 			return
 		}
-		next := j.c.passed(step.at, j.policy, notBefore)
+		next := j.c.passed(step.at, p, notBefore)
 		switch {
 		case next == j.c:
 			return

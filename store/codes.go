@@ -170,6 +170,11 @@ func policyText(p liveness.Policy) string {
 	if p.Quiet != "" {
 		add("quiet", url.QueryEscape(p.Quiet))
 	}
+	count("learn", int(p.Learn))
+	if p.LearnBudget != 0 {
+		add("learn_budget", strconv.FormatFloat(p.LearnBudget, 'g', -1, 64))
+	}
+	span("learn_max", p.LearnMax)
 	return b.String()
 }
 
@@ -206,6 +211,14 @@ func setPolicyField(p *liveness.Policy, key, value string) (err error) {
 		p.RecoverAfter, err = strconv.Atoi(value)
 	case "quiet":
 		p.Quiet, err = url.QueryUnescape(value)
+	case "learn":
+		var mode uint64
+		mode, err = strconv.ParseUint(value, 10, 8)
+		p.Learn = liveness.LearnMode(mode)
+	case "learn_budget":
+		p.LearnBudget, err = strconv.ParseFloat(value, 64)
+	case "learn_max":
+		p.LearnMax, err = time.ParseDuration(value)
 	default:
 		return fmt.Errorf("what is %q?", key)
 	}

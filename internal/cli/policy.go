@@ -28,6 +28,10 @@ type policyCommand struct {
 	ProbeWait  *milliseconds `json:"probe_wait_ms,omitempty" placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
 	Recover    *int          `name:"recover-after" json:"recover_after,omitempty" placeholder:"N" help:"How many heartbeats in a row it sends before it is online again."`
 	Quiet      []string      `json:"quiet,omitempty" sep:"none" placeholder:"WINDOW" help:"Window of the day in which its silence does not count; may be repeated."`
+	Learn      string        `json:"-" placeholder:"MODE" help:"What is done with the deadline that is learned of it: off, suggest or apply."`
+	Budget     string        `name:"learn-budget" json:"-" placeholder:"N/month" help:"False alarms that are accepted, as in 1/month, 3/week or 0.1/day."`
+	LearnMax   *milliseconds `json:"-" placeholder:"DURATION" help:"Longest deadline that may be learned."`
+	Learning   *learnChange  `kong:"-" json:"learn,omitempty"`
 	Clear      bool          `json:"-" help:"Take its own policy away: that of its group, of itself, or of the fleet applies again."`
 }
 
@@ -41,6 +45,32 @@ Examples:
     holter devices policy site-7/pump-3 --timeout never
     holter devices policy site-7/pump-3 --timeout 5m --quiet "22:00-06:00 Europe/Berlin" --quiet "Sat,Sun 00:00-24:00"
     holter devices policy site-7/pump-3 --clear`
+}
+
+// learnChange is what a policy says of learned deadlines.
+type learnChange struct {
+	Mode   string        `json:"mode,omitempty"`
+	Budget float64       `json:"budget,omitempty"`
+	Max    *milliseconds `json:"max_ms,omitempty"`
+}
+
+// learning returns what the flags say of learned deadlines; nil if nothing.
+func (c *policyCommand) learning() (l *learnChange, err error) {
+	if c.Learn == "" && c.Budget == "" && c.LearnMax == nil {
+		return nil, nil
+	}
+	l = &learnChange{Mode: c.Learn, Max: c.LearnMax}
+	if c.Learn != "" {
+		if _, err = liveness.ParseLearnMode(c.Learn); err != nil {
+			return nil, fmt.Errorf("--learn: %w", err)
+		}
+	}
+	if c.Budget != "" {
+		if l.Budget, err = liveness.ParseLearnBudget(c.Budget); err != nil {
+			return nil, fmt.Errorf("--learn-budget: %w", err)
+		}
+	}
+	return l, nil
 }
 
 // orNever is a duration, or the word never.
@@ -103,6 +133,8 @@ func (c *policyCommand) check(command *kong.Context) (err error) {
 	if _, wrong := liveness.ParseQuiet(c.Quiet); wrong != nil {
 		err = errors.Join(err, fmt.Errorf("--quiet: %w", wrong))
 	}
+	learning, wrong := c.learning()
+	c.Learning, err = learning, errors.Join(err, wrong)
 	if c.Probes != nil && (*c.Probes < 1 || *c.Probes > 100) {
 		err = errors.Join(err, fmt.Errorf("--probes: %d is not 1 to 100; leave it out to take that of the other policies", *c.Probes))
 	}

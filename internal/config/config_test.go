@@ -30,6 +30,7 @@ func TestResolveFull(t *testing.T) {
 		Interval: 20 * time.Second, Timeout: time.Minute, LateAfter: 40 * time.Second,
 		CloseGrace: 5 * time.Second, SleepLimit: 12 * time.Hour, Probes: 3, ProbeWait: 4 * time.Second,
 		RecoverAfter: 3, Quiet: "22:00-06:00 Europe/Berlin; Sun 12:00-13:00 UTC",
+		Learn: liveness.LearnApply, LearnBudget: 3 * 30.0 / 7, LearnMax: 12 * time.Hour,
 	}
 	want := config.Config{
 		Listen: fullListeners(),
@@ -294,7 +295,7 @@ func TestDocumentation(t *testing.T) {
 		t.Errorf("the example leaves out %v, want only what would be insecure, or lose something, or is for ears", zero)
 	}
 	sections := map[string]string{
-		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}",
+		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}", "learn": "policy: {learn: {zzz: 1}}",
 		"groups": "groups: [{zzz: 1}]", "outage": "groups: [{outage: {zzz: 1}}]",
 		"flapping": "flapping: {zzz: 1}", "source": "source: {zzz: 1}",
 		"mqtt": "mqtt: {zzz: 1}", "bridges": "bridges: [{zzz: 1}]",

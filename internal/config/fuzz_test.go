@@ -72,6 +72,9 @@ func checkUsable(t *testing.T, cfg config.Config) {
 		policies = append(policies, g.Policy)
 	}
 	for _, p := range policies {
+		if b := p.LearnBudget; b != 0 && (b < liveness.LeastLearnBudget || b > liveness.MaxLearnBudget) {
+			t.Errorf("a budget of %v", b)
+		}
 		if again, err := liveness.ParseQuiet(liveness.QuietWindows(p.Quiet)); err != nil || again != p.Quiet {
 			t.Errorf("quiet %q is %q, %v", p.Quiet, again, err)
 		}

@@ -128,6 +128,11 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration) str
 		{Key: "probe_wait", Set: strictyaml.Value(d, &p.ProbeWait, some.parse)},
 		{Key: "recover_after", Set: strictyaml.Plain(d, &p.RecoverAfter, count{min: 1, max: 255}.parse)},
 		{Key: "quiet", Set: quiet(d, &p.Quiet)},
+		{Key: "learn", Fields: []strictyaml.Field{
+			{Key: "mode", Set: strictyaml.Value(d, &p.Learn, liveness.ParseLearnMode)},
+			{Key: "budget", Set: strictyaml.Value(d, &p.LearnBudget, liveness.ParseLearnBudget)},
+			{Key: "max", Set: strictyaml.Value(d, &p.LearnMax, span{min: time.Second, max: liveness.MaxLearned}.parse)},
+		}},
 	}
 	return func(path string, n ast.Node) {
 		seen := d.Mapping(path, n, fields)
