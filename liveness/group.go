@@ -177,6 +177,9 @@ func (g *group) turnLocked(now int64) {
 
 func (g *group) reportLocked(t Type, out *outbox) {
 	g.seq++
+	if out == nil { // of a GroupReplay
+		return
+	}
 	out.put(Event{
 		Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: out.clock.time(), Members: g.members, Silent: g.silent,
 		Before: g.silent - g.fallen, From: time.Unix(0, g.from),

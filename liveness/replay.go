@@ -122,17 +122,25 @@ type DeviceSilence struct {
 	ID, Group string
 	// Set is what the rules say of the device, Held the policy that is in force.
 	Set, Held Policy
-	// Limit is the silence from which its gaps are recorded.
+	// Limit is the silence from which its gaps are recorded; 0 if none was yet.
 	Limit time.Duration
+	// Learned is the deadline that was learned, 0 if there is none, see [Learned].
+	Learned time.Duration
+	// Sessions: it opened a session once, here or elsewhere.
+	Sessions bool
 	// Open is its silence until now, if it was ever heard and has not said goodbye.
 	Open Gap
 }
 
-// Silences calls do for each device with a lock held: do must return at once, and not ask the registry.
+// Silences calls do for each device with a lock held: do must return at once, keep no id, and not ask the
+// registry.
 func (r *Registry) Silences(do func(*DeviceSilence)) {
 	r.each(func(sh *deviceShard, d *device) {
 		s := DeviceSilence{
-			Num: d.num, ID: d.id, Group: d.group(), Held: d.heldLocked(), Limit: sh.habit(d).Limit(),
+			Num: d.num, ID: d.id, Group: d.group(), Held: d.heldLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0,
+		}
+		if v := r.learnedLocked(sh, d); !v.Fixed {
+			s.Learned = v.Deadline
 		}
 		s.Set, _ = r.combineLocked(sh, d.id, d.rule.Value().group, d.rule.Value().announced)
 		if d.source != nil && (d.state != Offline || d.reason != Bye) {
