@@ -20,9 +20,10 @@ type learning struct {
 	applies atomic.Bool   // some policy has LearnApply
 	dropped atomic.Uint64 // gaps that nobody took
 
-	snapshot sync.Mutex // held while a snapshot is taken; guards the fields below; taken before a device shard's
-	seen     []uint64   // a bit for each device number that the snapshot has come by
-	rising   []uint32   // handles of devices whose deadline in force may be too short
+	snapshot sync.Mutex      // held while a snapshot is taken; guards the fields below; taken before a device shard's
+	seen     []uint64        // a bit for each device number that the snapshot has come by
+	listened []time.Duration // by source: what its clock read at the latest snapshot
+	rising   []uint32        // handles of devices whose deadline in force may be too short
 
 	mu    sync.Mutex  // guards the shapes, here and of the groups; taken after a device shard's
 	shape habit.Shape // of the devices of no group
@@ -116,7 +117,7 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 	case before.state == Offline && before.reason == Bye: // its absence was announced
 		h.SetNoted(true)
 		return
-	case heard-before.from() <= h.Limit() || p.Timeout == Never:
+	case p.Timeout == Never, heard-before.from() <= h.Limit() && !before.away(heard, p):
 		h.SetNoted(h.Noted() || asleep)
 		return
 	}
@@ -124,6 +125,53 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 	g.End = end
 	h.SetNoted(true)
 	r.keepGapLocked(sh, g)
+}
+
+// away reports whether a device that is heard now was judged, or is back after more than half of the time
+// that it had to come back after its connection ended. Such a gap is recorded however short it is.
+func (c condition) away(now time.Duration, p Policy) bool {
+	return c.state == Offline || c.ending() && now > c.until-p.CloseGrace/2
+}
+
+// foretold is what a gap must tell of the time around a verdict, since a device that is offline does not:
+// how long after its last heartbeat an announced sleep ended, when its connection ended, and why.
+// 0: there was no sleep; the verdict says when the connection ended, if it did.
+type foretold struct {
+	slept, closed time.Duration
+	why           Reason
+}
+
+// foretellLocked keeps what is known of a device at a verdict until it is heard again.
+func (r *Registry) foretellLocked(sh *deviceShard, d *device, before, next condition) {
+	if before.state == Offline {
+		delete(sh.foretold, d.handle)
+		return
+	}
+	switch {
+	case next.state != Offline || next.until == 0:
+	case before.ending() && (next.reason != before.reason || next.until != before.until): // the device does not say when it ended
+		sh.foretell(d, foretold{closed: max(before.until-d.heldLocked().CloseGrace-before.last, 1), why: before.reason})
+	case before.state == Sleeping:
+		sh.foretell(d, foretold{slept: before.until - before.last})
+	}
+}
+
+// foretellClosedLocked is foretellLocked for a connection that ends after a verdict: another policy might have come
+// to it later.
+func (r *Registry) foretellClosedLocked(sh *deviceShard, d *device, before condition, sig signal) {
+	if f := sh.foretold[d.handle]; sig.Kind == Disconnected && before.state == Offline && before.reason == Silence && f.why == NoReason {
+		sh.foretell(d, foretold{slept: f.slept, closed: max(sig.At-before.last, 1), why: sig.Reason})
+	}
+}
+
+func (sh *deviceShard) foretell(d *device, f foretold) {
+	if !d.source.registry.learning.on.Load() {
+		return
+	}
+	if sh.foretold == nil {
+		sh.foretold = make(map[uint32]foretold)
+	}
+	sh.foretold[d.handle] = f
 }
 
 // gapLocked returns a silence of a device that has lasted for a length. before is what was known of it,
@@ -137,10 +185,15 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
 		Suppressed: d.marks&suppressed != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length),
 	}
-	if before.state == Sleeping && !before.ending() {
-		g.Slept = before.until - before.last
+	var f foretold
+	switch {
+	case before.state == Sleeping && !before.ending():
+		f.slept = before.until - before.last
+	case before.state == Offline:
+		f = r.shards[d.handle%shardCount].foretold[d.handle]
 	}
-	if why := before.reason; why != NoReason && why != Silence && why != released && before.until != 0 {
+	g.Slept, g.Closed, g.Reason = f.slept, f.closed, f.why
+	if why := before.reason; f.why == NoReason && why != NoReason && why != Silence && why != released && before.until != 0 {
 		g.Reason, g.Closed = why, max(before.until-d.heldLocked().CloseGrace-before.last, 0)
 	}
 	return g

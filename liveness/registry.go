@@ -85,12 +85,13 @@ type deviceShard struct {
 	free         int                    // no position before it is free
 	habits       []habit.Habit          // by position
 	gaps         []Gap                  // to be recorded, see Registry.TakeGaps
+	foretold     map[uint32]foretold    // by handle of a device that was judged; nil if there are none
 	own          map[string]Policy      // set at run time; nil if there are none
 	suppressions map[string]suppression // by id, see Window.Suppress; nil if there are none
 	ended        map[string]uint64      // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int
 
-	_ [40]byte // two shards do not share a cache line
+	_ [32]byte // two shards do not share a cache line
 }
 
 // device is all that is held of a device, two cache lines. Its memory does not move.
@@ -290,6 +291,7 @@ func (sh *deviceShard) placeLocked(d *device) int {
 // look it up by its handle.
 func (sh *deviceShard) vacateLocked(d *device) {
 	at := int(d.handle / shardCount)
+	delete(sh.foretold, d.handle)
 	sh.places[at] = nil
 	sh.free = min(sh.free, at)
 	n := len(sh.places)

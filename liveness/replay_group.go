@@ -39,5 +39,5 @@ func (g *GroupReplay) change(was standing, since time.Time, is standing, now tim
 	return g.group.outage
 }
 
-// Outages returns how many outages began.
-func (g *GroupReplay) Outages() int { return int(g.group.seq+1) / 2 }
+// Changes returns how many outages began, and how many ended, together.
+func (g *GroupReplay) Changes() int { return int(g.group.seq) }

@@ -40,8 +40,14 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	r.learning.snapshot.Lock()
 	defer r.learning.snapshot.Unlock()
 	s := snapshot{registry: r}
-	for _, src := range r.Sources() {
-		s.sources, s.broken = append(s.sources, src.record()), append(s.broken, src.gaps.latest())
+	for i, src := range r.Sources() {
+		rec := src.record()
+		s.sources, s.broken = append(s.sources, rec), append(s.broken, src.gaps.latest())
+		if i == len(r.learning.listened) {
+			r.learning.listened = append(r.learning.listened, rec.Listened)
+		}
+		s.passed = append(s.passed, rec.Listened-r.learning.listened[i])
+		r.learning.listened[i] = rec.Listened
 	}
 	devices := r.numbers.bound() // more may come meanwhile; their first event holds what is known of them
 	s.heard = slices.Grow(into[:0], devices)[:devices]
@@ -63,6 +69,7 @@ type snapshot struct {
 	registry *Registry
 	sources  []SourceRecord
 	broken   []time.Duration // by source: the latest listening time at which it was deaf
+	passed   []time.Duration // by source: the listening time that has passed since the snapshot before
 	heard    []Heard         // of the snapshot before, until take has come by
 	learns   bool
 }
@@ -87,7 +94,9 @@ func (s *snapshot) take(sh *deviceShard, d *device) {
 func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bool) {
 	h := sh.habit(d)
 	if before == now {
-		if silence := s.sources[now.Source()].Listened - now.Last(); d.touched && h.Limit() != 0 && silence > h.Limit() {
+		silence := s.sources[now.Source()].Listened - now.Last()
+		silence += min(s.passed[now.Source()], h.Limit()/2) // it may pass the limit before the next snapshot
+		if d.touched && h.Limit() != 0 && silence > h.Limit() {
 			s.registry.watchLocked(d)
 		}
 		return
@@ -102,7 +111,7 @@ func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bo
 // watchLocked makes the next heartbeat of a device, which is silent for long, take the device's lock.
 func (r *Registry) watchLocked(d *device) {
 	f, known := d.conditionLocked()
-	if !known || d.source.unheard(d.wholeLocked(f.last)) {
+	if !known {
 		return
 	}
 	f.last = max(f.last, r.stopLocked(d))
