@@ -16,7 +16,7 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"availability", "cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
+	belowEdges := slices.Concat(belowServices, []string{"availability", "cluster", "delivery", "jobs", "playbook", "replay", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
 	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/route", "mqtt/sqlstore", "gateway", "httpapi", "link", "mqttbridge"})
@@ -38,6 +38,7 @@ func directions() table {
 		"delivery":      slices.Concat(belowServices, []string{"jobs", "sqldb", "store"}),
 		"jobs":          slices.Concat(belowServices, []string{"sqldb", "store"}), // store in its tests
 		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/testsqldb"}),
+		"replay":        {"internal", "liveness"},
 		"schedule":      belowServices,
 		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "schedule", "sqldb", "store", "internal/testsqldb"}),
 		"sqldb":         {"internal", "internal/testsqldb"},

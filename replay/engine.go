@@ -1,0 +1,109 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Engine answers questions about a registry's devices. Make one with [New].
+type Engine struct {
+	registry *liveness.Registry
+	records  Records
+	busy     chan struct{} // capacity 1: holds a value while a question is answered; never closed
+}
+
+// New returns an engine. It starts nothing.
+func New(registry *liveness.Registry, records Records) *Engine {
+	return &Engine{registry: registry, records: records, busy: make(chan struct{}, 1)}
+}
+
+// Run answers a question. It may take seconds, and one question is answered at a time. Errors: those of
+// ctx and of the records; ErrBad, ErrUnknown, ErrBusy.
+func (e *Engine) Run(ctx context.Context, q Question, now time.Time) (*Answer, error) {
+	select {
+	case e.busy <- struct{}{}:
+		defer func() { <-e.busy }()
+	default:
+		return nil, ErrBusy
+	}
+	q, err := q.checked(now)
+	if err != nil {
+		return nil, err
+	}
+	f, err := e.fleetOf(&q)
+	if err != nil {
+		return nil, err
+	}
+	knownFrom, _, err := e.records.GapsKept(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask since when silences are recorded: %w", err)
+	}
+	a := &Answer{Field: q.Field, Group: q.Group, Device: q.Device, KnownFrom: knownFrom}
+	switch {
+	case knownFrom.IsZero() || !knownFrom.Before(now):
+		return nil, fmt.Errorf("%w: no silence is recorded yet; records begin within minutes of the server's first start", ErrBad)
+	case !q.To.After(knownFrom):
+		return nil, fmt.Errorf("%w: to is %s, but silences are recorded since %s only", ErrBad, stamp(q.To), stamp(knownFrom))
+	case q.From.Before(knownFrom):
+		q.From, a.Clipped = knownFrom, true
+	}
+	a.From, a.To = q.From, q.To
+	return a, e.answer(ctx, &q, now, f, a)
+}
+
+func (e *Engine) answer(ctx context.Context, q *Question, now time.Time, f *fleet, a *Answer) error {
+	sources, err := e.sources(ctx, a.KnownFrom, now)
+	if err != nil {
+		return err
+	}
+	if err := e.readLimits(ctx, q, a.KnownFrom, now, f); err != nil {
+		return err
+	}
+	if q.Field != OutageShare && len(q.Values) == 0 {
+		q.Values = f.defaultValues(q.Field)
+	}
+	r := newReplay(q, f, sources)
+	err = e.records.Gaps(ctx, q.From, now, f.has, func(g *liveness.Gap) error {
+		r.gap(g)
+		return ctx.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("read the recorded silences: %w", err)
+	}
+	for i := range f.devices {
+		if d := &f.devices[i]; d.open != nil {
+			r.judge(d, d.open)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	if q.Field == OutageShare {
+		if err := e.replayOutages(ctx, r); err != nil {
+			return err
+		}
+	}
+	r.answer(a)
+	return nil
+}
+
+// defaultValues returns values from a quarter to four times what most of the devices have today.
+func (f *fleet) defaultValues(field Field) []time.Duration {
+	counts, most := make(map[time.Duration]int), time.Duration(0)
+	for i := range f.devices {
+		v := f.heldValue(&f.devices[i], field)
+		if v == 0 { // it has no late_after
+			v = f.policies[f.devices[i].held].Timeout
+		}
+		if counts[v]++; counts[v] > counts[most] || counts[v] == counts[most] && v < most {
+			most = v
+		}
+	}
+	if most == 0 {
+		most = time.Minute
+	}
+	return spanGrid(max(most/4, leastSpan), min(4*most, MaxSpan))
+}

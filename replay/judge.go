@@ -1,0 +1,154 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// replay is one question that is being answered.
+type replay struct {
+	question *Question
+	fleet    *fleet
+	sources  map[string]*source
+	policies [][]liveness.Policy // by position of the rule: complete, with each value in the changed field
+
+	today, learned tally
+	values         []tally
+	falls          []fall // of members of groups; for OutageShare only
+
+	silences, outages, undecided, suppressed, overlaps int
+}
+
+func newReplay(q *Question, f *fleet, sources map[string]*source) *replay {
+	r := &replay{question: q, fleet: f, sources: sources, values: make([]tally, max(len(q.Values), len(q.Shares)))}
+	r.policies = make([][]liveness.Policy, len(f.policies))
+	for i := range f.devices {
+		if rule := f.devices[i].rule; r.policies[rule] == nil {
+			for _, v := range q.Values {
+				r.policies[rule] = append(r.policies[rule], changed(f.policies[rule], q.Field, v))
+			}
+		}
+	}
+	return r
+}
+
+// changed returns a policy with another value, complete.
+func changed(p liveness.Policy, field Field, v time.Duration) liveness.Policy {
+	switch field {
+	case Timeout:
+		p.Timeout = v
+	case LateAfter:
+		p.LateAfter = v
+	case CloseGrace:
+		p.CloseGrace = v
+	case OutageShare: // it is not the device's
+	}
+	return p.Complete()
+}
+
+// gap judges a record.
+func (r *replay) gap(g *liveness.Gap) {
+	d := r.fleet.of(g.Num)
+	switch {
+	case d == nil:
+		return
+	case g.End == liveness.EndForgotten:
+		d.forgotten--
+		return
+	case g.End > liveness.EndBye || d.forgotten > 0 || g.At.Before(d.since):
+		return
+	}
+	r.judge(d, g)
+}
+
+// overlapMargin is by how much two silences of a device may overlap: after a crash a listening clock goes
+// on from where it was at the checkpoint before.
+const overlapMargin = time.Minute
+
+// judge judges a silence of a device with all values, if it began in the window.
+func (r *replay) judge(d *device, g *liveness.Gap) {
+	s := known(r.sources, g.Source)
+	breaks, deaf := s.within(g.Start, g.Start+g.Length)
+	if start := g.At.Add(-g.Length - deaf); start.Before(r.question.From) || !start.Before(r.question.To) {
+		return
+	}
+	switch {
+	case d.source == s && g.Start+overlapMargin < d.last:
+		r.overlaps++
+		return
+	case g.Suppressed:
+		r.suppressed++
+		return
+	}
+	d.source, d.last = s, g.Start+g.Length
+	c := silence{gap: g, config: s.config, breaks: breaks}
+	held := &r.fleet.policies[d.held]
+	today := c.judge(held)
+	if g.End == liveness.EndOpen && today.Offline == 0 {
+		r.undecided++
+		return
+	}
+	c.classify(d, held.Timeout)
+	if r.silences++; c.real {
+		r.outages++
+	}
+	r.count(d, &c, c.outcome(today))
+}
+
+// count counts what today's policies and the others say of a silence.
+func (r *replay) count(d *device, c *silence, today outcome) {
+	r.today.add(&today, &today)
+	if r.question.Field == OutageShare && today.judgement.Offline > 0 {
+		r.falls = append(r.falls, c.fall(d, today.judgement.Offline))
+	}
+	for i := range r.policies[d.rule] {
+		o := c.outcome(c.judge(&r.policies[d.rule][i]))
+		r.values[i].add(&o, &today)
+	}
+	if r.question.Field == Timeout {
+		o := today
+		if d.learned > 0 {
+			p := changed(r.fleet.policies[d.rule], Timeout, d.learned)
+			o = c.outcome(c.judge(&p))
+		}
+		r.learned.add(&o, &today)
+	}
+}
+
+// silence is a gap that is judged.
+type silence struct {
+	gap    *liveness.Gap
+	config liveness.SourceConfig
+	breaks []liveness.Break // in it
+	real   bool             // it is an outage, whatever it is judged for
+}
+
+// judge judges the silence. Most are too short for most policies.
+func (c *silence) judge(p *liveness.Policy) liveness.Judgement {
+	g := c.gap
+	shortest := p.Timeout
+	if p.LateAfter > 0 && g.Slept == 0 {
+		shortest = min(shortest, p.LateAfter)
+	}
+	if g.Reason == liveness.NoReason && g.Length-g.Slept <= shortest {
+		return liveness.Judgement{}
+	}
+	return g.Judge(*p, c.config, c.breaks)
+}
+
+// classify finds out whether the silence is an outage. See the package's documentation.
+func (c *silence) classify(d *device, timeout time.Duration) {
+	switch c.gap.End {
+	case liveness.EndSession, liveness.EndBye, liveness.EndOpen:
+		c.real = true
+	default:
+		c.real = !d.sessions && c.gap.Length-c.gap.Slept > 2*timeout
+	}
+}
+
+// outcome returns what a judgement means. Where the connection had ended, it is true.
+func (c *silence) outcome(j liveness.Judgement) outcome {
+	closed := j.Offline > 0 && j.Reason != liveness.Silence
+	return outcome{judgement: j, real: c.real || closed, back: c.gap.End != liveness.EndOpen}
+}

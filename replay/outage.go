@@ -1,0 +1,110 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// fall is a verdict on a member of a group.
+type fall struct {
+	group int32
+	at    time.Time
+	back  time.Time // when it came back; zero: it did not
+}
+
+// change is a fall, or a return.
+type change struct {
+	group    int32
+	at, fell time.Time
+	back     bool
+}
+
+// fall returns when the device fell silent and came back, by the wall clock.
+func (c *silence) fall(d *device, offline time.Duration) fall {
+	g := c.gap
+	at := g.At.Add(offline - g.Length)
+	for i := range c.breaks {
+		if b := &c.breaks[i]; b.Kind != liveness.BreakSpare && b.At >= g.Start+offline {
+			at = at.Add(-b.Length)
+		}
+	}
+	f := fall{group: d.group, at: at}
+	if g.End != liveness.EndOpen {
+		f.back = g.At
+	}
+	return f
+}
+
+// replayOutages counts the outages of groups with each share.
+func (e *Engine) replayOutages(ctx context.Context, r *replay) error {
+	members := make([]int, len(r.fleet.groups))
+	for i := range r.fleet.devices {
+		members[r.fleet.devices[i].group]++
+	}
+	changes := changesOf(r.falls)
+	r.today.notifications = 0 // those of devices in an outage of their group are left out
+	for i, name := range r.fleet.groups {
+		outage, ok := e.registry.Outages(name)
+		if !ok { // devices of no group
+			outage.Share = 0
+		}
+		r.today.addOutages(outage, members[i], int32(i), changes)
+		for v, share := range r.question.Shares {
+			if ok {
+				outage.Share = share
+			}
+			r.values[v].addOutages(outage, members[i], int32(i), changes)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	for v := range r.values { // the verdicts on devices are those of today
+		t := r.today
+		t.notifications, t.groupOutages = r.values[v].notifications, r.values[v].groupOutages
+		r.values[v] = t
+	}
+	return nil
+}
+
+// changesOf returns verdicts and returns in order of time.
+func changesOf(falls []fall) []change {
+	var changes []change
+	for _, f := range falls {
+		changes = append(changes, change{f.group, f.at, f.at, false})
+		if !f.back.IsZero() {
+			changes = append(changes, change{f.group, f.back, f.at, true})
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), a.at.Compare(b.at))
+	})
+	return changes
+}
+
+// addOutages counts the outages of a group, and the notifications that remain.
+func (t *tally) addOutages(c liveness.OutageConfig, members int, group int32, changes []change) {
+	first, _ := slices.BinarySearchFunc(changes, group, func(c change, group int32) int { return cmp.Compare(c.group, group) })
+	g := liveness.NewGroupReplay(c, members)
+	for _, change := range changes[first:] {
+		if change.group != group {
+			break
+		}
+		outage := false
+		if change.back {
+			outage = g.Return(change.fell, change.at)
+		} else {
+			outage = g.Fall(change.at)
+		}
+		if !outage {
+			t.notifications++
+		}
+	}
+	n := g.Changes()
+	t.groupOutages += (n + 1) / 2
+	t.notifications += n
+}

@@ -1,0 +1,120 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Records is where gaps are kept.
+type Records interface {
+	// Gaps calls visit with the gaps whose At is in [from, to), of the devices of whose numbers nums says
+	// so, all if it is nil. Those of a device are in order. A gap is valid until visit returns. Gaps ends
+	// with the error of visit.
+	Gaps(ctx context.Context, from, to time.Time, nums func(num uint32) bool, visit func(*liveness.Gap) error) error
+	// Breaks returns the breaks that ended in [from, to), those of a source in order.
+	Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error)
+	// GapsKept returns since when gaps are kept, zero if there are none, and how much room they take.
+	GapsKept(ctx context.Context) (from time.Time, bytes int64, err error)
+}
+
+// source is what a replay knows of a source.
+type source struct {
+	config liveness.SourceConfig
+	breaks []liveness.Break // by listening time
+	deaf   []time.Duration  // by position: how long all breaks before it lasted
+}
+
+// sources returns the sources by name, with their breaks since an instant.
+func (e *Engine) sources(ctx context.Context, since, now time.Time) (map[string]*source, error) {
+	all := make(map[string]*source)
+	for _, s := range e.registry.Sources() {
+		all[s.Name()] = &source{config: s.Config()}
+	}
+	breaks, err := e.records.Breaks(ctx, since, now)
+	if err != nil {
+		return nil, fmt.Errorf("read when sources were deaf: %w", err)
+	}
+	for i := range breaks {
+		s := known(all, breaks[i].Source)
+		s.breaks = append(s.breaks, breaks[i])
+	}
+	for _, s := range all {
+		slices.SortStableFunc(s.breaks, func(a, b liveness.Break) int { return cmp.Compare(a.At, b.At) })
+		s.deaf = make([]time.Duration, len(s.breaks)+1)
+		for i, b := range s.breaks {
+			if s.deaf[i+1] = s.deaf[i]; b.Kind != liveness.BreakSpare {
+				s.deaf[i+1] += b.Length
+			}
+		}
+	}
+	return all, nil
+}
+
+// known returns a source by its name. One that the registry has no more has the default config.
+func known(all map[string]*source, name string) *source {
+	s := all[name]
+	if s == nil {
+		s = &source{config: liveness.SourceConfig{Name: name, ReconnectGrace: 10 * time.Second, ReconnectGraceMax: 5 * time.Minute}, deaf: []time.Duration{0}}
+		all[name] = s
+	}
+	return s
+}
+
+// within returns the breaks after one listening time and up to another, and how long the source was deaf
+// in them.
+func (s *source) within(after, until time.Duration) (breaks []liveness.Break, deaf time.Duration) {
+	first := s.upTo(after)
+	end := s.upTo(until)
+	if end <= first {
+		return nil, 0
+	}
+	return s.breaks[first:end], s.deaf[end] - s.deaf[first]
+}
+
+// upTo returns how many breaks there are up to a listening time.
+func (s *source) upTo(at time.Duration) int {
+	n, _ := slices.BinarySearchFunc(s.breaks, at, func(b liveness.Break, at time.Duration) int {
+		if b.At <= at {
+			return -1
+		}
+		return 1
+	})
+	return n
+}
+
+// readLimits reads from which silence on the gaps of each device were recorded in the window, and since
+// when that is known.
+func (e *Engine) readLimits(ctx context.Context, q *Question, knownFrom, now time.Time, f *fleet) error {
+	err := e.records.Gaps(ctx, knownFrom, now, f.has, func(g *liveness.Gap) error {
+		if d := f.of(g.Num); d != nil && (g.End == liveness.EndLimit || g.End == liveness.EndForgotten) {
+			d.limited(g, q)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("read the recorded silences: %w", err)
+	}
+	f.settle(q)
+	return nil
+}
+
+// limited notes a record that is no gap.
+func (d *device) limited(g *liveness.Gap, q *Question) {
+	switch {
+	case g.End == liveness.EndForgotten:
+		if d.limit, d.since = 0, g.At; !g.At.Before(q.From) {
+			d.forgotten++
+		}
+	case d.limit == 0: // nothing was recorded of it before
+		d.limit, d.since = g.Length, g.At
+	case g.At.After(q.From):
+		d.limit = max(d.limit, g.Length)
+	default:
+		d.limit = g.Length
+	}
+}

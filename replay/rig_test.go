@@ -1,0 +1,181 @@
+package replay_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	maxGap     = 4 * time.Second
+	pulseEvery = 2 * time.Second
+	takeEvery  = 20 * time.Second
+)
+
+// verdict is what a registry said of a device.
+type verdict struct {
+	device string
+	due    time.Duration // listening time
+	reason liveness.Reason
+	late   bool
+	may    bool // it may be missing
+	at     time.Time
+}
+
+// sink keeps the verdicts of the events that it gets.
+type sink struct {
+	mu       sync.Mutex // guards the fields below
+	verdicts []verdict
+}
+
+// Append implements liveness.Sink.
+func (s *sink) Append(_ context.Context, events []liveness.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Type == liveness.DeviceOffline && e.Record.Until != 0:
+			s.verdicts = append(s.verdicts, verdict{e.Subject, e.Record.Until, e.Reason, false, false, e.Time})
+		case e.Type == liveness.DeviceLate:
+			s.verdicts = append(s.verdicts, verdict{e.Subject, e.Record.Last + e.HeardSilence, liveness.NoReason, true, false, e.Time})
+		}
+	}
+	return nil
+}
+
+// memory is a fake of what keeps gaps.
+type memory struct {
+	gaps   []liveness.Gap
+	breaks []liveness.Break
+	from   time.Time
+	read   int // how often gaps were read
+	err    error
+	wait   chan struct{} // not nil: Gaps waits until it is closed
+}
+
+func (m *memory) take(t *testing.T, r *liveness.Registry) {
+	t.Helper()
+	gaps, breaks, dropped := r.TakeGaps()
+	if dropped > 0 {
+		t.Fatalf("%d gaps were dropped", dropped)
+	}
+	m.gaps, m.breaks = append(m.gaps, gaps...), append(m.breaks, breaks...)
+}
+
+func (m *memory) Gaps(ctx context.Context, from, to time.Time, nums func(uint32) bool, visit func(*liveness.Gap) error) error {
+	m.read++
+	if m.wait != nil {
+		select {
+		case <-m.wait:
+		case <-ctx.Done():
+		}
+	}
+	for i := range m.gaps {
+		g := m.gaps[i]
+		if g.At.Before(from) || !g.At.Before(to) || nums != nil && !nums(g.Num) {
+			continue
+		}
+		if err := visit(&g); err != nil {
+			return err
+		}
+	}
+	return m.err
+}
+
+func (m *memory) Breaks(_ context.Context, from, to time.Time) (all []liveness.Break, err error) {
+	for _, b := range m.breaks {
+		if !b.To.Before(from) && b.To.Before(to) {
+			all = append(all, b)
+		}
+	}
+	return all, nil
+}
+
+func (m *memory) GapsKept(context.Context) (from time.Time, bytes int64, err error) {
+	return m.from, int64(len(m.gaps)), nil
+}
+
+// rig is a running registry in a bubble of made-up time, whose gaps are taken as a store takes them.
+type rig struct {
+	*testing.T
+
+	registry *liveness.Registry
+	source   *liveness.Source
+	sink     sink
+	memory   memory
+	heard    []liveness.Heard
+	taken    time.Time
+	sessions map[string]*liveness.Session
+	stop     func()
+}
+
+// newRig returns a rig. Call it in a bubble, and stop at its end.
+func newRig(t *testing.T, cfg liveness.Config) *rig {
+	t.Helper()
+	r := &rig{T: t, sessions: make(map[string]*liveness.Session)}
+	var err error
+	if r.registry, err = liveness.New(&r.sink, cfg); err != nil {
+		t.Fatal(err)
+	}
+	r.registry.RecordGaps()
+	r.memory.from, r.taken = time.Now(), time.Now()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.registry.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if r.source, err = r.registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: maxGap}); err != nil {
+		t.Fatal(err)
+	}
+	r.source.Pulse(time.Now())
+	return r
+}
+
+// pulse lets the source listen until now; do handles what has arrived.
+func (r *rig) pulse(do func()) {
+	listened := r.source.Pulse(time.Now())
+	if do != nil {
+		do()
+	}
+	r.source.Watermark(0, listened)
+	synctest.Wait()
+	if time.Since(r.taken) >= takeEvery {
+		r.checkpoint()
+	}
+}
+
+// checkpoint takes the gaps.
+func (r *rig) checkpoint() {
+	r.taken = time.Now()
+	_, r.heard = r.registry.Snapshot(r.heard)
+	r.memory.take(r.T, r.registry)
+}
+
+// listen lets time pass in which the source listens.
+func (r *rig) listen(d time.Duration) {
+	for ; d > 0; d -= pulseEvery {
+		time.Sleep(min(d, pulseEvery))
+		r.pulse(nil)
+	}
+}
+
+func (r *rig) now() time.Duration { return r.source.Time(time.Now()) }
+
+// open opens a session.
+func (r *rig) open(id string) {
+	r.Helper()
+	s := new(liveness.Session)
+	if _, err := r.source.Open(s, id, liveness.Hello{}, nil, r.now()); err != nil {
+		r.Fatal(err)
+	}
+	r.sessions[id] = s
+}

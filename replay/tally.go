@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"math"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// outcome is what one policy says of a silence.
+type outcome struct {
+	judgement liveness.Judgement
+	real      bool // it is an outage
+	back      bool // the device came back
+}
+
+// seen reports whether an outage would have been judged.
+func (o *outcome) seen() bool { return o.real && o.judgement.Offline > 0 }
+
+// tally counts for one value.
+type tally struct {
+	falseAlarms, lates, seen, closed, notifications, groupOutages int
+
+	delays        delays
+	sooner, later shift
+}
+
+// shift is how many outages were seen at another time than today, and by how much together.
+type shift struct {
+	n, both int // both: those that were seen either way
+	by      time.Duration
+}
+
+func (s *shift) mean() Millis {
+	if s.both == 0 {
+		return 0
+	}
+	return millis(s.by / time.Duration(s.both))
+}
+
+// add counts an outcome. today is what today's policy says of the same silence.
+func (t *tally) add(o, today *outcome) {
+	j := &o.judgement
+	if j.Late > 0 {
+		t.lates++
+	}
+	if j.Offline > 0 {
+		t.notifications++
+		if o.back {
+			t.notifications++
+		}
+	}
+	switch {
+	case o.seen():
+		t.seen++
+		t.delays.add(j.Offline)
+		if j.Reason != liveness.Silence {
+			t.closed++
+		}
+	case j.Offline > 0:
+		t.falseAlarms++
+	}
+	t.compare(o, today)
+}
+
+// compare compares when an outage was seen.
+func (t *tally) compare(o, today *outcome) {
+	mine, theirs := o.judgement.Offline, today.judgement.Offline
+	switch {
+	case !o.seen() && !today.seen() || mine == theirs:
+	case !today.seen():
+		t.sooner.n++
+	case !o.seen():
+		t.later.n++
+	case mine < theirs:
+		t.sooner = shift{t.sooner.n + 1, t.sooner.both + 1, t.sooner.by + theirs - mine}
+	default:
+		t.later = shift{t.later.n + 1, t.later.both + 1, t.later.by + mine - theirs}
+	}
+}
+
+// delays is a histogram of delays, to 1 %.
+type delays struct {
+	n        int
+	sum, max time.Duration
+	buckets  map[int16]int
+}
+
+// delayRatio is the ratio of a bucket's bounds.
+const delayRatio = 1.01
+
+func (d *delays) add(delay time.Duration) {
+	if d.buckets == nil {
+		d.buckets = make(map[int16]int)
+	}
+	d.n++
+	d.sum += delay
+	d.max = max(d.max, delay)
+	d.buckets[int16(math.Ceil(math.Log(max(delay.Seconds(), 1e-3))/math.Log(delayRatio)))]++
+}
+
+func (d *delays) mean() time.Duration {
+	if d.n == 0 {
+		return 0
+	}
+	return d.sum / time.Duration(d.n)
+}
+
+// quantile returns the least delay that a share of the delays is not above.
+func (d *delays) quantile(share float64) time.Duration {
+	want, sum := int(math.Ceil(share*float64(d.n))), 0
+	for b := int16(math.MinInt16 / 8); sum < want; b++ {
+		if sum += d.buckets[b]; sum >= want {
+			return min(time.Duration(math.Pow(delayRatio, float64(b))*float64(time.Second)), d.max)
+		}
+	}
+	return 0
+}
+
+// point returns what was counted, for a window.
+func (t *tally) point(window time.Duration, deviceMonths float64) Point {
+	p := Point{
+		FalseAlarms: t.falseAlarms, Lates: t.lates, Seen: t.seen, Closed: t.closed,
+		Mean: millis(t.delays.mean()), P90: millis(t.delays.quantile(0.9)), Max: millis(t.delays.max),
+		Sooner: t.sooner.n, SoonerBy: t.sooner.mean(), Later: t.later.n, LaterBy: t.later.mean(),
+		Notifications: t.notifications, GroupOutages: t.groupOutages,
+	}
+	if deviceMonths > 0 {
+		p.Rate = float64(t.falseAlarms) / deviceMonths
+	}
+	p.Weekly = float64(t.notifications) * float64(defaultWindow) / float64(window)
+	return p
+}
