@@ -24,6 +24,7 @@ import (
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/replay"
 	"github.com/holter-iot/holter/schedule/cron"
 )
 
@@ -94,6 +95,8 @@ type Config struct {
 	Schedules *cron.Engine
 	// History serves the availability of devices and groups. Default: none; then the API does not have it.
 	History History
+	// Replay answers what other settings would have done. Default: none; then such requests are refused.
+	Replay *replay.Engine
 	// Roster serves the servers of the fleet. Default: none; then the API does not have them.
 	Roster *cluster.Roster
 	// Ears are the ears of this judge. Roster is required with it. Default: none.
@@ -196,6 +199,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerSchedules(api)
 	a.registerEvents(api)
 	a.registerOverview(api)
+	a.registerReplay(api)
 	a.registerSources(api)
 	a.registerNodes(api)
 	a.registerStream(mux, api)

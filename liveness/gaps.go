@@ -24,7 +24,7 @@ const maxGraces = 3
 type gaps struct {
 	cut    atomic.Int64            // listening time at the latest cut; -1 if there was none
 	blank  atomic.Int64            // at the latest blank; 0 if there was none
-	stalls atomic.Pointer[[]stall] // those since the latest cut that still matter, oldest first; replaced, never changed
+	stalls atomic.Pointer[[]stall] // those since the latest cut that still matter, oldest first; nil if there are none; replaced, never changed
 }
 
 // stall is a gap that ended no connection.
@@ -33,9 +33,14 @@ type stall struct {
 	length time.Duration
 }
 
-func (g *gaps) init() {
-	g.cut.Store(-1)
-	g.stalls.Store(new([]stall))
+func (g *gaps) init() { g.cut.Store(-1) }
+
+// kept returns the stalls that still matter.
+func (g *gaps) kept() []stall {
+	if kept := g.stalls.Load(); kept != nil {
+		return *kept
+	}
+	return nil
 }
 
 // stallsKept is how many stalls are kept. A stall matters for no longer than it lasted.
@@ -45,7 +50,7 @@ const stallsKept = 64
 // those whose length has passed since. Calls must not overlap.
 func (g *gaps) addStall(at, length, now time.Duration) {
 	var kept []stall
-	for _, st := range *g.stalls.Load() {
+	for _, st := range g.kept() {
 		if st.length > length && st.at+st.length > now {
 			kept = append(kept, st)
 		}
@@ -57,13 +62,13 @@ func (g *gaps) addStall(at, length, now time.Duration) {
 // addCut records a cut.
 func (g *gaps) addCut(at time.Duration) {
 	g.cut.Store(int64(at))
-	g.stalls.Store(new([]stall))
+	g.stalls.Store(nil)
 }
 
 // latest returns the listening time of the latest gap, -1 if there was none.
 func (g *gaps) latest() time.Duration {
 	at := time.Duration(g.cut.Load())
-	for _, st := range *g.stalls.Load() {
+	for _, st := range g.kept() {
 		at = max(at, st.at)
 	}
 	return at
@@ -92,7 +97,7 @@ func (g *gaps) notBefore(last, timeout, grace time.Duration, by *pace) (at time.
 	if blank := time.Duration(g.blank.Load()); last < blank {
 		at = max(at, by.after(blank+afterlife, timeout))
 	}
-	for _, st := range *g.stalls.Load() {
+	for _, st := range g.kept() {
 		if last < st.at {
 			at = max(at, by.after(st.at, min(grace, st.length)))
 		}

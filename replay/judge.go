@@ -131,7 +131,8 @@ func (c *silence) judge(p *liveness.Policy) liveness.Judgement {
 	if p.LateAfter > 0 && g.Slept == 0 {
 		shortest = min(shortest, p.LateAfter)
 	}
-	if g.Reason == liveness.NoReason && g.Length-g.Slept <= shortest {
+	returned := g.Reason == liveness.NoReason || g.Length-g.Closed <= p.CloseGrace
+	if returned && g.Length-g.Slept <= shortest {
 		return liveness.Judgement{}
 	}
 	return g.Judge(*p, c.config, c.breaks)

@@ -83,20 +83,25 @@ func (t *tally) compare(o, today *outcome) {
 type delays struct {
 	n        int
 	sum, max time.Duration
-	buckets  map[int16]int
+	buckets  []int // nil if there are none
 }
 
-// delayRatio is the ratio of a bucket's bounds.
-const delayRatio = 1.01
+const (
+	// delayRatio is the ratio of a bucket's bounds, delayLeast the upper bound of the first.
+	delayRatio   = 1.01
+	delayLeast   = 10 * time.Millisecond
+	delayBuckets = 2300 // beyond a year
+)
 
 func (d *delays) add(delay time.Duration) {
 	if d.buckets == nil {
-		d.buckets = make(map[int16]int)
+		d.buckets = make([]int, delayBuckets)
 	}
 	d.n++
 	d.sum += delay
 	d.max = max(d.max, delay)
-	d.buckets[int16(math.Ceil(math.Log(max(delay.Seconds(), 1e-3))/math.Log(delayRatio)))]++
+	b := math.Ceil(math.Log(float64(delay)/float64(delayLeast)) / math.Log(delayRatio))
+	d.buckets[int(max(min(b, delayBuckets-1), 0))]++
 }
 
 func (d *delays) mean() time.Duration {
@@ -109,9 +114,9 @@ func (d *delays) mean() time.Duration {
 // quantile returns the least delay that a share of the delays is not above.
 func (d *delays) quantile(share float64) time.Duration {
 	want, sum := int(math.Ceil(share*float64(d.n))), 0
-	for b := int16(math.MinInt16 / 8); sum < want; b++ {
-		if sum += d.buckets[b]; sum >= want {
-			return min(time.Duration(math.Pow(delayRatio, float64(b))*float64(time.Second)), d.max)
+	for b, n := range d.buckets {
+		if sum += n; sum >= want {
+			return min(time.Duration(math.Pow(delayRatio, float64(b))*float64(delayLeast)), d.max)
 		}
 	}
 	return 0

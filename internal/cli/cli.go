@@ -33,6 +33,7 @@ type commandLine struct {
 	Availability availabilityCommand  `cmd:"" group:"Fleet" help:"Show for which share of a window a device, or a group, was online."`
 	Explain      explainDeviceCommand `cmd:"" group:"Fleet" help:"Explain why a device is in its state."`
 	Events       eventsCommand        `cmd:"" group:"Fleet" help:"List events, or follow them as they happen."`
+	Replay       replayCommand        `cmd:"" group:"Fleet" help:"Judge the recorded silences again: which timeout would have given how many false alarms."`
 	Send         sendCommand          `cmd:"" group:"Fleet" help:"Send a message to a connected device."`
 	Nodes        nodesCommand         `cmd:"" group:"Fleet" help:"List the servers of the fleet: the judge, those that stand by, and ears; end ears."`
 	Sources      sourcesCommand       `cmd:"" group:"Fleet" help:"List the sources of heartbeats, and retire those that will not come back."`
