@@ -47,7 +47,12 @@ func BenchmarkReplay(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}()
 	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
 	if err != nil {
 		b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/replay"
 )
 
 const (
@@ -167,6 +168,23 @@ type recording struct {
 	limits   map[string]time.Duration // the greatest by device
 	known    map[string]time.Time     // when the first limit was recorded
 	verdicts []verdict
+	answer   *replay.Answer
+}
+
+// counts fails unless a point of the answer counts as many verdicts as there are in the gaps since the
+// device was known.
+func (rec *recording) counts(t *testing.T, p replay.Point) {
+	t.Helper()
+	want := 0
+	for _, v := range rec.replayed(func(to *liveness.Policy) { to.Timeout = p.Value.Duration() }) {
+		if !v.late && !v.at.Before(rec.known[v.device]) {
+			want++
+		}
+	}
+	undecided := rec.answer.Undecided
+	if got := p.FalseAlarms + p.Seen; got > want || got < want-undecided {
+		t.Errorf("%v: %d verdicts are counted, want %d", p.Value.Duration(), got, want)
+	}
 }
 
 // unrecorded reports whether a verdict may be of a gap that was too short to be recorded.
@@ -198,6 +216,7 @@ func record(t *testing.T, plan []act, cfg liveness.Config) (rec recording) {
 				rec.open = append(rec.open, s.Open)
 			}
 		})
+		rec.answer = r.ask(replay.Question{Values: []time.Duration{planTimeout, 4 * time.Minute, 10 * time.Minute}})
 		for _, g := range rec.memory.gaps {
 			if id := rec.ids[g.Num]; g.End == liveness.EndLimit {
 				if rec.known[id].IsZero() {
@@ -311,6 +330,9 @@ func TestReplayIsWhatHappens(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			plan := planOf(rand.New(rand.NewPCG(uint64(seed), 1)))
 			rec := record(t, plan, planned(func(*liveness.Policy) {}))
+			for _, p := range rec.answer.Points {
+				rec.counts(t, p)
+			}
 			for _, c := range changes {
 				t.Run(c.name, func(t *testing.T) {
 					cfg := planned(c.change)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,8 +77,11 @@ func TestFalseAlarmsAndOutages(t *testing.T) {
 		// sensor has no sessions: 150 s is a false alarm, and 7 min, more than twice the timeout, an outage.
 		// meter/1 and sensor are silent for 11 min, too.
 		for i, w := range []want{
-			{4, 5, 100 * time.Second, false}, {4, 5, 2 * time.Minute, false}, {1, 5, 3 * time.Minute, false},
-			{1, 5, 5 * time.Minute, false}, {0, 3, 10 * time.Minute, false},
+			{4, 5, 100 * time.Second, false},
+			{4, 5, 2 * time.Minute, false},
+			{1, 5, 3 * time.Minute, false},
+			{1, 5, 5 * time.Minute, false},
+			{0, 3, 10 * time.Minute, false},
 		} {
 			p := a.Points[i]
 			if p.FalseAlarms != w.falseAlarms || p.Seen != w.seen || (p.Mean.Duration()-w.delay).Abs() > time.Second || p.Bound != w.bound {
@@ -350,7 +354,7 @@ func TestParseSpans(t *testing.T) {
 	}
 	var many []string
 	for i := range 61 {
-		many = append(many, fmt.Sprint(i+1))
+		many = append(many, strconv.Itoa(i+1))
 	}
 	for _, text := range []string{
 		"", "x", "-5s", "0", "10m..60s", "60s..", "..60s", "60s..x", "60s..90s..3m", "1s..400d", "NaN", "inf", "1e300", "60s,,90s", strings.Join(many, ","),

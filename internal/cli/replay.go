@@ -89,8 +89,14 @@ func (c *replayCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 func (c *replayCommand) query() (url.Values, error) {
 	query, settings := make(url.Values), 0
 	for _, p := range []struct{ name, value string }{
-		{"group", c.Group}, {"device", c.Device}, {"from", c.From}, {"to", c.To},
-		{"timeout", c.Timeout}, {"late_after", c.LateAfter}, {"close_grace", c.CloseGrace}, {"outage_share", c.OutageShare},
+		{"group", c.Group},
+		{"device", c.Device},
+		{"from", c.From},
+		{"to", c.To},
+		{"timeout", c.Timeout},
+		{"late_after", c.LateAfter},
+		{"close_grace", c.CloseGrace},
+		{"outage_share", c.OutageShare},
 	} {
 		if p.value != "" {
 			query.Set(p.name, p.value)
@@ -100,8 +106,10 @@ func (c *replayCommand) query() (url.Values, error) {
 		flag, value string
 		parse       func(string) error
 	}{
-		{"timeout", c.Timeout, checkSpans}, {"late-after", c.LateAfter, checkSpans},
-		{"close-grace", c.CloseGrace, checkSpans}, {"outage-share", c.OutageShare, checkShares},
+		{"timeout", c.Timeout, checkSpans},
+		{"late-after", c.LateAfter, checkSpans},
+		{"close-grace", c.CloseGrace, checkSpans},
+		{"outage-share", c.OutageShare, checkShares},
 	} {
 		if p.value == "" {
 			continue
@@ -199,8 +207,10 @@ func replayNotes(a *replay.Answer) (notes []string) {
 		n    int
 		text string
 	}{
-		{a.Suppressed, "silences in maintenance are left out."}, {a.Undecided, "silences are not over and not judged yet."},
-		{a.Unknown, "devices of which nothing is recorded are left out."}, {a.Untracked, "devices are tracked by a broker only."},
+		{a.Suppressed, "silences in maintenance are left out."},
+		{a.Undecided, "silences are not over and not judged yet."},
+		{a.Unknown, "devices of which nothing is recorded are left out."},
+		{a.Untracked, "devices are tracked by a broker only."},
 	} {
 		if n.n > 0 {
 			notes = append(notes, terminal.Grouped(n.n)+" "+n.text)

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -19,7 +20,8 @@ func answer(field replay.Field) *replay.Answer {
 		Learned: &replay.Point{Value: 141_000, FalseAlarms: 4, Rate: 1.7, Mean: 141_000},
 		Points: []replay.Point{
 			{Value: 60_000, Share: share(field, 0.1), Bound: true, FalseAlarms: 41, Rate: 18, Mean: 60_000, Sentence: "60s"},
-			{Value: 120_000, Share: share(field, 0.2), FalseAlarms: 0}, {Value: 600_000, Share: share(field, 0.5), Lates: 2, Closed: 3, GroupOutages: 1},
+			{Value: 120_000, Share: share(field, 0.2), FalseAlarms: 0},
+			{Value: 600_000, Share: share(field, 0.5), Lates: 2, Closed: 3, GroupOutages: 1},
 		},
 		Sentence: "1m instead of 3m: at least 164 more false alarms a month",
 	}
@@ -59,7 +61,7 @@ func wellFormed(t *testing.T, text string) {
 	d := xml.NewDecoder(strings.NewReader(strings.Replace(text, "<!doctype html>", "", 1)))
 	for {
 		_, err := d.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {
