@@ -95,7 +95,8 @@ type Config struct {
 	Schedules *cron.Engine
 	// History serves the availability of devices and groups. Default: none; then the API does not have it.
 	History History
-	// Replay answers what other settings would have done. Default: none; then such requests are refused.
+	// Replay answers what other settings would have done. Default: none; then the API does
+	// not have them.
 	Replay *replay.Engine
 	// Roster serves the servers of the fleet. Default: none; then the API does not have them.
 	Roster *cluster.Roster

@@ -61,15 +61,15 @@ func whyBad(err error) string {
 }
 
 func (a *API) registerReplay(api huma.API) {
+	if a.config.Replay == nil {
+		return
+	}
 	serve(a, api, operation("overview", "replay", "GET /v1/replay", "What another timeout would have done",
 		"The recorded silences are judged again: how many false alarms each value would have given, and how late the outages would have been seen. "+
 			"One request is answered at a time, and may take seconds.", http.StatusNotFound), a.replay)
 }
 
 func (a *API) replay(ctx context.Context, in *replayInput) (*replay.Answer, error) {
-	if a.config.Replay == nil {
-		return nil, huma.Error503ServiceUnavailable("this server records no silences, so there is nothing to replay")
-	}
 	answer, err := a.config.Replay.Run(ctx, in.question, a.now())
 	switch {
 	case errors.Is(err, replay.ErrBad):

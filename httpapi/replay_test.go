@@ -69,6 +69,6 @@ func TestReplay(t *testing.T) {
 			wantProblem(t, ask(h, http.MethodGet, "/v1/replay?"+tt.query), tt.query, tt.status, tt.part)
 		}
 		without := f.api(httpapi.Config{NoBeats: true}).Handler()
-		wantProblem(t, ask(without, http.MethodGet, "/v1/replay"), "without records", http.StatusServiceUnavailable, "records no silences")
+		wantProblem(t, ask(without, http.MethodGet, "/v1/replay"), "without records", http.StatusNotFound, "nothing at this path")
 	})
 }
