@@ -82,6 +82,7 @@ func (r *Registry) forgetLocked(sh *deviceShard, d *device, message string, now 
 	r.emitLocked(sh, d, DeviceForgotten, message, now)
 	r.regroupLocked(d, was, d.since)
 	r.removeLocked(sh, d)
+	sh.dropGapsLocked(d.num) // who takes gaps after the number is given to another device takes none of this one
 }
 
 // Forgetting says after which silence a device is forgotten, in listening time: a clock that is set

@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -230,6 +231,11 @@ func (d *device) quietLocked(from, to time.Duration) bool {
 	}
 	by := d.source.pace(d.rule.Value().Policy, from)
 	return by.touches(from, to)
+}
+
+// dropGapsLocked drops the gaps of a device number that were not taken yet.
+func (sh *deviceShard) dropGapsLocked(num uint32) {
+	sh.gaps = slices.DeleteFunc(sh.gaps, func(g Gap) bool { return g.Num == num })
 }
 
 // learnRecordedLocked learns a gap that was recorded, unless it was announced or the source was deaf in it.
