@@ -207,6 +207,9 @@ func followForgotten(ctx context.Context, tx sqldb.Tx, b *batch) error {
 
 // forget deletes the rows of forgotten devices, and stores the offsets of their last events.
 func forget(ctx context.Context, tx sqldb.Tx, b *batch) error {
+	if err := putFreed(ctx, tx, b.freed); err != nil {
+		return err
+	}
 	for nums := range slices.Chunk(slices.Sorted(maps.Keys(b.gone)), 1000) {
 		for _, table := range []string{"devices", "device_states"} {
 			if _, err := tx.NewRaw("DELETE FROM ? WHERE num IN (?)", bun.Ident(table), bun.List(nums)).Exec(ctx); err != nil {

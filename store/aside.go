@@ -138,7 +138,7 @@ func (r *asideRow) record() liveness.Record {
 }
 
 // strays selects rows that no loader reads: their numbers cannot be, or one of their two rows is gone.
-const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota,
+const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota, s.learned,
 	s.announced, s.own, s.changes, d.id FROM `
 
 // findStrays returns the strays.
@@ -198,8 +198,23 @@ func (s *Store) setAside(ctx context.Context, r *liveness.Registry, rows []*asid
 		heads[row.Num], row.back = uint64(row.head), true
 	}
 	return heads, s.db.Write(ctx, loading, func(ctx context.Context, tx sqldb.Tx) error {
+		if err := putFreed(ctx, tx, freedAside(rows, was, s.last.Load()+1)); err != nil {
+			return err
+		}
 		return writeAside(ctx, tx, rows, was)
 	})
+}
+
+// freedAside returns the numbers was that rows do not have any more, with the offset of an event that comes
+// before those of the devices that will get them.
+func freedAside(rows []*asideRow, was []int64, head uint64) map[uint32]uint64 {
+	freed := make(map[uint32]uint64)
+	for i, row := range rows {
+		if num := was[i]; num >= 1 && num <= maxNumber && (!row.back || row.Num != num) {
+			freed[uint32(num)] = head
+		}
+	}
+	return freed
 }
 
 // writeAside inserts rows into set_aside, and replaces the rows of devices with the numbers was by rows

@@ -12,9 +12,10 @@ import (
 type batch struct {
 	first     uint64 // offset of the first event
 	events    []eventRow
-	states    []stateRow      // the last of each device, by number
-	fresh     []stateRow      // those of them that have no row yet
-	gone      map[uint32]bool // numbers whose rows are deleted before others are inserted
+	states    []stateRow        // the last of each device, by number
+	fresh     []stateRow        // those of them that have no row yet
+	gone      map[uint32]bool   // numbers whose rows are deleted before others are inserted
+	freed     map[uint32]uint64 // numbers that may be given to others once this is committed, with the offset of the event
 	names     []nameRow
 	sources   map[string]uint64 // seq; 0 for a source that only needs a row
 	outages   map[string]*liveness.Event
@@ -43,6 +44,7 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 		forgotten: make(map[string]forgottenRow),
 		heads:     make(map[uint32]uint64, len(events)),
 		gone:      make(map[uint32]bool),
+		freed:     make(map[uint32]uint64),
 		known:     s.sources,
 	}
 	name := s.names.naming()
@@ -119,6 +121,7 @@ func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
 		return
 	}
 	b.forgotten[rec.ID] = forgottenRow{ID: rec.ID, Head: pos, Seq: rec.Seq}
+	b.freed[rec.Num] = pos
 	if s.headLocked(rec.Num) != 0 {
 		b.gone[rec.Num] = true
 	}

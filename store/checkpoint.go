@@ -21,6 +21,7 @@ type checkpointer struct {
 	pages  []writtenPage
 	heard  []liveness.Heard // reused for the next snapshot
 	seed   maphash.Seed
+	gaps   gapKeeper
 }
 
 // writtenPage is the latest version of a page. Each page has two slots, and a new version goes into the
@@ -39,7 +40,7 @@ type pageRow struct {
 	data []byte
 }
 
-// Checkpoint writes the listening clocks and the latest heartbeat of each device. [Store.Run] calls it
+// Checkpoint writes the listening clocks, the latest heartbeat of each device, and the gaps that ended since. [Store.Run] calls it
 // again and again; [Store.Finish] writes the last one. Errors: sqldb.ErrNotOpen, sqldb.ErrFenced,
 // ErrChanged, and those of the database.
 func (s *Store) Checkpoint(ctx context.Context, r *liveness.Registry) error {
@@ -63,8 +64,12 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 	sources, heard := r.Snapshot(c.heard)
 	c.heard = heard
 	rows := c.pack(s.db.ID(), sources, heard)
+	s.takeGaps(r)
 	err := s.db.WriteLate(ctx, "write a checkpoint", func(ctx context.Context, tx sqldb.Tx) error {
 		if err := putPages(ctx, tx, c.number+1, rows); err != nil {
+			return err
+		}
+		if err := c.gaps.put(ctx, tx); err != nil {
 			return err
 		}
 		// The fence comes late, since an append waits for it, but before the rows of sources, as it
@@ -84,11 +89,13 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 		return CheckpointStats{}, err
 	}
 	c.number++
+	c.gaps.written()
 	st := CheckpointStats{Pages: len(rows)}
 	for _, row := range rows {
 		c.pages[row.page] = writtenPage{slot: row.slot, sum: row.sum, known: true}
 		st.Bytes += len(row.data)
 	}
+	s.record.gapsAre(c.gaps.bytes, c.gaps.given+c.gaps.lost)
 	st.At, st.Duration, st.CPU = time.Now(), time.Since(begin), threadTime()-cpu
 	return st, nil
 }

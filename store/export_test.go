@@ -177,3 +177,54 @@ func (s *Store) Dump(ctx context.Context, query string) (lines []string, err err
 
 // Forget drops the events up to an offset from memory.
 func (s *Store) Forget(through uint64) { s.log.Trim(through) }
+
+// The codec of pages of gaps, and of habits.
+
+// GapPage is a page of gaps.
+type GapPage struct {
+	Store      [16]byte
+	Hour, Page int64
+	Gaps       []liveness.Gap
+}
+
+// EncodeGapPage encodes a page of gaps, which it sorts.
+func EncodeGapPage(p GapPage) []byte {
+	return appendGapPage(nil, &gapPage{p.Store, p.Hour, p.Page, sortGaps(p.Gaps)})
+}
+
+// DecodeGapPage decodes a page of gaps.
+func DecodeGapPage(b []byte) (GapPage, error) {
+	p, err := decodeGapPage(b, newDecoder().reasons)
+	if err != nil {
+		return GapPage{}, err
+	}
+	return GapPage{p.store, p.hour, p.page, p.gaps}, nil
+}
+
+// DecodeHabits decodes a page of habits, and encodes it again.
+func DecodeHabits(b []byte, id [16]byte, n int64) ([]byte, error) {
+	page, _, err := decodeHabits(b, id, n)
+	if err != nil {
+		return nil, err
+	}
+	return encodeHabits(id, n, page), nil
+}
+
+// Tidy does what is due about gaps once an hour.
+func (s *Store) Tidy(ctx context.Context, r *liveness.Registry) error { return s.tidy(ctx, r) }
+
+// KeepGaps keeps gaps and breaks for the next checkpoint, as if they had been taken from a registry, all rows together no more than most
+// gaps. It returns a function that makes them wait again, as if the answer of the checkpoint that wrote them had been lost.
+func (s *Store) KeepGaps(gaps []liveness.Gap, breaks []liveness.Break, most int) (again func()) {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	s.keepGaps(s.last.Load(), gaps, breaks)
+	k := &s.checkpoint.gaps
+	k.bound(most)
+	rows, kept := slices.Clone(k.rows), slices.Clone(k.breaks)
+	return func() {
+		s.checkpoints.Lock()
+		defer s.checkpoints.Unlock()
+		k.rows, k.breaks = append(rows, k.rows...), append(kept, k.breaks...)
+	}
+}

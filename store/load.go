@@ -21,7 +21,8 @@ type Loaded struct {
 	// Corrupt has an error for each page of heartbeats that could not be used, with what was used
 	// instead. If the pages were needed, since the memory of the process before is not there, all
 	// devices count as heard at the checkpoint, as with Forgotten. It also has an error for each row
-	// of a source or a group that could not be read as a whole; the rest of that row begins anew.
+	// of a source or a group that could not be read as a whole; the rest of that row begins anew. So does
+	// what was learned of devices, for each page of it that could not be used.
 	Corrupt []error
 	// SetAside has an error for each row of a device that could not be read. Such rows were moved to
 	// the table set_aside, and their devices count as never seen until they are heard.
@@ -74,6 +75,7 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 		return loaded, err
 	}
 	loaded.Checkpoint = sqldb.Time(meta.CheckpointAt)
+	r.RecordGaps()
 	recalled, forgotten := s.recall(meta.Memory)
 	loaded.Recalled, loaded.Forgotten = recalled != nil, forgotten
 	loaded.NoMemory = s.remember(r)
@@ -95,32 +97,41 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	if err != nil {
 		return loaded, err
 	}
-	loaded.Corrupt = slices.Concat(corrupt, damaged, groups, gone)
+	habits, strange, err := s.restoreHabits(ctx, r)
+	if err != nil {
+		return loaded, err
+	}
+	loaded.Corrupt = slices.Concat(corrupt, damaged, groups, gone, strange)
 	rows, err := s.config.Follower.take(ctx, s.db)
 	loaded.Followed, loaded.Astray = rows != nil && err == nil, err
 	if err != nil {
 		rows = nil
 	}
-	heads, n, aside, err := s.restoreDevices(ctx, r, heard, rows)
+	heads, n, aside, err := s.restoreDevices(ctx, r, heard, habits, rows)
 	if err != nil {
 		return loaded, err
 	}
 	if heads, err = s.setAside(ctx, r, aside, heads); err != nil {
 		return loaded, err
 	}
-	for _, row := range aside {
-		loaded.SetAside = append(loaded.SetAside, row.error())
-		n += sqldb.Bool(row.back)
-	}
+	loaded.Devices = n + loaded.tellAside(aside)
 	if err := s.lookAside(ctx); err != nil {
 		return loaded, err
 	}
-	loaded.Devices = n
 	s.writing.Lock()
 	s.heads, s.sources, s.loaded = heads, known, true
 	s.writing.Unlock()
-	s.devices.Store(int64(n))
+	s.devices.Store(int64(loaded.Devices))
 	return loaded, s.begin(ctx, r)
+}
+
+// tellAside adds the errors of rows that were set aside. It returns how many of their devices are there all the same.
+func (l *Loaded) tellAside(rows []*asideRow) (back int) {
+	for _, row := range rows {
+		l.SetAside = append(l.SetAside, row.error())
+		back += sqldb.Bool(row.back)
+	}
+	return back
 }
 
 // meta reads the row of meta.

@@ -20,7 +20,7 @@ import (
 // restoreDevices gives the registry all devices, several ranges of numbers at a time. It returns the
 // offset of each one's latest event by number, how many there are, and the rows that cannot be read.
 func (s *Store) restoreDevices(
-	ctx context.Context, r *liveness.Registry, heard *heartbeats, rows []deviceRow,
+	ctx context.Context, r *liveness.Registry, heard *heartbeats, habits habitPages, rows []deviceRow,
 ) (heads []uint64, n int, aside []*asideRow, err error) {
 	var top int64
 	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
@@ -40,7 +40,7 @@ func (s *Store) restoreDevices(
 	g, ctx := errgroup.WithContext(ctx)
 	for range min(runtime.GOMAXPROCS(0), 4) {
 		g.Go(func() error {
-			l := loader{store: s, registry: r, heard: heard, rows: rows, heads: heads, names: names, policies: make(map[string]liveness.Policy)}
+			l := loader{store: s, registry: r, heard: heard, habits: habits, rows: rows, heads: heads, names: names, policies: make(map[string]liveness.Policy)}
 			for {
 				from := next.Add(loadSpan) - loadSpan
 				if from > top {
@@ -66,6 +66,7 @@ type loader struct {
 	store    *Store
 	registry *liveness.Registry
 	heard    *heartbeats
+	habits   habitPages
 	rows     []deviceRow // by number, what is known of them; nil if that has to be read
 	heads    []uint64    // each loader writes other elements
 	names    map[int64]string
@@ -147,8 +148,9 @@ func (l *loader) record(row *deviceRow) (rec liveness.Record, err error) {
 		ID: row.id, Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: sqldb.Time(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
-		Unverified: ints[9]&deviceUnverified != 0, Quota: l.names[ints[11]],
+		Unverified: ints[9]&deviceUnverified != 0, Quota: l.names[ints[11]], Learned: time.Duration(ints[12]),
 	}
+	rec.Habit = l.habits.of(rec.Num, row.id)
 	switch head, last := ints[10], l.store.last.Load(); {
 	case rec.Last < 0:
 		return rec, fmt.Errorf("it was heard at a listening time of %v", rec.Last)

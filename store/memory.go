@@ -69,7 +69,7 @@ func (s *Store) remember(r *liveness.Registry) error {
 	return nil
 }
 
-// Finish writes the last checkpoint, and notes that the process ended in order. Call it when no
+// Finish writes the last checkpoint and what was learned, and notes that the process ended in order. Call it when no
 // heartbeat arrives any more.
 func (s *Store) Finish(ctx context.Context, r *liveness.Registry) error {
 	s.checkpoints.Lock()
@@ -82,6 +82,9 @@ func (s *Store) Finish(ctx context.Context, r *liveness.Registry) error {
 	if err != nil {
 		s.checkpoint.memory = key
 		return err
+	}
+	if err := s.saveHabits(ctx, r); err != nil {
+		return err // the process has ended in order all the same: what was learned since an hour ago is lost
 	}
 	if s.memory != nil {
 		_ = s.memory.Remove() // nobody needs it

@@ -107,23 +107,13 @@ func appendRuns(b []byte, heard []liveness.Heard, places []int, latest []uint64)
 // appendAges appends the width, the low bits of ages, and the exceptions.
 func appendAges(b []byte, ages []uint64) []byte {
 	width := bestWidth(ages)
-	b = append(b, byte(width))
-	var word uint64 // the bits that are not in b yet
-	filled := 0
+	b = appendLow(append(b, byte(width)), ages, width)
 	exceptions := 0
 	mask := uint64(1)<<width - 1
 	for _, age := range ages {
 		if age > mask {
 			exceptions++
 		}
-		word |= (age & mask) << filled
-		for filled += width; filled >= 8; filled -= 8 { // at most 7 + 48 bits
-			b = append(b, byte(word))
-			word >>= 8
-		}
-	}
-	if filled > 0 {
-		b = append(b, byte(word))
 	}
 	b = binary.AppendUvarint(b, uint64(exceptions))
 	before := 0
@@ -132,6 +122,24 @@ func appendAges(b []byte, ages []uint64) []byte {
 			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(i-before)), age>>width)
 			before = i
 		}
+	}
+	return b
+}
+
+// appendLow appends the low bits of ages.
+func appendLow(b []byte, ages []uint64, width int) []byte {
+	var word uint64 // the bits that are not in b yet
+	filled := 0
+	mask := uint64(1)<<width - 1
+	for _, age := range ages {
+		word |= (age & mask) << filled
+		for filled += width; filled >= 8; filled -= 8 { // at most 7 + 48 bits
+			b = append(b, byte(word))
+			word >>= 8
+		}
+	}
+	if filled > 0 {
+		b = append(b, byte(word))
 	}
 	return b
 }
@@ -253,8 +261,8 @@ func (r *reader) body(heard []liveness.Heard, latest []uint64) bool {
 	return true
 }
 
-// ages reads n ages, nil if b has not as many.
-func (r *reader) ages(n, width int) []uint64 {
+// low reads the low bits of n ages, nil if b has not as many.
+func (r *reader) low(n, width int) []uint64 {
 	packed := r.bytes(uint64(n*width+7) / 8)
 	if r.bad {
 		return nil
@@ -270,6 +278,15 @@ func (r *reader) ages(n, width int) []uint64 {
 		ages[i] = word & (1<<width - 1)
 		word >>= width
 		filled -= width
+	}
+	return ages
+}
+
+// ages reads n ages, nil if b has not as many.
+func (r *reader) ages(n, width int) []uint64 {
+	ages := r.low(n, width)
+	if ages == nil {
+		return nil
 	}
 	at := 0
 	for range r.number(uint64(n)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Run writes checkpoints and deletes old events until ctx is done. The first checkpoint follows as soon
+// Run writes checkpoints, deletes old events, and sorts the gaps of each hour until ctx is done. The first checkpoint follows as soon
 // as a source listens, so that the next process also knows of a process that ran only briefly. It
 // retries while the database fails. Errors: sqldb.ErrFenced, sqldb.ErrNotOpen, ErrChanged.
 func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
@@ -52,6 +52,9 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 		err := s.Checkpoint(ctx, r)
 		if err == nil {
 			err = s.prune(ctx)
+		}
+		if err == nil {
+			err = s.tidy(ctx, r)
 		}
 		if ctx.Err() != nil {
 			return nil

@@ -33,8 +33,9 @@ type Stats struct {
 	Oldest     uint64 // see [Store.Bounds]
 	Latest     uint64
 	Lost       LostStats // of the process, see [Config].Tail
-	Devices    int       // that have a row
-	SetAside   int       // rows of devices in the table set_aside, see [Loaded]
+	Gaps       GapStats
+	Devices    int // that have a row
+	SetAside   int // rows of devices in the table set_aside, see [Loaded]
 	Bytes      int64
 }
 
@@ -47,6 +48,13 @@ type CheckpointStats struct {
 	Bytes    int           // that the latest wrote of heartbeats
 	Pages    int           // that the latest wrote, since they had changed
 	Total    uint64        // bytes of all of them
+}
+
+// GapStats is about the gaps that are kept, see [Store.Gaps].
+type GapStats struct {
+	Bytes   int64  // that they take, packed
+	Dropped uint64 // that were not kept, since nobody took them or the database failed for long, in this process
+	Damaged uint64 // rows of gaps that could not be read when they were to be sorted, in this process
 }
 
 // LatencyBounds returns the upper bounds of the classes in which [Stats] counts commits. One more class
@@ -115,6 +123,20 @@ func (r *recorder) checkpoint(c CheckpointStats, err error) {
 	c.Written = r.stats.Checkpoint.Written + 1
 	c.Total = r.stats.Checkpoint.Total + uint64(c.Bytes)
 	r.stats.Checkpoint = c
+}
+
+// gapsAre notes how many bytes gaps take, and how many were dropped.
+func (r *recorder) gapsAre(bytes int64, dropped uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.Gaps.Bytes, r.stats.Gaps.Dropped = bytes, dropped
+}
+
+// damagedGaps counts rows of gaps that could not be read.
+func (r *recorder) damagedGaps(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.Gaps.Damaged += uint64(n)
 }
 
 func (r *recorder) prune(events uint64, err error) {

@@ -30,6 +30,12 @@ type Config struct {
 	// MaxAge is how long an event is kept. A wall clock that is ahead for less than a day makes no
 	// event too old but those of as much time as it was wrong for. Default: 30 days.
 	MaxAge time.Duration
+	// GapsMaxAge is for how long the gaps of devices are kept, by the hour. A wall clock that is ahead for
+	// less than a day makes none too old. Default: 30 days.
+	GapsMaxAge time.Duration
+	// GapsMaxBytes is how many bytes they may take, packed: the oldest hours are deleted, but not the
+	// latest. Default: 2 GiB.
+	GapsMaxBytes int64
 	// Cache is how many of the latest events are kept in memory for readers; those that are older
 	// than one to two minutes only if they are among the latest 1,000. Default: 100,000.
 	Cache int
@@ -58,6 +64,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxAge == 0 {
 		c.MaxAge = 30 * 24 * time.Hour
 	}
+	if c.GapsMaxAge == 0 {
+		c.GapsMaxAge = 30 * 24 * time.Hour
+	}
+	if c.GapsMaxBytes == 0 {
+		c.GapsMaxBytes = 2 << 30
+	}
 	if c.Cache == 0 {
 		c.Cache = 100_000
 	}
@@ -70,6 +82,8 @@ func (c Config) withDefaults() (Config, error) {
 	reject(c.Checkpoint < 0, "Checkpoint is %v, want more than 0", c.Checkpoint)
 	reject(c.Keep < 0, "Keep is %d, want 1 or more", c.Keep)
 	reject(c.MaxAge < 0, "MaxAge is %v, want more than 0", c.MaxAge)
+	reject(c.GapsMaxAge < 0, "GapsMaxAge is %v, want more than 0", c.GapsMaxAge)
+	reject(c.GapsMaxBytes < 0, "GapsMaxBytes is %d, want more than 0", c.GapsMaxBytes)
 	reject(c.Cache < 0, "Cache is %d, want 1 or more", c.Cache)
 	c.Cache = min(c.Cache, c.Keep)
 	return c, errors.Join(errs...)
@@ -152,11 +166,15 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 	if err := s.names.load(ctx, tx); err != nil {
 		return err
 	}
+	var lowest int64
+	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MIN(page), 0) FROM gaps").Scan(&lowest); err != nil {
+		return err
+	}
 	s.writing.Lock()
 	s.loaded, s.attempt, s.part = false, attempt{}, attempt{}
 	s.writing.Unlock()
 	s.checkpoints.Lock()
-	s.checkpoint = checkpointer{number: meta.Checkpoint}
+	s.checkpoint = checkpointer{number: meta.Checkpoint, gaps: gapKeeper{next: min(lowest, 0) - 1}}
 	s.checkpoints.Unlock()
 	s.last.Store(meta.LastOffset)
 	s.oldest.Store(meta.Oldest)

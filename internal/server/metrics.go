@@ -29,8 +29,10 @@ func (s *server) collect(m metrics.Sample) {
 }
 
 func (s *server) storeMetrics(m metrics.Sample) {
-	m = m.Sub("store_")
 	st := s.store.Stats()
+	m.Add("gaps_bytes", "Bytes that the silences take which are kept of devices.", float64(st.Gaps.Bytes))
+	m.Count("gaps_dropped_total", "Silences of devices that were not kept, since there was no room for them while the database failed.", st.Gaps.Dropped)
+	m = m.Sub("store_")
 	m.Add("events_total", "Events stored by this process.", float64(st.Appended))
 	m.Add("failures_total", "Attempts to use the database that failed.", float64(st.Failures))
 	m.Add("failing_seconds", "For how long the database has failed; 0 if it works.", ago(st.Failing))

@@ -3,10 +3,19 @@
 -- Silences of devices that were longer than the limit from which they are recorded. A page has those that ended in one hour, of 4,096
 -- device numbers; one with a negative number has those of one checkpoint, of all devices, which are sorted into pages later.
 CREATE TABLE IF NOT EXISTS gaps (
-	hour BIGINT NOT NULL, -- Unix time of its beginning, in hours
 	page BIGINT NOT NULL,
+	hour BIGINT NOT NULL, -- Unix time of its beginning, in hours
+	size BIGINT NOT NULL, -- of data, in bytes
+	head BIGINT NOT NULL, -- offset of the latest event before they were taken, or sorted
 	data MEDIUMBLOB NOT NULL,
-	PRIMARY KEY (hour, page)
+	PRIMARY KEY (page, hour),
+	KEY gaps_hour (hour, size, head)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
+
+-- Device numbers that were free again, and the offset of the event since which they were: what gaps has from before is of another device.
+CREATE TABLE IF NOT EXISTS freed (
+	num  BIGINT PRIMARY KEY,
+	head BIGINT NOT NULL
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4;
 
 -- What put verdicts off on devices of a source: mostly times in which it was deaf. See liveness.Break.
@@ -42,4 +51,5 @@ ALTER TABLE device_states DROP COLUMN learned;
 DROP TABLE IF EXISTS shapes;
 DROP TABLE IF EXISTS habits;
 DROP TABLE IF EXISTS breaks;
+DROP TABLE IF EXISTS freed;
 DROP TABLE IF EXISTS gaps;

@@ -3,10 +3,19 @@
 -- Silences of devices that were longer than the limit from which they are recorded. A page has those that ended in one hour, of 4,096
 -- device numbers; one with a negative number has those of one checkpoint, of all devices, which are sorted into pages later.
 CREATE TABLE gaps (
-	hour INTEGER NOT NULL, -- Unix time of its beginning, in hours
 	page INTEGER NOT NULL,
+	hour INTEGER NOT NULL, -- Unix time of its beginning, in hours
+	size INTEGER NOT NULL, -- of data, in bytes
+	head INTEGER NOT NULL, -- offset of the latest event before they were taken, or sorted
 	data BLOB NOT NULL,
-	PRIMARY KEY (hour, page)
+	PRIMARY KEY (page, hour)
+);
+CREATE INDEX gaps_hour ON gaps (hour, size, head);
+
+-- Device numbers that were free again, and the offset of the event since which they were: what gaps has from before is of another device.
+CREATE TABLE freed (
+	num  INTEGER PRIMARY KEY,
+	head INTEGER NOT NULL
 );
 
 -- What put verdicts off on devices of a source: mostly times in which it was deaf. See liveness.Break.
@@ -40,4 +49,5 @@ ALTER TABLE device_states DROP COLUMN learned;
 DROP TABLE shapes;
 DROP TABLE habits;
 DROP TABLE breaks;
+DROP TABLE freed;
 DROP TABLE gaps;

@@ -1,0 +1,290 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
+)
+
+// looseMost is how many gaps of checkpoints make tidy sort them before their hour is over.
+const looseMost = 1_000_000
+
+// sorting is the operation that errors of tidy name.
+const sorting = "sort the gaps of an hour"
+
+// tidy does once an hour, and when a process begins, what is to be done about gaps: the rows of checkpoints
+// are sorted into pages, old ones are deleted, and what was learned is written down. After an error,
+// call it again.
+func (s *Store) tidy(ctx context.Context, r *liveness.Registry) error {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	k := &s.checkpoint.gaps
+	hour := hourOf(s.db.Now())
+	if hour == k.tidied && k.loose < looseMost || len(k.rows) > 0 {
+		return nil
+	}
+	err := s.tidyLocked(ctx, r, hour, k.loose >= looseMost)
+	if err == nil {
+		k.tidied, k.loose = hour, 0
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	s.record.outcome(err)
+	return err
+}
+
+// tidyLocked is tidy for all hours but one, or for that, too.
+func (s *Store) tidyLocked(ctx context.Context, r *liveness.Registry, hour int64, all bool) error {
+	hours, err := s.looseHours(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range hours {
+		if h == hour && !all {
+			continue
+		}
+		if err := s.sortHour(ctx, h); err != nil {
+			return err
+		}
+	}
+	if err := s.dropOldGaps(ctx); err != nil {
+		return err
+	}
+	return s.saveHabits(ctx, r)
+}
+
+// looseHours returns the hours of rows of checkpoints.
+func (s *Store) looseHours(ctx context.Context) (hours []int64, err error) {
+	err = s.db.Read(ctx, sorting, func(ctx context.Context, q *bun.DB) error {
+		hours = nil
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+			var h int64
+			err := rows.Scan(&h)
+			hours = append(hours, h)
+			return err
+		}, "SELECT DISTINCT hour FROM gaps WHERE page < 0")
+	})
+	slices.Sort(hours)
+	return hours, err
+}
+
+// sortHour sorts the rows of checkpoints of an hour into pages, in one transaction. If that was committed and
+// the answer was lost, there is nothing to do the next time. Pages that are there already, since
+// the clock was set back, get the gaps in addition.
+func (s *Store) sortHour(ctx context.Context, hour int64) error {
+	var damaged int
+	err := s.db.WriteLate(ctx, sorting, func(ctx context.Context, tx sqldb.Tx) error {
+		o := sorter{store: s, hour: hour, pages: make(map[int64][]liveness.Gap)}
+		if err := o.sort(ctx, tx); err != nil {
+			return err
+		}
+		damaged = o.damaged
+		return tx.Fence(ctx, "fence = fence") // late, since an append waits for it
+	})
+	if err == nil && damaged > 0 {
+		s.record.damagedGaps(damaged)
+	}
+	return err
+}
+
+// sorter sorts the gaps of an hour.
+type sorter struct {
+	store   *Store
+	hour    int64
+	freed   map[uint32]uint64
+	pages   map[int64][]liveness.Gap
+	damaged int
+}
+
+func (o *sorter) sort(ctx context.Context, tx sqldb.Tx) error {
+	// All that is freed by an event up to this one is known here, and left out. What is freed by a later one
+	// will be told from the offset in the page.
+	meta, err := readMeta(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if o.freed, err = readFreed(ctx, tx, 0, maxNumber+1); err != nil {
+		return err
+	}
+	loose, err := o.read(ctx, tx, "page < 0 AND hour = ? ORDER BY page DESC", o.hour) // the oldest first
+	if err != nil {
+		return err
+	}
+	touched := make(map[int64]bool)
+	for i := range loose {
+		for j := range loose[i].gaps {
+			touched[int64(loose[i].gaps[j].Num/pageLen)] = true
+		}
+	}
+	numbers := slices.Sorted(maps.Keys(touched))
+	for part := range slices.Chunk(numbers, 500) {
+		there, err := o.read(ctx, tx, "hour = ? AND page IN (?)", o.hour, bun.List(part))
+		if err != nil {
+			return err
+		}
+		o.add(there)
+	}
+	o.add(loose)
+	var rows []gapRow
+	for _, n := range numbers {
+		rows = append(rows, o.row(n, meta.LastOffset))
+	}
+	if err := putGapRows(ctx, tx, rows); err != nil {
+		return err
+	}
+	_, err = tx.NewRaw("DELETE FROM gaps WHERE page < 0 AND hour = ?", o.hour).Exec(ctx)
+	return err
+}
+
+// row returns the row of a page. Of too many gaps the oldest are left out.
+func (o *sorter) row(n int64, head uint64) gapRow {
+	p := gapPage{store: storeBytes(o.store.db.ID()), page: n, hour: o.hour}
+	all := o.pages[n]
+	if more := len(all) - maxGaps; more > 0 {
+		o.store.checkpoint.gaps.lost += uint64(more)
+		all = all[more:]
+	}
+	p.gaps = sortGaps(all)
+	return gapRow{page: n, hour: o.hour, head: head, data: appendGapPage(nil, &p), count: len(p.gaps)}
+}
+
+// readGaps is a row of gaps that is not packed.
+type readGaps struct {
+	head uint64
+	gaps []liveness.Gap
+}
+
+// add adds the gaps of rows, but for those of devices that are forgotten.
+func (o *sorter) add(rows []readGaps) {
+	for i := range rows {
+		for j := range rows[i].gaps {
+			if g := &rows[i].gaps[j]; rows[i].head >= o.freed[g.Num] {
+				o.pages[int64(g.Num/pageLen)] = append(o.pages[int64(g.Num/pageLen)], *g)
+			}
+		}
+	}
+}
+
+// read reads rows, but for those that are damaged.
+func (o *sorter) read(ctx context.Context, tx sqldb.Tx, where string, args ...any) (rows []readGaps, err error) {
+	all, err := readGapRows(ctx, tx, "SELECT page, hour, head, data FROM gaps WHERE "+where, args...)
+	for i := range all {
+		gaps, bad := o.store.unpack(&all[i])
+		o.damaged += sqldb.Bool(bad != nil)
+		rows = append(rows, readGaps{head: all[i].head, gaps: gaps})
+	}
+	return rows, err
+}
+
+// packedGaps is a row of gaps that was read.
+type packedGaps struct {
+	page, hour int64
+	head       uint64
+	data       []byte
+}
+
+// readGapRows reads rows of gaps.
+func readGapRows(ctx context.Context, q sqldb.Querier, query string, args ...any) (all []packedGaps, err error) {
+	err = sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+		var row packedGaps
+		var head int64
+		err := rows.Scan(&row.page, &row.hour, &head, &row.data)
+		row.head = uint64(head)
+		all = append(all, row)
+		return err
+	}, query, args...)
+	return all, err
+}
+
+// unpack returns the gaps of a row. Errors: it is damaged.
+func (s *Store) unpack(row *packedGaps) ([]liveness.Gap, error) {
+	p, err := decodeGapPage(row.data, s.decoder.reasons)
+	switch {
+	case err != nil:
+	case p.store != storeBytes(s.db.ID()):
+		err = fmt.Errorf("%w: it is of another database", errGapPage)
+	case p.page != row.page || p.hour != row.hour:
+		err = fmt.Errorf("%w: it is page %d of hour %d", errGapPage, p.page, p.hour)
+	default:
+		return p.gaps, nil
+	}
+	return nil, fmt.Errorf("gaps, page %d of hour %d: %w", row.page, row.hour, err)
+}
+
+// gapHour is how many bytes the gaps of an hour take.
+type gapHour struct{ hour, bytes int64 }
+
+// gapHours returns the hours that have gaps, oldest first.
+func (s *Store) gapHours(ctx context.Context) (hours []gapHour, err error) {
+	err = s.db.Read(ctx, "ask for the size of gaps", func(ctx context.Context, q *bun.DB) error {
+		hours = nil
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+			var h gapHour
+			err := rows.Scan(&h.hour, &h.bytes)
+			hours = append(hours, h)
+			return err
+		}, "SELECT hour, SUM(size) FROM gaps GROUP BY hour ORDER BY hour")
+	})
+	return hours, err
+}
+
+// dropOldGaps deletes the hours that are too old or too much, and what nobody needs without them.
+func (s *Store) dropOldGaps(ctx context.Context) error {
+	hours, err := s.gapHours(ctx)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, h := range hours {
+		total += h.bytes
+	}
+	old := s.db.OldBefore(s.db.Now(), s.config.GapsMaxAge)
+	for i, h := range hours {
+		if i == len(hours)-1 || h.hour >= hourOf(old) && total <= s.config.GapsMaxBytes {
+			break
+		}
+		if err := s.dropHour(ctx, h.hour); err != nil {
+			return err
+		}
+		total -= h.bytes
+	}
+	s.checkpoint.gaps.bytes = total
+	s.record.gapsAre(total, s.checkpoint.gaps.given+s.checkpoint.gaps.lost)
+	return s.db.WriteLate(ctx, sorting, func(ctx context.Context, tx sqldb.Tx) error {
+		var head sql.NullInt64
+		if err := tx.QueryRowContext(ctx, "SELECT MIN(head) FROM gaps").Scan(&head); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if _, err := tx.NewRaw("DELETE FROM breaks WHERE ended < ?", sqldb.Nanos(old)).Exec(ctx); err != nil {
+			return err
+		}
+		if head.Valid {
+			if _, err := tx.NewRaw("DELETE FROM freed WHERE head <= ?", head.Int64).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return tx.Fence(ctx, "fence = fence")
+	})
+}
+
+func (s *Store) dropHour(ctx context.Context, hour int64) error {
+	return s.db.WriteLate(ctx, "delete old gaps", func(ctx context.Context, tx sqldb.Tx) error {
+		if _, err := tx.NewRaw("DELETE FROM gaps WHERE hour = ?", hour).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.Fence(ctx, "fence = fence")
+	})
+}
+
+// startOf returns the beginning of an hour.
+func startOf(hour int64) time.Time { return time.Unix(hour*3600, 0) }
