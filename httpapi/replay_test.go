@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -15,16 +16,19 @@ import (
 // oneGap is a fake of what keeps gaps: a device was silent for a while once.
 type oneGap struct{ from time.Time }
 
-func (o oneGap) Gaps(_ context.Context, _, _ time.Time, _ func(uint32) bool, visit func(*liveness.Gap) error) error {
+func (o oneGap) Gaps(context.Context, time.Time, time.Time, func(uint32) bool) iter.Seq2[liveness.Gap, error] {
+	return o.each
+}
+
+func (o oneGap) each(yield func(liveness.Gap, error) bool) {
 	for _, g := range []liveness.Gap{
 		{Num: 1, At: o.from, End: liveness.EndLimit, Length: 45 * time.Second},
 		{Num: 1, Source: "line", Start: time.Minute, Length: 75 * time.Second, At: o.from.Add(10 * time.Minute)},
 	} {
-		if err := visit(&g); err != nil {
-			return err
+		if !yield(g, nil) {
+			return
 		}
 	}
-	return nil
 }
 
 func (o oneGap) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) {

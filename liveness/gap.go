@@ -1,6 +1,12 @@
 package liveness
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrDamagedGaps is wrapped by what those return who keep gaps, for a part of them that cannot be read.
+var ErrDamagedGaps = errors.New("liveness: damaged record of gaps")
 
 // GapEnd is what ended a [Gap].
 type GapEnd uint8
@@ -14,9 +20,6 @@ const (
 	EndBye
 	// EndOpen: the gap is not over. Such a gap is in no record.
 	EndOpen
-	// EndForgotten is no gap: the device was forgotten, and gaps of its number before this are of another
-	// device.
-	EndForgotten
 	// EndLimit is no gap: from now on gaps of the device are recorded that are longer than Length.
 	EndLimit
 )

@@ -31,6 +31,7 @@ type Answer struct {
 	Undecided    int     `json:"undecided" doc:"Silences that are not over, and not judged yet; they are left out."`
 	Suppressed   int     `json:"suppressed" doc:"Silences in maintenance; they are left out."`
 	Overlaps     int     `json:"overlaps" doc:"Records that contradict another one and are left out; it is 0 unless records were damaged."`
+	Damaged      int     `json:"damaged" doc:"Parts of the records that cannot be read, and are left out."`
 	ExactFrom    Millis  `json:"exact_from_ms" doc:"From this value on all counts are exact. Below, they are lower bounds: shorter silences of some devices are not recorded."`
 
 	Today    Point   `json:"today" doc:"The policies that are in force."`

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"context"
+	"iter"
 	"fmt"
 	"testing"
 	"time"
@@ -18,7 +19,11 @@ type many struct {
 	now        time.Time
 }
 
-func (m *many) Gaps(_ context.Context, _, _ time.Time, _ func(uint32) bool, visit func(*liveness.Gap) error) error {
+func (m *many) Gaps(context.Context, time.Time, time.Time, func(uint32) bool) iter.Seq2[liveness.Gap, error] {
+	return m.each
+}
+
+func (m *many) each(yield func(liveness.Gap, error) bool) {
 	span := m.now.Sub(m.from)
 	for i := range m.n {
 		start := time.Duration(float64(span) * float64(i) / float64(m.n))
@@ -30,11 +35,10 @@ func (m *many) Gaps(_ context.Context, _, _ time.Time, _ func(uint32) bool, visi
 		if i%5 == 0 {
 			g.Reason, g.Closed = liveness.Closed, g.Length/2
 		}
-		if err := visit(&g); err != nil {
-			return err
+		if !yield(g, nil) {
+			return
 		}
 	}
-	return nil
 }
 
 func BenchmarkReplay(b *testing.B) {

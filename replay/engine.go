@@ -66,12 +66,8 @@ func (e *Engine) answer(ctx context.Context, q *Question, now time.Time, f *flee
 		q.Values = f.defaultValues(q.Field)
 	}
 	r := newReplay(q, f, sources)
-	err = e.records.Gaps(ctx, q.From, now, f.has, func(g *liveness.Gap) error {
-		r.gap(g)
-		return ctx.Err()
-	})
-	if err != nil {
-		return fmt.Errorf("read the recorded silences: %w", err)
+	if a.Damaged, err = e.each(ctx, q.From, now, f, r.gap); err != nil {
+		return err
 	}
 	for i := range f.devices {
 		if d := &f.devices[i]; d.open != nil {

@@ -13,7 +13,6 @@ type device struct {
 	num         uint32
 	rule, held  int32 // positions in fleet.policies: what the rules say, and the policy that is in force
 	group       int32 // position in fleet.groups
-	forgotten   int32 // how many devices that had its number were forgotten in the window
 	sessions    bool
 	limit, last time.Duration // the greatest limit in the window, 0 if nothing is known; the end of its latest gap
 	source      *source       // of its latest gap

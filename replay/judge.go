@@ -53,10 +53,7 @@ func (r *replay) gap(g *liveness.Gap) {
 	switch {
 	case d == nil:
 		return
-	case g.End == liveness.EndForgotten:
-		d.forgotten--
-		return
-	case g.End > liveness.EndBye || d.forgotten > 0 || g.At.Before(d.since):
+	case g.End > liveness.EndBye || g.At.Before(d.since):
 		return
 	}
 	r.judge(d, g)

@@ -3,7 +3,9 @@ package replay
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -12,10 +14,10 @@ import (
 
 // Records is where gaps are kept.
 type Records interface {
-	// Gaps calls visit with the gaps whose At is in [from, to), of the devices of whose numbers nums says
-	// so, all if it is nil. Those of a device are in order. A gap is valid until visit returns. Gaps ends
-	// with the error of visit.
-	Gaps(ctx context.Context, from, to time.Time, nums func(num uint32) bool, visit func(*liveness.Gap) error) error
+	// Gaps returns the gaps whose At is in [from, to), and the limits that were set then, of the devices that
+	// want reports; nil is all. Those of a device are in order; those of a former device with its number are
+	// left out. A part that cannot be read gives a [liveness.ErrDamagedGaps]; another error is the last.
+	Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[liveness.Gap, error]
 	// Breaks returns the breaks that ended in [from, to), those of a source in order.
 	Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error)
 	// GapsKept returns since when gaps are kept, zero if there are none, and how much room they take.
@@ -90,26 +92,36 @@ func (s *source) upTo(at time.Duration) int {
 // readLimits reads from which silence on the gaps of each device were recorded in the window, and since
 // when that is known.
 func (e *Engine) readLimits(ctx context.Context, q *Question, knownFrom, now time.Time, f *fleet) error {
-	err := e.records.Gaps(ctx, knownFrom, now, f.has, func(g *liveness.Gap) error {
-		if d := f.of(g.Num); d != nil && (g.End == liveness.EndLimit || g.End == liveness.EndForgotten) {
+	_, err := e.each(ctx, knownFrom, now, f, func(g *liveness.Gap) {
+		if d := f.of(g.Num); d != nil && g.End == liveness.EndLimit {
 			d.limited(g, q)
 		}
-		return ctx.Err()
 	})
-	if err != nil {
-		return fmt.Errorf("read the recorded silences: %w", err)
-	}
 	f.settle(q)
-	return nil
+	return err
+}
+
+// each calls visit for each record of a fleet. It returns how many parts could not be read.
+func (e *Engine) each(ctx context.Context, from, to time.Time, f *fleet, visit func(*liveness.Gap)) (damaged int, err error) {
+	for g, err := range e.records.Gaps(ctx, from, to, f.has) {
+		switch {
+		case errors.Is(err, liveness.ErrDamagedGaps):
+			damaged++
+			continue
+		case err == nil:
+			err = ctx.Err()
+		}
+		if err != nil {
+			return damaged, fmt.Errorf("read the recorded silences: %w", err)
+		}
+		visit(&g)
+	}
+	return damaged, nil
 }
 
 // limited notes a record that is no gap.
 func (d *device) limited(g *liveness.Gap, q *Question) {
 	switch {
-	case g.End == liveness.EndForgotten:
-		if d.limit, d.since = 0, g.At; !g.At.Before(q.From) {
-			d.forgotten++
-		}
 	case d.limit == 0: // nothing was recorded of it before
 		d.limit, d.since = g.Length, g.At
 	case g.At.After(q.From):

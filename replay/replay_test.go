@@ -165,21 +165,16 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-func TestForgotten(t *testing.T) {
+func TestDamagedRecords(t *testing.T) {
 	inRig(t, func(r *rig) {
-		r.open("old")
-		r.beats(10, "old")
+		r.open("valve")
+		r.beats(10, "valve")
 		r.listen(4 * time.Minute)
-		r.beats(3, "old")
+		r.beats(3, "valve")
 		r.checkpoint()
-		old := r.memory.gaps[0].Num
-		r.memory.gaps = append(r.memory.gaps, liveness.Gap{Num: old, At: time.Now(), End: liveness.EndForgotten})
-		r.beats(10, "old") // stands for another device, which has got its number
-		r.listen(5 * time.Minute)
-		r.beats(2, "old")
-		r.checkpoint()
-		if a := r.ask(replay.Question{}); a.Today.FalseAlarms != 1 {
-			t.Errorf("%d false alarms, want that of the device which has the number now", a.Today.FalseAlarms)
+		r.memory.damaged = 1
+		if a := r.ask(replay.Question{}); a.Damaged != 1 || a.Silences != 1 {
+			t.Errorf("answer = %+v, want one part damaged, and a silence from the others", a)
 		}
 	})
 }

@@ -2,6 +2,8 @@ package replay_test
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -50,12 +52,13 @@ func (s *sink) Append(_ context.Context, events []liveness.Event) error {
 
 // memory is a fake of what keeps gaps.
 type memory struct {
-	gaps   []liveness.Gap
-	breaks []liveness.Break
-	from   time.Time
-	read   int // how often gaps were read
-	err    error
-	wait   chan struct{} // not nil: Gaps waits until it is closed
+	gaps    []liveness.Gap
+	breaks  []liveness.Break
+	from    time.Time
+	read    int // how often gaps were read
+	damaged int // how many parts cannot be read
+	err     error
+	wait    chan struct{} // not nil: Gaps waits until it is closed
 }
 
 func (m *memory) take(t *testing.T, r *liveness.Registry) {
@@ -67,24 +70,27 @@ func (m *memory) take(t *testing.T, r *liveness.Registry) {
 	m.gaps, m.breaks = append(m.gaps, gaps...), append(m.breaks, breaks...)
 }
 
-func (m *memory) Gaps(ctx context.Context, from, to time.Time, nums func(uint32) bool, visit func(*liveness.Gap) error) error {
-	m.read++
-	if m.wait != nil {
-		select {
-		case <-m.wait:
-		case <-ctx.Done():
+func (m *memory) Gaps(ctx context.Context, from, to time.Time, want func(uint32) bool) iter.Seq2[liveness.Gap, error] {
+	return func(yield func(liveness.Gap, error) bool) {
+		m.read++
+		if m.wait != nil {
+			select {
+			case <-m.wait:
+			case <-ctx.Done():
+			}
+		}
+		for i, g := range m.gaps {
+			if i < m.damaged && !yield(liveness.Gap{}, fmt.Errorf("a page: %w", liveness.ErrDamagedGaps)) {
+				return
+			}
+			if !g.At.Before(from) && g.At.Before(to) && (want == nil || want(g.Num)) && !yield(g, nil) {
+				return
+			}
+		}
+		if m.err != nil {
+			yield(liveness.Gap{}, m.err)
 		}
 	}
-	for i := range m.gaps {
-		g := m.gaps[i]
-		if g.At.Before(from) || !g.At.Before(to) || nums != nil && !nums(g.Num) {
-			continue
-		}
-		if err := visit(&g); err != nil {
-			return err
-		}
-	}
-	return m.err
 }
 
 func (m *memory) Breaks(_ context.Context, from, to time.Time) (all []liveness.Break, err error) {

@@ -31,7 +31,7 @@ type config struct {
 	Follower   *store.Follower
 	Tail       *store.Tail
 	GapsMaxAge time.Duration
-	GapsBytes  int64
+	GapsBytes  int
 	Terms      *sqldb.Terms
 }
 

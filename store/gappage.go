@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -36,7 +35,7 @@ const (
 	gapTick = timer.Resolution
 )
 
-var errGapPage = errors.New("store: damaged page of gaps")
+var errGapPage = fmt.Errorf("store: %w", liveness.ErrDamagedGaps)
 
 // gapPage is a decoded page of gaps.
 type gapPage struct {

@@ -67,7 +67,7 @@ func anyGap(random *rand.Rand) liveness.Gap {
 	ticks := func() time.Duration { return time.Duration(random.Uint64N(1<<random.IntN(43))) * tick }
 	g := liveness.Gap{
 		Num: 1 + random.Uint32N(1<<random.IntN(32)), Source: []string{"", "a", "gateway/ü"}[random.IntN(3)], Length: ticks(),
-		At: time.UnixMilli(random.Int64N(1<<43) - 1<<42), End: liveness.GapEnd(random.IntN(6)),
+		At: time.UnixMilli(random.Int64N(1<<43) - 1<<42), End: liveness.GapEnd(random.IntN(5)),
 	}
 	if g.End <= liveness.EndBye {
 		g.Start = ticks()

@@ -22,7 +22,7 @@ const gapRowsAtOnce = 2048
 // device's before: the gaps of that are left out. What the registry has recorded since the latest checkpoint
 // is not among them.
 //
-// A row that is damaged gives an error, after which the others follow. An error of the database is the last.
+// A row that is damaged gives an error that wraps liveness.ErrDamagedGaps, after which the others follow. An error of the database is the last.
 // Nothing is locked meanwhile.
 func (s *Store) Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[liveness.Gap, error] {
 	return func(yield func(liveness.Gap, error) bool) {

@@ -250,7 +250,7 @@ func (s *Store) dropOldGaps(ctx context.Context) error {
 	}
 	old := s.db.OldBefore(s.db.Now(), s.config.GapsMaxAge)
 	for i, h := range hours {
-		if i == len(hours)-1 || h.hour >= hourOf(old) && total <= s.config.GapsMaxBytes {
+		if i == len(hours)-1 || h.hour >= hourOf(old) && total <= int64(s.config.GapsMaxBytes) {
 			break
 		}
 		if err := s.dropHour(ctx, h.hour); err != nil {

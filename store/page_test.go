@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
@@ -156,7 +155,6 @@ func TestPolicyText(t *testing.T) {
 			"timeout=1m30s quiet=Sat%2CSun+00%3A00-24%3A00+UTC%3B+22%3A00-06%3A00+Europe%2FBerlin",
 		},
 		{liveness.Policy{Timeout: 90e9, Probes: 2, ProbeWait: 4e9}, "timeout=1m30s probe_wait=4s probes=2"},
-		{liveness.Policy{LearnMax: time.Hour, LearnBudget: 0.1, Learn: liveness.LearnApply}, "learn_max=1h0m0s learn_budget=0.1 learn=3"},
 	} {
 		if text, back, err := store.PolicyRoundTrip(c.policy); text != c.want || back != c.policy || err != nil {
 			t.Errorf("%+v is %q, %+v, %v, want %q", c.policy, text, back, err, c.want)

@@ -35,7 +35,7 @@ type Config struct {
 	GapsMaxAge time.Duration
 	// GapsMaxBytes is how many bytes they may take, packed: the oldest hours are deleted, but not the
 	// latest. Default: 2 GiB.
-	GapsMaxBytes int64
+	GapsMaxBytes int
 	// Cache is how many of the latest events are kept in memory for readers; those that are older
 	// than one to two minutes only if they are among the latest 1,000. Default: 100,000.
 	Cache int

@@ -62,7 +62,7 @@ func TestResolveFull(t *testing.T) {
 			MaxOutbound: 131072, CloseRate: 500, MaxBeatRate: 250_000, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
 		},
 		MaxLine:  2048,
-		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000},
+		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000, GapsMaxAge: 240 * time.Hour, GapsMaxBytes: 5_000_000},
 		Jobs:     config.Jobs{Keep: 3000, MaxAge: 2 * time.Hour},
 		TLS:      cert.Files{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
 		Database: config.NewSecret("postgres://holter:secret@db.example/holter"),
@@ -302,7 +302,7 @@ func TestDocumentation(t *testing.T) {
 		"bridges.tls": "bridges: [{tls: {zzz: 1}}]", "rules": "bridges: [{rules: [{zzz: 1}]}]",
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",
-		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}", "jobs": "jobs: {zzz: 1}",
+		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}", "gaps": "gaps: {zzz: 1}", "jobs": "jobs: {zzz: 1}",
 		"link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "drain": "drain: {zzz: 1}",
 		"playbooks": "playbooks: [{zzz: 1}]", "steps": "playbooks: [{steps: [{zzz: 1}]}]",
 	}

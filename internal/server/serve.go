@@ -35,6 +35,7 @@ import (
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/report"
 	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/replay"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
@@ -121,6 +122,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Version:      Version(),
 		Node:         s.config.Node,
 		History:      s.store,
+		Replay:       replay.New(s.registry, s.store),
 		Roster:       s.roster,
 		Ears:         earList{s},
 		Logger:       s.log,
