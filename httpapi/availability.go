@@ -41,19 +41,20 @@ type Availability struct {
 
 // DeviceAvailability is the availability of a device in a window.
 type DeviceAvailability struct {
+	Availability
+
 	Device string     `json:"device"`
 	From   time.Time  `json:"from" doc:"Begin of the window."`
 	To     time.Time  `json:"to" doc:"End of the window."`
 	Known  *time.Time `json:"known_from" doc:"The first instant of the window at which its state is known: the share is of the time since. Later than from if its events from before are no longer kept, or it is younger. null if nothing is known."`
-
-	Availability
 }
 
 // availabilityInput asks for the availability of a device.
 type availabilityInput struct {
-	ID string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
 	WindowQuery
 	FormatQuery
+
+	ID string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
 
 	window availability.Window
 }

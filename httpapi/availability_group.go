@@ -38,25 +38,26 @@ type GroupAvailability struct {
 
 // GroupTotal is the sum over the devices of a group.
 type GroupTotal struct {
+	Availability
+
 	Devices int        `json:"devices" doc:"How many devices the group has."`
 	Known   *time.Time `json:"known_from" doc:"The first instant at which the state of any of them is known."`
-
-	Availability
 }
 
 // GroupDevice is a device of a group.
 type GroupDevice struct {
+	Availability
+
 	Device string     `json:"device"`
 	Known  *time.Time `json:"known_from" doc:"See the availability of a device."`
-
-	Availability
 }
 
 // groupInput asks for the availability of a group.
 type groupInput struct {
-	Name string `path:"name" doc:"The group's name, percent-encoded: / is %2F."`
 	WindowQuery
 	FormatQuery
+
+	Name string `path:"name" doc:"The group's name, percent-encoded: / is %2F."`
 
 	After string `query:"after" doc:"The id after which to continue: next of the previous page. Left out: from the beginning."`
 	Limit int    `query:"limit" minimum:"1" maximum:"100000" doc:"Page size: up to 1,000, and 100 if it is left out; as CSV up to 100,000, which is also what it is if it is left out."`

@@ -85,8 +85,15 @@ func minutes(a *httpapi.Availability) string {
 		name string
 		ms   float64
 	}{
-		{"online", a.Online}, {"late", a.Late}, {"sleeping", a.Sleeping}, {"offline", a.Offline}, {"bye", a.Bye}, {"deaf", a.Deaf}, {"maintenance", a.Maintenance},
-		{"unknown", a.Unknown}, {"longest", a.Longest},
+		{"online", a.Online},
+		{"late", a.Late},
+		{"sleeping", a.Sleeping},
+		{"offline", a.Offline},
+		{"bye", a.Bye},
+		{"deaf", a.Deaf},
+		{"maintenance", a.Maintenance},
+		{"unknown", a.Unknown},
+		{"longest", a.Longest},
 	} {
 		if n := int(p.ms/60_000 + 0.5); n != 0 {
 			parts = append(parts, fmt.Sprint(p.name, " ", n))
@@ -116,7 +123,7 @@ func TestDeviceAvailability(t *testing.T) {
 		if !d.To.Equal(time.Now()) || d.To.Sub(d.From) != time.Hour || !d.Known.Equal(d.From) {
 			t.Errorf("the window is %v to %v, known from %v", d.From, d.To, d.Known)
 		}
-		if d.Outages != 1 || *d.Share != (d.Online)/(d.Online+d.Offline) || *d.MTBF != d.Online || *d.MTTR != d.Longest {
+		if d.Outages != 1 || *d.Share != d.Online/(d.Online+d.Offline) || *d.MTBF != d.Online || *d.MTTR != d.Longest {
 			t.Errorf("%+v", d)
 		}
 		d = getJSON[httpapi.DeviceAvailability](t, h, "/v1/devices/a2/availability?from=1h")

@@ -39,8 +39,9 @@ type Span struct {
 
 // timelineInput asks for the timeline of a device.
 type timelineInput struct {
-	ID string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
 	WindowQuery
+
+	ID string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
 
 	Limit int `query:"limit" minimum:"1" maximum:"10000" default:"1000" doc:"Greatest number of intervals in each list."`
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/replay"
 )
 
 // Learned is the deadline that was learned of a device, and what it rests on.
@@ -25,11 +27,16 @@ type Learned struct {
 	Gaps     int      `json:"gaps" doc:"How many times between two heartbeats were learned; about, beyond 200."`
 	Peers    float64  `json:"peers_ms" doc:"What devices like it exceed as often as the budget says."`
 	PeerGaps uint64   `json:"peer_gaps" doc:"From how many of their times between two heartbeats that is known."`
+	Known    bool     `json:"known" doc:"Enough of them were seen to know what is exceeded as seldom as the budget says. Until then no deadline is lowered by itself."`
 	Sentence string   `json:"sentence" doc:"All of this in a sentence."`
+
+	Change *replay.Change `json:"change,omitempty" doc:"What the learned deadline would have changed in the last 30 days, if that was asked for, one was learned, and silences are recorded."`
 }
 
 type learnInput struct {
-	Group string `query:"group" doc:"Only devices of this group."`
+	Group   string `query:"group" doc:"Only devices of this group."`
+	Changes bool   `query:"changes" doc:"Also say what each learned deadline would have changed in the last 30 days. That reads the recorded silences, and may take seconds."`
+
 	After string `query:"after" doc:"Where to continue: next of the previous page. Left out: from the beginning."`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
@@ -56,7 +63,7 @@ func (a *API) registerLearn(api huma.API) {
 	})
 }
 
-func (a *API) learn(_ context.Context, in *learnInput) (page learnPage, err error) {
+func (a *API) learn(ctx context.Context, in *learnInput) (page learnPage, err error) {
 	cursor, err := a.decodeCursor(in.After)
 	if err != nil {
 		return page, err
@@ -77,7 +84,36 @@ func (a *API) learn(_ context.Context, in *learnInput) (page learnPage, err erro
 		}
 	}
 	page.Next = a.encodeCursor(cursor)
-	return page, nil
+	if in.Changes {
+		err = a.addChanges(ctx, page.Devices)
+	}
+	return page, err
+}
+
+// changesOver is the window of what learned deadlines would have changed.
+const changesOver = 30 * 24 * time.Hour
+
+// addChanges adds what the learned deadlines would have changed, as far as silences are recorded.
+func (a *API) addChanges(ctx context.Context, devices []Learned) error {
+	var ids []string
+	for i := range devices {
+		if devices[i].Deadline != nil {
+			ids = append(ids, devices[i].ID)
+		}
+	}
+	if len(ids) == 0 || a.config.Replay == nil {
+		return nil
+	}
+	changes, err := a.config.Replay.Changes(ctx, ids, changesOver, a.now())
+	if err != nil && !errors.Is(err, replay.ErrBad) { // nothing is recorded yet
+		return replayError(err)
+	}
+	for i := range devices {
+		if c, ok := changes[devices[i].ID]; ok {
+			devices[i].Change = &c
+		}
+	}
+	return nil
 }
 
 func (a *API) hasGroup(name string) bool {
@@ -117,7 +153,7 @@ func learnedOf(v *liveness.Learned) Learned {
 		ID: v.ID, Group: v.Group, Mode: v.Policy.Learn.String(), Budget: v.Policy.LearnBudget,
 		Timeout: timeoutOf(v.Policy.Timeout), From: v.From, Without: timeoutOf(v.Without),
 		Interval: milliseconds(v.Basis.Interval), Longest: milliseconds(v.Basis.Longest), Gaps: v.Basis.Gaps,
-		Peers: milliseconds(v.Basis.Peers), PeerGaps: v.Basis.PeerGaps, Sentence: v.Sentence(),
+		Peers: milliseconds(v.Basis.Peers), PeerGaps: v.Basis.PeerGaps, Known: v.Known, Sentence: v.Sentence(),
 	}
 	if v.Deadline != 0 && !v.Fixed {
 		ms := milliseconds(v.Deadline)

@@ -71,13 +71,18 @@ func (a *API) registerReplay(api huma.API) {
 
 func (a *API) replay(ctx context.Context, in *replayInput) (*replay.Answer, error) {
 	answer, err := a.config.Replay.Run(ctx, in.question, a.now())
+	return answer, replayError(err)
+}
+
+// replayError returns the problem for an error of a replay.
+func replayError(err error) error {
 	switch {
 	case errors.Is(err, replay.ErrBad):
-		return nil, huma.Error422UnprocessableEntity(whyBad(err))
+		return huma.Error422UnprocessableEntity(whyBad(err))
 	case errors.Is(err, replay.ErrUnknown):
-		return nil, huma.Error404NotFound(strings.TrimPrefix(err.Error(), "replay: unknown: "))
+		return huma.Error404NotFound(strings.TrimPrefix(err.Error(), "replay: unknown: "))
 	case errors.Is(err, replay.ErrBusy):
-		return nil, huma.ErrorWithHeaders(huma.Error503ServiceUnavailable("another replay is being answered; try again when it is done"), http.Header{"Retry-After": {"5"}})
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable("another replay is being answered; try again when it is done"), http.Header{"Retry-After": {"5"}})
 	}
-	return answer, err
+	return err
 }

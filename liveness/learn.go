@@ -97,7 +97,11 @@ func (r *Registry) learnLocked(sh *deviceShard, d *device, gap time.Duration) {
 // than its usual gap; but from its timeout on all are.
 func (r *Registry) limitLocked(sh *deviceShard, d *device, timeout time.Duration) {
 	h := sh.habit(d)
-	if h.SetLimit(max(timeout/2, min(h.Interval()*3/2, timeout))) && d.num != 0 {
+	usual := time.Duration(0)
+	if h.Gaps() >= habit.Least {
+		usual = h.Interval()
+	}
+	if h.SetLimit(max(timeout/2, min(usual*3/2, timeout))) && d.num != 0 {
 		r.keepGapLocked(sh, Gap{Num: d.num, At: r.clock.time(), End: EndLimit, Length: h.Limit()})
 	}
 }

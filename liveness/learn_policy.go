@@ -22,8 +22,9 @@ const (
 )
 
 const (
-	// MaxLearnBudget is the greatest Policy.LearnBudget, LeastLearnBudget the least.
-	MaxLearnBudget   = 1000.0
+	// MaxLearnBudget is the greatest Policy.LearnBudget.
+	MaxLearnBudget = 1000.0
+	// LeastLearnBudget is the least.
 	LeastLearnBudget = 0.001
 	// MaxLearned is the greatest Policy.LearnMax.
 	MaxLearned      = 31 * 24 * time.Hour

@@ -106,7 +106,7 @@ func (v *Learned) why() string {
 	case v.Fixed:
 		return "it has a timeout of its own"
 	}
-	return fmt.Sprintf("%d gaps between its heartbeats are known, %d are needed", v.Basis.Gaps, habit.Least)
+	return fmt.Sprintf("only %d of the %d gaps between its heartbeats that are needed are known", v.Basis.Gaps, habit.Least)
 }
 
 // Sentence returns in a sentence what the deadline rests on, or why there is none.

@@ -2,8 +2,8 @@ package replay_test
 
 import (
 	"context"
-	"iter"
 	"fmt"
+	"iter"
 	"testing"
 	"time"
 

@@ -23,67 +23,78 @@ func New(registry *liveness.Registry, records Records) *Engine {
 // Run answers a question. It may take seconds, and one question is answered at a time. Errors: those of
 // ctx and of the records; ErrBad, ErrUnknown, ErrBusy.
 func (e *Engine) Run(ctx context.Context, q Question, now time.Time) (*Answer, error) {
+	a, r, err := e.run(ctx, q, now)
+	if err != nil {
+		return nil, err
+	}
+	r.answer(a)
+	return a, nil
+}
+
+// run answers a question but for what the answer says.
+func (e *Engine) run(ctx context.Context, q Question, now time.Time) (*Answer, *replay, error) {
 	select {
 	case e.busy <- struct{}{}:
 		defer func() { <-e.busy }()
 	default:
-		return nil, ErrBusy
+		return nil, nil, ErrBusy
 	}
 	q, err := q.checked(now)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f, err := e.fleetOf(&q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	knownFrom, _, err := e.records.GapsKept(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask since when silences are recorded: %w", err)
+		return nil, nil, fmt.Errorf("ask since when silences are recorded: %w", err)
 	}
 	a := &Answer{Field: q.Field, Group: q.Group, Device: q.Device, KnownFrom: knownFrom}
 	switch {
 	case knownFrom.IsZero() || !knownFrom.Before(now):
-		return nil, fmt.Errorf("%w: no silence is recorded yet; records begin within minutes of the server's first start", ErrBad)
+		return nil, nil, fmt.Errorf("%w: no silence is recorded yet; records begin within minutes of the server's first start", ErrBad)
 	case !q.To.After(knownFrom):
-		return nil, fmt.Errorf("%w: to is %s, but silences are recorded since %s only", ErrBad, stamp(q.To), stamp(knownFrom))
+		return nil, nil, fmt.Errorf("%w: to is %s, but silences are recorded since %s only", ErrBad, stamp(q.To), stamp(knownFrom))
 	case q.From.Before(knownFrom):
 		q.From, a.Clipped = knownFrom, true
 	}
 	a.From, a.To = q.From, q.To
-	return a, e.answer(ctx, &q, now, f, a)
+	r, err := e.replay(ctx, &q, now, f, a)
+	return a, r, err
 }
 
-func (e *Engine) answer(ctx context.Context, q *Question, now time.Time, f *fleet, a *Answer) error {
+// replay judges the records anew.
+func (e *Engine) replay(ctx context.Context, q *Question, now time.Time, f *fleet, a *Answer) (*replay, error) {
 	sources, err := e.sources(ctx, a.KnownFrom, now)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := e.readLimits(ctx, q, a.KnownFrom, now, f); err != nil {
-		return err
+		return nil, err
 	}
-	if q.Field != OutageShare && len(q.Values) == 0 {
+	if q.Field != OutageShare && len(q.Values) == 0 && q.ids == nil {
 		q.Values = f.defaultValues(q.Field)
 	}
 	r := newReplay(q, f, sources)
 	if a.Damaged, err = e.each(ctx, q.From, now, f, r.gap); err != nil {
-		return err
+		return nil, err
 	}
 	for i := range f.devices {
 		if d := &f.devices[i]; d.open != nil {
 			r.judge(d, d.open)
 		}
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if q.Field == OutageShare {
 		if err := e.replayOutages(ctx, r); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	r.answer(a)
-	return nil
+	return r, nil
 }
 
 // defaultValues returns values from a quarter to four times what most of the devices have today.

@@ -3,6 +3,7 @@ package replay
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
@@ -20,6 +21,8 @@ type device struct {
 	since       time.Time     // that something is known of it; zero: longer than anything is kept
 	open        *liveness.Gap // not over yet, and long enough to be recorded
 	current     time.Duration // the limit at present
+	id          string        // of a Question with ids only
+	tally       *deviceTally  // the same; nil if nothing was counted
 }
 
 // fleet is the devices that a question is about.
@@ -59,15 +62,15 @@ func (e *Engine) fleetOf(q *Question) (*fleet, error) {
 	}
 	f := &fleet{byNum: make(map[uint32]int32), positions: make(map[liveness.Policy]int32), named: make(map[string]int32)}
 	e.registry.Silences(func(s *liveness.DeviceSilence) {
-		if (q.Group == "" || s.Group == q.Group) && (q.Device == "" || s.ID == q.Device) {
-			f.add(s)
+		if (q.Group == "" || s.Group == q.Group) && (q.Device == "" || s.ID == q.Device) && (q.ids == nil || q.ids[s.ID]) {
+			f.add(s, q.ids != nil)
 		}
 	})
 	return f, nil
 }
 
-// add adds a device. It is called with a lock of the registry held.
-func (f *fleet) add(s *liveness.DeviceSilence) {
+// add adds a device, with its id if it is to have a tally of its own. It is called with a lock of the registry held.
+func (f *fleet) add(s *liveness.DeviceSilence, single bool) {
 	switch {
 	case s.Num == 0:
 		f.unknown++ // it was never heard
@@ -83,6 +86,9 @@ func (f *fleet) add(s *liveness.DeviceSilence) {
 	if s.Open.Length > 0 && s.Limit > 0 && s.Open.Length-s.Open.Slept > s.Limit {
 		gap := s.Open
 		d.open = &gap
+	}
+	if single {
+		d.id = strings.Clone(s.ID) // it may lie within the device
 	}
 	f.byNum[d.num] = int32(len(f.devices))
 	f.devices = append(f.devices, d)

@@ -110,7 +110,20 @@ func (r *replay) count(d *device, c *silence, today outcome) {
 			o = c.outcome(c.judge(&p))
 		}
 		r.learned.add(&o, &today)
+		d.count(&o, &today)
 	}
+}
+
+// count counts for a device with a tally of its own.
+func (d *device) count(o, today *outcome) {
+	if d.id == "" {
+		return
+	}
+	if d.tally == nil {
+		d.tally = new(deviceTally)
+	}
+	d.tally.today.add(today, today)
+	d.tally.learned.add(o, today)
 }
 
 // silence is a gap that is judged.

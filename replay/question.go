@@ -51,6 +51,8 @@ type Question struct {
 	Values []time.Duration
 	// Shares are the values of OutageShare. Default: 0.05 to 0.5.
 	Shares []float64
+
+	ids map[string]bool // only these devices, each with a tally of its own; nil: all
 }
 
 // checked returns the question with its defaults, but for Values.

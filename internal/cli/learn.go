@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/replay"
 )
 
 // learnCommand shows the deadlines that were learned of devices, and puts them in force.
@@ -25,12 +27,13 @@ type learnListCommand struct {
 	limitFlag
 	listCommand
 
-	Group string `query:"group" placeholder:"NAME" help:"Only devices of this group."`
+	Group   string `query:"group" placeholder:"NAME" help:"Only devices of this group."`
+	Changes bool   `query:"changes" default:"true" negatable:"" help:"Also say what each learned deadline would have changed in the last 30 days; that may take seconds."`
 }
 
 // Help is the text below the usage line.
 func (*learnListCommand) Help() string {
-	return `A deadline is learned from the device's usual interval and from how devices like it deviate from theirs, for a budget of false alarms a month. BEATS EVERY is the usual interval, LONGEST the longest silence of late that was none.
+	return `A deadline is learned from the device's usual interval and from how devices like it deviate from theirs, for a budget of false alarms a month. BEATS EVERY is the usual interval, LONGEST the longest silence of late that was none. LAST 30 DAYS is what the learned deadline would have changed.
 
 Examples:
 
@@ -43,21 +46,50 @@ Examples:
 func learned() list {
 	return list{
 		path: "learn", key: "devices", byID: true,
-		columns: []string{"ID,least=16,inner", "TIMEOUT,right", "FROM", "LEARNED,right", "BEATS EVERY,right", "LONGEST,right", "GAPS,right", "NOTE,least=8,spare"},
+		columns: []string{"ID,least=16,inner", "TIMEOUT,right", "FROM", "LEARNED,right", "BEATS EVERY,right", "LONGEST,right", "GAPS,right", "LAST 30 DAYS,least=16", "NOTE,least=8,spare"},
 		row: rowOf(func(l *httpapi.Learned) []any {
 			deadline, note := "", ""
-			switch {
-			case l.Deadline == nil:
+			if l.Deadline == nil {
 				note = l.Sentence
-			default:
-				deadline = terminal.Span(*l.Deadline)
+			} else if deadline = terminal.Span(*l.Deadline); !l.Known {
+				note = "few gaps yet"
 			}
 			return []any{
 				l.ID, terminal.Span(float64(l.Timeout)), l.From, deadline, terminal.Span(l.Interval), terminal.Span(l.Longest), terminal.Grouped(l.Gaps),
+				changeText(l.Change),
 				terminal.Cell{Text: note, Paint: terminal.Faint},
 			}
 		}),
 	}
+}
+
+// changeText says what a learned deadline would have changed.
+func changeText(c *replay.Change) string {
+	if c == nil {
+		return ""
+	}
+	var parts []string
+	switch n := c.FalseAlarms - c.Before; {
+	case n > 0:
+		parts = append(parts, terminal.Plural(n, "more false alarm", "more false alarms"))
+	case n < 0:
+		parts = append(parts, terminal.Plural(-n, "less false alarm", "fewer false alarms"))
+	}
+	moved := func(n int, by replay.Millis, how string) {
+		if n > 0 {
+			parts = append(parts, terminal.Plural(n, "outage", "outages")+" "+strings.TrimSpace(terminal.Span(float64(by))+" ")+how)
+		}
+	}
+	moved(c.Sooner, c.SoonerBy, " sooner")
+	moved(c.Later, c.LaterBy, " later")
+	text := strings.Join(parts, ", ")
+	switch {
+	case text == "":
+		text = "nothing"
+	case c.Bound:
+		text = "at least: " + text
+	}
+	return text
 }
 
 // learnSelection are the devices that a command is about.

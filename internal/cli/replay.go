@@ -178,8 +178,8 @@ func writeReplay(out io.Writer, s terminal.Screen, a *replay.Answer) error {
 	table := terminal.NewTable(s, strings.ToUpper(strings.ReplaceAll(string(a.Field), "_", " "))+",right", "FALSE ALARMS,right", "PER DEVICE-MONTH,right", "LATE,right",
 		"OUTAGES SEEN,right", "DELAY,right", "90 %,right", "NOTIFICATIONS A WEEK,right", "GROUP OUTAGES,right,spare", "MARK,spare")
 	add := func(p *replay.Point, mark terminal.Cell) {
-		table.Add(pointName(p), counted(p.FalseAlarms, p.Bound), threeDigits(p.Rate), counted(p.Lates, p.Bound), terminal.Grouped(p.Seen),
-			terminal.Rounded(float64(p.Mean)), terminal.Rounded(float64(p.P90)), threeDigits(p.Weekly), groupOutages(a, p), mark)
+		table.Add(pointName(p), counted(p.FalseAlarms, p.Bound), terminal.Figure(p.Rate), counted(p.Lates, p.Bound), terminal.Grouped(p.Seen),
+			terminal.Rounded(float64(p.Mean)), terminal.Rounded(float64(p.P90)), terminal.Figure(p.Weekly), groupOutages(a, p), mark)
 	}
 	add(&a.Today, terminal.Cell{Text: "today", Paint: terminal.Bold})
 	if a.Learned != nil {
@@ -222,7 +222,7 @@ func replayNotes(a *replay.Answer) (notes []string) {
 func pointName(p *replay.Point) string {
 	switch {
 	case p.Share > 0:
-		return threeDigits(p.Share)
+		return terminal.Figure(p.Share)
 	case p.Value == 0:
 		return ""
 	case p.Least != p.Most:
@@ -245,8 +245,6 @@ func counted(n int, bound bool) string {
 	}
 	return terminal.Grouped(n)
 }
-
-func threeDigits(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
 // writeReplayCSV prints an answer as CSV.
 func writeReplayCSV(out io.Writer, a *replay.Answer) error {

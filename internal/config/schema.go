@@ -11,6 +11,7 @@ import (
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
 )
 
 // defaultTimeout is the timeout of the fleet's policy where none is given.
@@ -75,15 +76,19 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "max_age", Set: strictyaml.Value(d, &c.Store.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
 			{Key: "cache", Set: strictyaml.Plain(d, &c.Store.Cache, count{min: 1000, max: 100_000_000}.parse)},
 		}},
-		{Key: "gaps", Fields: []strictyaml.Field{
-			{Key: "max_age", Set: strictyaml.Value(d, &c.Store.GapsMaxAge, span{min: time.Hour, max: aYear}.parse)},
-			{Key: "max_bytes", Set: strictyaml.Plain(d, &c.Store.GapsMaxBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
-		}},
+		{Key: "gaps", Fields: gapsFields(d, &c.Store)},
 		{Key: "jobs", Fields: []strictyaml.Field{
 			{Key: "keep", Set: strictyaml.Plain(d, &c.Jobs.Keep, count{max: 100_000_000}.parse)},
 			{Key: "max_age", Set: strictyaml.Value(d, &c.Jobs.MaxAge, span{min: time.Minute, max: aYear}.parse)},
 		}},
 		{Key: "playbooks", Set: playbookList(d, &c.Playbooks)},
+	}
+}
+
+func gapsFields(d *strictyaml.Reader, c *store.Config) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Key: "max_age", Set: strictyaml.Value(d, &c.GapsMaxAge, span{min: time.Hour, max: aYear}.parse)},
+		{Key: "max_bytes", Set: strictyaml.Plain(d, &c.GapsMaxBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
 	}
 }
 

@@ -33,6 +33,14 @@ func Grouped[T int | int64 | uint64](n T) string {
 	return sign + text
 }
 
+// Figure shows a number with three digits, or with all before the point and thousands set apart.
+func Figure(v float64) string {
+	if math.Abs(v) >= 100 {
+		return Grouped(int64(math.Round(v)))
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
 // Short shows a duration with the two units that matter: 350ms, 12s, 4m5s, 3h20m, 12d4h.
 func Short(d time.Duration) string {
 	d = max(d, 0)

@@ -21,3 +21,11 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
+
+func TestFigure(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.01234: "0.0123", 7.25: "7.25", 99.96: "100", 100: "100", 15_234.6: "15,235", -1234: "-1,234"} {
+		if got := Figure(v); got != want {
+			t.Errorf("Figure(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
