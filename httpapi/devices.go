@@ -115,6 +115,7 @@ func (a *API) device(_ context.Context, in *deviceInput) (Device, error) {
 	d.Listening = listeningOf(&view)
 	if l, err := a.registry.Learned(in.ID); err == nil { // else it was forgotten meanwhile
 		learned := learnedOf(&l)
+		learned.ID, learned.Group = "", ""
 		d.Learned = &learned
 	}
 	return d, nil

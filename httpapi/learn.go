@@ -14,8 +14,8 @@ import (
 
 // Learned is the deadline that was learned of a device, and what it rests on.
 type Learned struct {
-	ID       string   `json:"id"`
-	Group    string   `json:"group,omitempty"`
+	ID       string   `json:"id,omitempty" doc:"The device's id; left out within the device."`
+	Group    string   `json:"group,omitempty" doc:"Its group; left out within the device."`
 	Mode     string   `json:"mode" enum:"off,suggest,apply" doc:"What is done with it: off, suggest or apply."`
 	Budget   float64  `json:"budget" doc:"False alarms of the device that are accepted in a month of 30 days."`
 	Timeout  Timeout  `json:"timeout_ms" doc:"In force now."`

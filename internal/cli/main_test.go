@@ -126,7 +126,7 @@ func TestEveryCommand(t *testing.T) {
 	silent := []string{ // commands that print no data, or print it in a form of its own
 		"completion", "completion-words", "config check", "dead-letters delete", "dead-letters retry", "devices disconnect", "devices forget", "devices maintenance",
 		"devices policy", "ear", "endpoints delete", "endpoints disable", "endpoints enable", "endpoints retry-now", "endpoints set", "help", "job-routes delete",
-		"job-routes set", "jobs delete", "jobs move", "jobs reschedule", "loadgen-worker",
+		"job-routes set", "jobs delete", "jobs move", "jobs reschedule", "learn apply", "learn reset", "loadgen-worker",
 		"monitor", "nodes drain", "nodes remove", "password", "queues delete", "queues pause", "queues resume", "queues set", "routes delete", "routes pause", "routes resume", "routes set",
 		"runs cancel", "runs graph", "schedules delete", "schedules pause", "schedules resume", "serve", "sources retire", "tokens delete",
 	}
