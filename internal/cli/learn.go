@@ -73,11 +73,15 @@ func changeText(c *replay.Change) string {
 	case n > 0:
 		parts = append(parts, terminal.Plural(n, "more false alarm", "more false alarms"))
 	case n < 0:
-		parts = append(parts, terminal.Plural(-n, "less false alarm", "fewer false alarms"))
+		parts = append(parts, terminal.Plural(-n, "false alarm less", "fewer false alarms"))
 	}
 	moved := func(n int, by replay.Millis, how string) {
 		if n > 0 {
-			parts = append(parts, terminal.Plural(n, "outage", "outages")+" "+strings.TrimSpace(terminal.Span(float64(by))+" ")+how)
+			outages := terminal.Plural(n, "outage", "outages")
+			if by > 0 {
+				outages += " " + terminal.Span(float64(by))
+			}
+			parts = append(parts, outages+how)
 		}
 	}
 	moved(c.Sooner, c.SoonerBy, " sooner")
