@@ -53,16 +53,31 @@ func (r *Registry) shapeOf(g *group) *habit.Shape {
 func (sh *deviceShard) habit(d *device) *habit.Habit { return &sh.habits[d.handle/shardCount] }
 
 // learns reports whether a deadline may be learned of the devices of a rule.
-func (l *rule) learns() bool { return l.Learn != LearnOff && l.from != ofDevice && l.Timeout < Never }
+func (l rule) learns() bool { return l.Learn != LearnOff && l.from != ofDevice && l.Timeout < Never }
 
 // heldLocked returns the policy that holds for the device: that of its rule, with the deadline that was
 // learned.
 func (d *device) heldLocked() Policy {
 	l := d.rule.Value()
+	return d.heldByLocked(&l)
+}
+
+// heldByLocked is heldLocked for a rule that the device is about to have.
+func (d *device) heldByLocked(l *rule) Policy {
 	p := l.Policy
 	if d.marks&learned != 0 && l.learns() {
 		h := d.source.registry.shards[d.handle%shardCount].habit(d)
 		p.Timeout = max(h.InForce(), l.least)
+	}
+	return p
+}
+
+// sparedLocked returns the policy that holds for the device, with the interval that its reconnect grace is
+// for: where a learned deadline is in force, that is what the device does, not what it is to do.
+func (d *device) sparedLocked() Policy {
+	p := d.heldLocked()
+	if d.marks&learned != 0 && d.rule.Value().learns() {
+		p.Interval = max(p.Interval, d.source.registry.shards[d.handle%shardCount].habit(d).Interval())
 	}
 	return p
 }
@@ -109,10 +124,16 @@ func (r *Registry) limitLocked(sh *deviceShard, d *device, timeout time.Duration
 // noticeGapLocked records the silence that a signal ends, if it was longer than the device's limit. before
 // is what was known of the device, on the clock on which it was heard at an instant.
 func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition, heard time.Duration, end GapEnd) {
-	if !r.learning.on.Load() || before.state == NeverSeen || heard <= before.last {
+	h := sh.habit(d)
+	switch {
+	case !r.learning.on.Load():
+		return
+	case before.state == NeverSeen: // its number may be that of a device that the snapshot before has seen
+		h.SetNoted(true)
+		return
+	case heard <= before.last:
 		return
 	}
-	h := sh.habit(d)
 	p := d.heldLocked()
 	if h.Limit() == 0 {
 		r.limitLocked(sh, d, p.Timeout)

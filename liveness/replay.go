@@ -137,7 +137,7 @@ type DeviceSilence struct {
 func (r *Registry) Silences(do func(*DeviceSilence)) {
 	r.each(func(sh *deviceShard, d *device) {
 		s := DeviceSilence{
-			Num: d.num, ID: d.id, Group: d.group(), Held: d.heldLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0,
+			Num: d.num, ID: d.id, Group: d.group(), Held: d.sparedLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0,
 		}
 		if v := r.learnedLocked(sh, d); !v.Fixed {
 			s.Learned = v.Deadline

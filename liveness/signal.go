@@ -79,7 +79,8 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	}
 	moved := d.source != s
 	f, known := s.conditionHereLocked(d, sig.At)
-	p := s.recoveryPolicy(f, rule.Value().Policy)
+	held := rule.Value()
+	p := s.recoveryPolicy(f, d.heldByLocked(&held))
 	c := change{next: f.after(sig, p), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
 	c.replaced = d.replacedBy(sig, f, c) && !s.wanders(d, sig.opens)
 	away := moved && !s.besides(d.source)

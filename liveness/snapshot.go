@@ -114,9 +114,16 @@ func (r *Registry) watchLocked(d *device) {
 	if !known {
 		return
 	}
-	f.last = max(f.last, r.stopLocked(d))
-	d.last = f.last
-	r.storeHeard(d, f.last)
+	r.storeHeard(d, f.last) // before the timer ends, which knows it until then
+	touched, won := d.source.engine.Disarm(d.timer)
+	if !won {
+		return // it has just expired: its handler knows the last heartbeat
+	}
+	if touched > f.last { // meanwhile
+		f.last = touched
+		r.storeHeard(d, f.last)
+	}
+	d.timer, d.touched, d.last = 0, false, f.last
 	d.marks |= watched
 	r.armLocked(d, f, 0)
 }

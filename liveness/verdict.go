@@ -48,7 +48,10 @@ func (d *device) countLocked(n int64) {
 // the same clock, and arms the timer for the next step.
 func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition, now time.Duration) {
 	r.storeHeard(d, next.last)
-	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
+	if touched := r.stopLocked(d); touched > next.last { // since
+		next.last = touched
+		r.storeHeard(d, touched)
+	}
 	was, since := d.standing(), d.since
 	if next != before {
 		d.marks &^= toldSince
