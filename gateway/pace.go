@@ -288,7 +288,7 @@ func (t *conversation) repace(x *exchange, step uint8) {
 func (t *conversation) stretch(x *exchange, base liveness.Policy, step uint8) (holds bool, err error) {
 	base.Interval, base.Timeout = stretched(base.Interval, step), stretched(base.Timeout, step)
 	p, err := t.session.UpdatePolicy(x.now, base)
-	return p.Interval == base.Interval && p.Timeout == base.Timeout, err
+	return p.Interval == base.Interval && p.Timeout >= base.Timeout, err // a longer deadline may have been learned
 }
 
 // furthest returns the largest step by which a policy may be stretched.

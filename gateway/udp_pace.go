@@ -173,7 +173,7 @@ func (v *udpSession) stretchLocked(x *exchange) bool {
 	}
 	want := v.paced.policy(v.paced.held)
 	p, err := v.conversation.session.UpdatePolicy(x.now, want)
-	return err == nil && p.Interval == want.Interval && p.Timeout == want.Timeout
+	return err == nil && p.Interval == want.Interval && p.Timeout >= want.Timeout // a longer deadline may have been learned
 }
 
 // resumedLocked returns the announcement of a device that opens a session. If it was told an

@@ -108,15 +108,23 @@ func (r *Registry) learnLocked(sh *deviceShard, d *device, gap time.Duration) {
 	}
 }
 
+// watchAhead is how long before its limit a silence is noticed at the latest, if snapshots are about five
+// seconds apart.
+const watchAhead = 6 * time.Second
+
+// usual returns the silence up to which a device beats as ever: its heartbeats up to then cost nothing.
+func usual(h *habit.Habit) time.Duration { return h.Interval() * 9 / 8 }
+
 // limitLocked sets from which silence on the device's gaps are recorded: half of its timeout, or half more
-// than its usual gap; but from its timeout on all are.
+// than its usual gap; but so much more than that that it can be noticed in between. From its timeout on all
+// are.
 func (r *Registry) limitLocked(sh *deviceShard, d *device, timeout time.Duration) {
 	h := sh.habit(d)
-	usual := time.Duration(0)
+	interval, least := time.Duration(0), time.Duration(0)
 	if h.Gaps() >= habit.Least {
-		usual = h.Interval()
+		interval, least = h.Interval(), min(usual(h)+watchAhead, timeout)
 	}
-	if h.SetLimit(max(timeout/2, min(usual*3/2, timeout))) && d.num != 0 {
+	if h.SetLimit(max(timeout/2, min(interval*3/2, timeout)), least) && d.num != 0 {
 		r.keepGapLocked(sh, Gap{Num: d.num, At: r.clock.time(), End: EndLimit, Length: h.Limit()})
 	}
 }

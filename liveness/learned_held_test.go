@@ -14,7 +14,7 @@ func TestRecoverByLearnedDeadline(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 90 * unit, RecoverAfter: 3}}
 	inLearner(t, fleet, func(l *learner) {
 		l.open("a")
-		l.beat("a", 50, 80*unit)
+		l.beat(50, 80*unit)
 		v, err := l.registry.ApplyLearned("a", true)
 		if err != nil || v.Policy.Timeout < 91*unit {
 			t.Fatalf("ApplyLearned = %g units, %v", inUnits(v.Policy.Timeout), err)
@@ -22,8 +22,8 @@ func TestRecoverByLearnedDeadline(t *testing.T) {
 		held := v.Policy.Timeout
 		l.pass(held + 10*unit)
 		l.wantState("a", liveness.Offline)
-		l.beat("a", 1, unit)
-		l.beat("a", 2, held-unit/2)
+		l.beat(1, unit)
+		l.beat(2, held-unit/2)
 		l.wantState("a", liveness.Online)
 	})
 }
@@ -32,7 +32,7 @@ func TestRecoverByLearnedDeadline(t *testing.T) {
 func TestCutSparesByLearnedInterval(t *testing.T) {
 	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 90 * unit, Learn: liveness.LearnApply}}, func(l *learner) {
 		l.open("a")
-		l.beat("a", 300, 130*unit)
+		l.beat(300, 130*unit)
 		v := l.learned("a")
 		if v.From != "learned" {
 			t.Fatalf("%+v", v)
@@ -41,7 +41,7 @@ func TestCutSparesByLearnedInterval(t *testing.T) {
 		l.cut(2 * unit) // the heartbeat is lost
 		l.pass(128 * unit)
 		l.wantState("a", liveness.Unknown)
-		l.beat("a", 1, 2*unit)
+		l.beat(1, 2*unit)
 		l.wantState("a", liveness.Online)
 	})
 }
@@ -50,7 +50,7 @@ func TestCutSparesByLearnedInterval(t *testing.T) {
 func TestReusedNumberLearnsNothing(t *testing.T) {
 	inLearner(t, liveness.Config{}, func(l *learner) {
 		l.open("a")
-		l.beat("a", 5, 10*unit)
+		l.beat(5, 10*unit)
 		l.checkpoint()
 		if err := l.registry.Forget("a"); err != nil {
 			t.Fatal(err)

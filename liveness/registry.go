@@ -108,8 +108,8 @@ type device struct {
 
 	state       State
 	reason      Reason
-	touched     bool // heartbeats touch only the timer, which knows the last one; the field last does not
-	marks       marks
+	marks       marks // at an even offset, so that no byte is lost
+	touched     bool  // heartbeats touch only the timer, which knows the last one; the field last does not
 	quota       uint8 // Quota.index of the one that counts it; 0 if none does
 	asked       uint8
 	uncommitted uint8 // how many of its latest events wait for the sink; the greatest value stands for more, too

@@ -95,8 +95,8 @@ func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bo
 	h := sh.habit(d)
 	if before == now {
 		silence := s.sources[now.Source()].Listened - now.Last()
-		silence += min(s.passed[now.Source()], h.Limit()/2) // it may pass the limit before the next snapshot
-		if d.touched && h.Limit() != 0 && silence > h.Limit() {
+		soon := silence + min(s.passed[now.Source()], h.Limit()/2) // it may pass the limit before the next snapshot
+		if d.touched && h.Limit() != 0 && soon > h.Limit() && silence > usual(h) {
 			s.registry.watchLocked(d)
 		}
 		return

@@ -187,15 +187,22 @@ func (h Habit) Limit() time.Duration {
 	return time.Duration(math.Exp2(float64(h.limit)/perLimit) * float64(time.Millisecond))
 }
 
-// SetLimit sets what Limit returns, to a little less than d, and reports whether that changed. A limit
-// that is nearly right stays as it is.
-func (h *Habit) SetLimit(d time.Duration) bool {
-	c := uint8(max(min(math.Floor(math.Log2(max(float64(d)/float64(time.Millisecond), 2))*perLimit), math.MaxUint8), 1))
-	if h.limit != 0 && (c == h.limit || c == h.limit+1) {
+// SetLimit sets what Limit returns, to a little less than d but no less than least, and reports whether
+// that changed. A limit that is nearly right stays as it is.
+func (h *Habit) SetLimit(d, least time.Duration) bool {
+	l := limitCode(least, math.Ceil)
+	c := max(limitCode(d, math.Floor), l)
+	if h.limit == c || h.limit >= l && h.limit+1 == c || c == l && h.limit == c+1 {
 		return false
 	}
 	h.limit = c
 	return true
+}
+
+// limitCode returns a duration in quarter octaves of a millisecond. It is never 0.
+func limitCode(d time.Duration, round func(float64) float64) uint8 {
+	steps := round(math.Log2(max(float64(d)/float64(time.Millisecond), 2)) * perLimit)
+	return uint8(min(steps, math.MaxUint8-1))
 }
 
 // Noted returns what SetNoted set. It is for the owner of the Habit.

@@ -184,14 +184,21 @@ func TestInForce(t *testing.T) {
 
 func TestLimit(t *testing.T) {
 	var h habit.Habit
-	if !h.SetLimit(time.Minute) || h.Limit() > time.Minute || h.Limit() < 48*time.Second {
+	if !h.SetLimit(time.Minute, 0) || h.Limit() > time.Minute || h.Limit() < 48*time.Second {
 		t.Errorf("Limit = %v, want a little less than a minute", h.Limit())
 	}
-	if h.SetLimit(h.Limit()*11/10) || h.SetLimit(h.Limit()*21/20) {
+	if h.SetLimit(h.Limit()*11/10, 0) || h.SetLimit(h.Limit()*21/20, 0) {
 		t.Error("a limit that is nearly right has changed")
 	}
+	if !h.SetLimit(time.Minute, 70*time.Second) || h.Limit() < 70*time.Second || h.Limit() > 84*time.Second {
+		t.Errorf("Limit = %v, want a little more than 70 seconds", h.Limit())
+	}
+	if h.SetLimit(time.Minute, h.Limit()*9/10) || h.SetLimit(time.Minute, h.Limit()*8/10) {
+		t.Error("a limit that is nearly the least has changed")
+	}
 	for _, d := range []time.Duration{-1, 0, 1, math.MaxInt64} {
-		h.SetLimit(d)
+		h.SetLimit(d, 0)
+		h.SetLimit(0, d)
 	}
 }
 
