@@ -191,8 +191,12 @@ func (r *Registry) foretellLocked(sh *deviceShard, d *device, before, next condi
 }
 
 // foretellClosedLocked is foretellLocked for a connection that ends after a verdict: another policy might have come
-// to it later.
+// to it later. A peer that is told of verdicts ends its connection because of this one, so that the end
+// tells nothing of the device.
 func (r *Registry) foretellClosedLocked(sh *deviceShard, d *device, before condition, sig signal) {
+	if d.session != nil && d.session.peer != nil {
+		return
+	}
 	if f := sh.foretold[d.handle]; sig.Kind == Disconnected && before.state == Offline && before.reason == Silence && f.why == NoReason {
 		sh.foretell(d, foretold{slept: f.slept, closed: max(sig.At-before.last, 1), why: sig.Reason})
 	}

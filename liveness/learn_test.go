@@ -121,6 +121,19 @@ func TestWhatEndsAGap(t *testing.T) {
 				l.pass(70 * unit)
 				l.open("a")
 			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession, Closed: 10 * unit, Reason: liveness.Closed}},
+			{"closed after the verdict", func() {
+				l.pass(70 * unit)
+				l.sessions["a"].Close(l.now(), liveness.Closed)
+				l.pass(10 * unit)
+				l.open("a")
+			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession, Closed: 70 * unit, Reason: liveness.Closed}},
+			{"closed because of the verdict", func() {
+				s := l.openAs("a", liveness.Hello{}, new(peer))
+				l.pass(70 * unit)
+				s.Close(l.now(), liveness.Closed)
+				l.pass(10 * unit)
+				l.open("a")
+			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession}},
 			{"goodbye", func() { l.pass(50 * unit); l.sessions["a"].Bye(l.now()) }, liveness.Gap{Length: 50 * unit, End: liveness.EndBye}},
 			{"after a goodbye", func() { l.pass(500 * unit); l.open("a") }, liveness.Gap{}},
 			{"asleep", func() {
