@@ -157,6 +157,10 @@ bench-schedules: ## Measure crontab expressions beside robfig/cron, and compare 
 bench-learn: ## Simulate learned deadlines beside RFC 6298, φ-accrual and NFD-E, into docs/numbers/benchmarks.md (3 minutes)
 	cd bench && $(GO) run . learn -md ../docs/numbers/benchmarks.md -svg ../docs/numbers/img
 
+.PHONY: bench-replay
+bench-replay: ## Replay a run with seven timeouts beside seven servers that have them, into docs/numbers/reliability.md (6 minutes)
+	cd bench && $(GO) run . replay -md ../docs/numbers/reliability.md
+
 .PHONY: bench-mqtt
 bench-mqtt: ## Measure the bridge, and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (35 minutes)
 	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md

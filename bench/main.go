@@ -25,6 +25,7 @@ import (
 	"github.com/holter-iot/holter/bench/learn"
 	"github.com/holter-iot/holter/bench/mqtt"
 	"github.com/holter-iot/holter/bench/queues"
+	"github.com/holter-iot/holter/bench/replays"
 	"github.com/holter-iot/holter/bench/rivals"
 	"github.com/holter-iot/holter/bench/schedules"
 )
@@ -43,6 +44,6 @@ func main() {
 func commands() []run.Command {
 	return []run.Command{
 		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), forget.Command(), chaos.Command(),
-		graphs.Command(), queues.Command(), schedules.Command(), learn.Command(),
+		graphs.Command(), queues.Command(), schedules.Command(), learn.Command(), replays.Command(),
 	}
 }
