@@ -167,6 +167,19 @@ func TestWhatEndsAGap(t *testing.T) {
 	})
 }
 
+// A device of which no gap was learned has a limit, too, once it is silent.
+func TestLimitWithoutLearnedGap(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit}}, func(l *learner) {
+		l.open("a")
+		l.pass(90 * unit)
+		l.registry.Silences(func(s *liveness.DeviceSilence) {
+			if s.Limit == 0 || s.Limit > 30*unit {
+				t.Errorf("Limit of %s = %v, want up to half of its timeout", s.ID, s.Limit)
+			}
+		})
+	})
+}
+
 // A device that is noticed since it is silent for long is judged as ever, and loses no heartbeat.
 func TestWatchedDeviceIsJudged(t *testing.T) {
 	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit}}, func(l *learner) {

@@ -94,6 +94,9 @@ func (s *snapshot) take(sh *deviceShard, d *device) {
 func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bool) {
 	h := sh.habit(d)
 	if before == now {
+		if d.touched && h.Limit() == 0 { // no gap was learned yet
+			s.registry.limitLocked(sh, d, d.heldLocked().Timeout)
+		}
 		silence := s.sources[now.Source()].Listened - now.Last()
 		soon := silence + min(s.passed[now.Source()], h.Limit()/2) // it may pass the limit before the next snapshot
 		if d.touched && h.Limit() != 0 && soon > h.Limit() && silence > usual(h) {
