@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -49,18 +48,16 @@ func (s *Store) tidyLocked(ctx context.Context, r *liveness.Registry, hour int64
 	if err != nil {
 		return err
 	}
+	var failed error // an hour that cannot be sorted does not keep old ones from being deleted
 	for _, h := range hours {
 		if h == hour && !all {
 			continue
 		}
-		if err := s.sortHour(ctx, h); err != nil {
-			return err
+		if failed = s.sortHour(ctx, h); failed != nil {
+			break
 		}
 	}
-	if err := s.dropOldGaps(ctx); err != nil {
-		return err
-	}
-	return s.saveHabits(ctx, r)
+	return errors.Join(failed, s.dropOldGaps(ctx), s.saveHabits(ctx, r))
 }
 
 // looseHours returns the hours of rows of checkpoints.
@@ -76,114 +73,6 @@ func (s *Store) looseHours(ctx context.Context) (hours []int64, err error) {
 	})
 	slices.Sort(hours)
 	return hours, err
-}
-
-// sortHour sorts the rows of checkpoints of an hour into pages, in one transaction. If that was committed and
-// the answer was lost, there is nothing to do the next time. Pages that are there already, since
-// the clock was set back, get the gaps in addition.
-func (s *Store) sortHour(ctx context.Context, hour int64) error {
-	var damaged int
-	err := s.db.WriteLate(ctx, sorting, func(ctx context.Context, tx sqldb.Tx) error {
-		o := sorter{store: s, hour: hour, pages: make(map[int64][]liveness.Gap)}
-		if err := o.sort(ctx, tx); err != nil {
-			return err
-		}
-		damaged = o.damaged
-		return tx.Fence(ctx, "fence = fence") // late, since an append waits for it
-	})
-	if err == nil && damaged > 0 {
-		s.record.damagedGaps(damaged)
-	}
-	return err
-}
-
-// sorter sorts the gaps of an hour.
-type sorter struct {
-	store   *Store
-	hour    int64
-	freed   map[uint32]uint64
-	pages   map[int64][]liveness.Gap
-	damaged int
-}
-
-func (o *sorter) sort(ctx context.Context, tx sqldb.Tx) error {
-	// All that is freed by an event up to this one is known here, and left out. What is freed by a later one
-	// will be told from the offset in the page.
-	meta, err := readMeta(ctx, tx)
-	if err != nil {
-		return err
-	}
-	if o.freed, err = readFreed(ctx, tx, 0, maxNumber+1); err != nil {
-		return err
-	}
-	loose, err := o.read(ctx, tx, "page < 0 AND hour = ? ORDER BY page DESC", o.hour) // the oldest first
-	if err != nil {
-		return err
-	}
-	touched := make(map[int64]bool)
-	for i := range loose {
-		for j := range loose[i].gaps {
-			touched[int64(loose[i].gaps[j].Num/pageLen)] = true
-		}
-	}
-	numbers := slices.Sorted(maps.Keys(touched))
-	for part := range slices.Chunk(numbers, 500) {
-		there, err := o.read(ctx, tx, "hour = ? AND page IN (?)", o.hour, bun.List(part))
-		if err != nil {
-			return err
-		}
-		o.add(there)
-	}
-	o.add(loose)
-	var rows []gapRow
-	for _, n := range numbers {
-		rows = append(rows, o.row(n, meta.LastOffset))
-	}
-	if err := putGapRows(ctx, tx, rows); err != nil {
-		return err
-	}
-	_, err = tx.NewRaw("DELETE FROM gaps WHERE page < 0 AND hour = ?", o.hour).Exec(ctx)
-	return err
-}
-
-// row returns the row of a page. Of too many gaps the oldest are left out.
-func (o *sorter) row(n int64, head uint64) gapRow {
-	p := gapPage{store: storeBytes(o.store.db.ID()), page: n, hour: o.hour}
-	all := o.pages[n]
-	if more := len(all) - maxGaps; more > 0 {
-		o.store.checkpoint.gaps.lost += uint64(more)
-		all = all[more:]
-	}
-	p.gaps = sortGaps(all)
-	return gapRow{page: n, hour: o.hour, head: head, data: appendGapPage(nil, &p), count: len(p.gaps)}
-}
-
-// readGaps is a row of gaps that is not packed.
-type readGaps struct {
-	head uint64
-	gaps []liveness.Gap
-}
-
-// add adds the gaps of rows, but for those of devices that are forgotten.
-func (o *sorter) add(rows []readGaps) {
-	for i := range rows {
-		for j := range rows[i].gaps {
-			if g := &rows[i].gaps[j]; rows[i].head >= o.freed[g.Num] {
-				o.pages[int64(g.Num/pageLen)] = append(o.pages[int64(g.Num/pageLen)], *g)
-			}
-		}
-	}
-}
-
-// read reads rows, but for those that are damaged.
-func (o *sorter) read(ctx context.Context, tx sqldb.Tx, where string, args ...any) (rows []readGaps, err error) {
-	all, err := readGapRows(ctx, tx, "SELECT page, hour, head, data FROM gaps WHERE "+where, args...)
-	for i := range all {
-		gaps, bad := o.store.unpack(&all[i])
-		o.damaged += sqldb.Bool(bad != nil)
-		rows = append(rows, readGaps{head: all[i].head, gaps: gaps})
-	}
-	return rows, err
 }
 
 // packedGaps is a row of gaps that was read.
