@@ -33,7 +33,11 @@ type stall struct {
 	length time.Duration
 }
 
-func (g *gaps) init() { g.cut.Store(-1) }
+func (g *gaps) init() {
+	g.cut.Store(-1)
+	g.blank.Store(0)
+	g.stalls.Store(nil)
+}
 
 // kept returns the stalls that still matter.
 func (g *gaps) kept() []stall {

@@ -16,37 +16,64 @@ type Judgement struct {
 // Judge returns what would have been said of a device in a gap if a policy had been in force, by the
 // functions that judge. p must be complete, see [Policy.Complete]; cfg is the source's, see
 // [Source.Config]. breaks are those of the source, in order. Probes are left out: what a device would
-// have answered is not known.
+// have answered is not known. A [Judge] is faster for many gaps.
 func (g *Gap) Judge(p Policy, cfg SourceConfig, breaks []Break) Judgement {
-	p.Probes = 0
-	j := judge{policy: p, grace: p.grace(&cfg), start: g.Start, c: condition{state: Online, last: g.Start}}
-	if q, err := parseQuiet(p.Quiet); err == nil && len(q) > 0 {
-		j.pace = pace{q, g.course(breaks)}
+	return new(Judge).Gap(g, &p, &cfg, breaks)
+}
+
+// Judge judges many gaps. Its zero value is ready; it must not be copied, nor used by several goroutines at a time. Without quiet
+// windows and stalls it allocates nothing.
+type Judge struct {
+	quiets quiets
+
+	policy Policy
+	grace  time.Duration
+	start  time.Duration
+	c      condition
+	gaps   gaps
+	pace   pace
+	closed bool
+	said   Judgement
+}
+
+// Gap is [Gap.Judge]. It keeps none of its arguments.
+func (j *Judge) Gap(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) Judgement {
+	j.begin(g, p, cfg, breaks)
+	end := g.Start + g.Length
+	for i := range breaks {
+		if b := &breaks[i]; b.At > g.Start && b.Clock < end {
+			j.closing(g, b.Clock)
+			j.advance(b.Clock)
+			j.gaps.add(b)
+		}
+	}
+	j.closing(g, end)
+	j.advance(end - 1) // a heartbeat at the very instant comes before the verdict
+	return j.said
+}
+
+// begin begins to judge a gap.
+func (j *Judge) begin(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) {
+	j.policy, j.grace, j.start = *p, p.grace(cfg), g.Start
+	j.policy.Probes = 0
+	j.c, j.pace, j.closed, j.said = condition{state: Online, last: g.Start}, pace{}, false, Judgement{}
+	if p.Quiet != "" {
+		if q, err := j.quiets.parse(p.Quiet); err == nil && len(q) > 0 {
+			j.pace = pace{q, g.course(breaks)}
+		}
 	}
 	j.gaps.init()
 	if g.Slept > 0 {
 		j.c.state, j.c.until = Sleeping, g.Start+g.Slept
 	}
-	end, closed := g.Start+g.Length, g.Start+g.Closed
-	if g.Reason == NoReason {
-		closed = end
+}
+
+// closing ends the device's connection, if that was up to a listening time.
+func (j *Judge) closing(g *Gap, until time.Duration) {
+	if closed := g.Start + g.Closed; g.Reason != NoReason && closed <= until && !j.closed {
+		j.advance(closed - 1)
+		j.c, j.closed = j.c.closed(closed, g.Reason, j.policy), true
 	}
-	closing := func(until time.Duration) {
-		if g.Reason != NoReason && closed <= until && !j.closed {
-			j.advance(closed - 1)
-			j.c, j.closed = j.c.closed(closed, g.Reason, p), true
-		}
-	}
-	for i := range breaks {
-		if b := &breaks[i]; b.At > g.Start && b.Clock < end {
-			closing(b.Clock)
-			j.advance(b.Clock)
-			j.gaps.add(b)
-		}
-	}
-	closing(end)
-	j.advance(end - 1) // a heartbeat at the very instant comes before the verdict
-	return j.said
 }
 
 // course returns the wall time of the listening times of a gap, as far as its breaks tell it.
@@ -75,24 +102,15 @@ func (g *gaps) add(b *Break) {
 	}
 }
 
-// judge judges one gap.
-type judge struct {
-	policy Policy
-	grace  time.Duration
-	start  time.Duration
-	c      condition
-	gaps   gaps
-	pace   pace
-	closed bool
-	said   Judgement
-}
-
 // advance takes all steps up to a listening time.
-func (j *judge) advance(until time.Duration) {
-	for {
+func (j *Judge) advance(until time.Duration) {
+	for j.c.state != Offline || j.c.recovering() {
 		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0, &j.pace)
-		p := j.c.stretched(j.policy, &j.pace)
-		notBefore = j.c.holdOff(notBefore, p, &j.pace)
+		p := j.policy
+		if !j.pace.all() {
+			p = j.c.stretched(p, &j.pace)
+			notBefore = j.c.holdOff(notBefore, p, &j.pace)
+		}
 		step, ok := j.c.next(p, notBefore)
 		if !ok || step.at > until {
 			return

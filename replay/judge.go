@@ -11,7 +11,8 @@ type replay struct {
 	question *Question
 	fleet    *fleet
 	sources  map[string]*source
-	policies [][]liveness.Policy // by position of the rule: complete, with each value in the changed field
+	policies policies
+	judges   liveness.Judge
 
 	today, learned tally
 	values         []tally
@@ -22,15 +23,33 @@ type replay struct {
 
 func newReplay(q *Question, f *fleet, sources map[string]*source) *replay {
 	r := &replay{question: q, fleet: f, sources: sources, values: make([]tally, max(len(q.Values), len(q.Shares)))}
-	r.policies = make([][]liveness.Policy, len(f.policies))
-	for i := range f.devices {
-		if rule := f.devices[i].rule; r.policies[rule] == nil {
-			for _, v := range q.Values {
-				r.policies[rule] = append(r.policies[rule], changed(f.policies[rule], q.Field, v))
-			}
-		}
-	}
+	r.policies.tried = make(map[int32][]liveness.Policy)
 	return r
+}
+
+// policiesKept bounds policies.tried, all values together.
+const policiesKept = 100_000
+
+// policies are those that a replay tries.
+type policies struct {
+	tried map[int32][]liveness.Policy // by position of the rule: complete, with each value in the changed field
+}
+
+// of returns the policies to try on devices with a rule. They are valid until the next call. There may be as many rules as devices: then
+// they are made again and again, and not kept.
+func (p *policies) of(rule int32, f *fleet, q *Question) []liveness.Policy {
+	if all, ok := p.tried[rule]; ok || len(q.Values) == 0 {
+		return all
+	}
+	if len(p.tried) >= policiesKept/len(q.Values) {
+		clear(p.tried)
+	}
+	all := make([]liveness.Policy, len(q.Values))
+	for i, v := range q.Values {
+		all[i] = changed(f.policies[rule], q.Field, v)
+	}
+	p.tried[rule] = all
+	return all
 }
 
 // changed returns a policy with another value, complete.
@@ -79,9 +98,9 @@ func (r *replay) judge(d *device, g *liveness.Gap) {
 		return
 	}
 	d.source, d.last = s, g.Start+g.Length
-	c := silence{gap: g, config: s.config, breaks: breaks}
+	c := silence{gap: g, source: s, breaks: breaks}
 	held := &r.fleet.policies[d.held]
-	today := c.judge(held)
+	today := r.judgeBy(&c, held)
 	if g.End == liveness.EndOpen && today.Offline == 0 {
 		r.undecided++
 		return
@@ -99,15 +118,16 @@ func (r *replay) count(d *device, c *silence, today outcome) {
 	if r.question.Field == OutageShare && today.judgement.Offline > 0 {
 		r.falls = append(r.falls, c.fall(d, today.judgement.Offline))
 	}
-	for i := range r.policies[d.rule] {
-		o := c.outcome(c.judge(&r.policies[d.rule][i]))
+	tried := r.policies.of(d.rule, r.fleet, r.question)
+	for i := range tried {
+		o := c.outcome(r.judgeBy(c, &tried[i]))
 		r.values[i].add(&o, &today)
 	}
 	if r.question.Field == Timeout {
 		o := today
 		if d.learned > 0 {
 			p := changed(r.fleet.policies[d.rule], Timeout, d.learned)
-			o = c.outcome(c.judge(&p))
+			o = c.outcome(r.judgeBy(c, &p))
 		}
 		r.learned.add(&o, &today)
 		d.count(&o, &today)
@@ -129,13 +149,13 @@ func (d *device) count(o, today *outcome) {
 // silence is a gap that is judged.
 type silence struct {
 	gap    *liveness.Gap
-	config liveness.SourceConfig
+	source *source
 	breaks []liveness.Break // in it
 	real   bool             // it is an outage, whatever it is judged for
 }
 
-// judge judges the silence. Most are too short for most policies.
-func (c *silence) judge(p *liveness.Policy) liveness.Judgement {
+// judgeBy judges a silence by a policy. Most are too short for most policies.
+func (r *replay) judgeBy(c *silence, p *liveness.Policy) liveness.Judgement {
 	g := c.gap
 	shortest := p.Timeout
 	if p.LateAfter > 0 && g.Slept == 0 {
@@ -145,7 +165,7 @@ func (c *silence) judge(p *liveness.Policy) liveness.Judgement {
 	if returned && g.Length-g.Slept <= shortest {
 		return liveness.Judgement{}
 	}
-	return g.Judge(*p, c.config, c.breaks)
+	return r.judges.Gap(g, p, &c.source.config, c.breaks)
 }
 
 // classify finds out whether the silence is an outage. See the package's documentation.
