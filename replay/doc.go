@@ -18,7 +18,7 @@
 // say so. What is not known is left out: the time before the first record, devices that were forgotten
 // since, and probes, since nobody knows what a device would have answered.
 //
-// An Engine starts no goroutine. A question reads the records twice, and costs some 100 to 300 ns for each silence
+// An Engine starts no goroutine. A question reads the records twice, and costs some 200 ns for each silence
 // and value that could judge it, beside what the records cost; memory grows with the devices, not with the
 // silences.
 package replay

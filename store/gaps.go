@@ -18,6 +18,7 @@ type gapKeeper struct {
 	breaks []liveness.Break
 	loose  int   // gaps of checkpoints that were written and not sorted into pages yet
 	tidied int64 // the hour in which tidy has succeeded
+	saved  int64 // the slot of time in which what was learned was written down last, see saveEvery
 	bytes  int64 // that rows of gaps have, as far as is known
 
 	given, lost uint64            // gaps that were dropped: by the registry, and by the store

@@ -20,20 +20,31 @@ const looseMost = 1_000_000
 // sorting is the operation that errors of tidy name.
 const sorting = "sort the gaps of an hour"
 
+// saveEvery is how often what was learned is written down.
+const saveEvery = 10 * time.Minute
+
 // tidy does once an hour, and when a process begins, what is to be done about gaps: the rows of checkpoints
-// are sorted into pages, old ones are deleted, and what was learned is written down. After an error,
-// call it again.
+// are sorted into pages, and old ones are deleted. What was learned it writes down every saveEvery. After an
+// error, call it again.
 func (s *Store) tidy(ctx context.Context, r *liveness.Registry) error {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
 	k := &s.checkpoint.gaps
-	hour := hourOf(s.db.Now())
-	if hour == k.tidied && k.loose < looseMost || len(k.rows) > 0 {
+	now := s.db.Now()
+	hour, slot := hourOf(now), now.Unix()/int64(saveEvery/time.Second)
+	due := hour != k.tidied || k.loose >= looseMost
+	if !due && slot == k.saved || len(k.rows) > 0 {
 		return nil
 	}
-	err := s.tidyLocked(ctx, r, hour, k.loose >= looseMost)
-	if err == nil {
+	var err error
+	if due {
+		err = s.tidyLocked(ctx, hour, k.loose >= looseMost)
+	}
+	if due && err == nil {
 		k.tidied, k.loose = hour, 0
+	}
+	if err = errors.Join(err, s.saveHabits(ctx, r)); err == nil {
+		k.saved = slot
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -43,7 +54,7 @@ func (s *Store) tidy(ctx context.Context, r *liveness.Registry) error {
 }
 
 // tidyLocked is tidy for all hours but one, or for that, too.
-func (s *Store) tidyLocked(ctx context.Context, r *liveness.Registry, hour int64, all bool) error {
+func (s *Store) tidyLocked(ctx context.Context, hour int64, all bool) error {
 	hours, err := s.looseHours(ctx)
 	if err != nil {
 		return err
@@ -57,7 +68,7 @@ func (s *Store) tidyLocked(ctx context.Context, r *liveness.Registry, hour int64
 			break
 		}
 	}
-	return errors.Join(failed, s.dropOldGaps(ctx), s.saveHabits(ctx, r))
+	return errors.Join(failed, s.dropOldGaps(ctx))
 }
 
 // looseHours returns the hours of rows of checkpoints.

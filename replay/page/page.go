@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"strconv"
 	"time"
 
+	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness/habit"
 	"github.com/holter-iot/holter/replay"
 )
@@ -78,11 +78,11 @@ func span(m replay.Millis) string {
 // bound writes a count, with a mark if it is a lower bound.
 func bound(n int, isBound bool) string {
 	if isBound {
-		return "≥ " + strconv.Itoa(n)
+		return "≥ " + terminal.Grouped(n)
 	}
-	return strconv.Itoa(n)
+	return terminal.Grouped(n)
 }
 
-func rate(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+func rate(v float64) string { return terminal.Figure(v) }
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
