@@ -30,6 +30,26 @@ type chart struct {
 type dot struct {
 	X, Y         float64
 	Label, Class string
+
+	LabelX, LabelY float64
+	Anchor         string // of the label, as SVG has it
+}
+
+// labelled returns the dot with the place of its label, which leaves room for that of another dot at the same
+// place if it is below.
+func (d dot) labelled(below bool) dot {
+	const room = 60 // for the longest label
+	d.LabelX, d.LabelY, d.Anchor = d.X+8, d.Y-8, "start"
+	switch {
+	case below && d.Y+20 < height-bottom:
+		d.LabelY = d.Y + 18
+	case below:
+		d.LabelY = d.Y - 22
+	}
+	if d.X > width-right-room {
+		d.LabelX, d.Anchor = d.X-8, "end"
+	}
+	return d
 }
 
 type tick struct {
@@ -108,7 +128,7 @@ func draw(a *replay.Answer, c curve) chart {
 		p := &a.Points[i]
 		px, py := place(p)
 		fmt.Fprintf(&line, "%.1f,%.1f ", px, py)
-		d := dot{px, py, nameOf(valueOf(p), a.Field) + ": " + c.write(c.value(p)), "exact"}
+		d := dot{X: px, Y: py, Label: nameOf(valueOf(p), a.Field) + ": " + c.write(c.value(p)), Class: "exact"}
 		if p.Bound {
 			d.Label, d.Class = nameOf(valueOf(p), a.Field)+": at least "+c.write(c.value(p)), "bound"
 		}
@@ -119,7 +139,7 @@ func draw(a *replay.Answer, c curve) chart {
 	}
 	mark := func(p *replay.Point, name string) {
 		px, py := place(p)
-		out.Marks = append(out.Marks, dot{px, py, name, name})
+		out.Marks = append(out.Marks, dot{X: px, Y: py, Label: name, Class: name}.labelled(name == "learned"))
 		fmt.Fprintf(&text, "%s %s: %s; ", name, nameOf(valueOf(p), a.Field), c.write(c.value(p)))
 	}
 	if a.Today.Value > 0 {
