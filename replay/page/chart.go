@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 // The size of a chart and of its margins, in units of the drawing.
 const (
 	width, height            = 720.0, 300.0
-	left, right, top, bottom = 64.0, 16.0, 16.0, 40.0
+	left, right, top, bottom = 64.0, 28.0, 16.0, 40.0
 )
 
 // chart is a curve against the values.
@@ -30,26 +31,7 @@ type chart struct {
 type dot struct {
 	X, Y         float64
 	Label, Class string
-
-	LabelX, LabelY float64
-	Anchor         string // of the label, as SVG has it
-}
-
-// labelled returns the dot with the place of its label, which leaves room for that of another dot at the same
-// place if it is below.
-func (d dot) labelled(below bool) dot {
-	const room = 60 // for the longest label
-	d.LabelX, d.LabelY, d.Anchor = d.X+8, d.Y-8, "start"
-	switch {
-	case below && d.Y+20 < height-bottom:
-		d.LabelY = d.Y + 18
-	case below:
-		d.LabelY = d.Y - 22
-	}
-	if d.X > width-right-room {
-		d.LabelX, d.Anchor = d.X-8, "end"
-	}
-	return d
+	Left, Below  bool // of a mark: where its label stands
 }
 
 type tick struct {
@@ -139,7 +121,8 @@ func draw(a *replay.Answer, c curve) chart {
 	}
 	mark := func(p *replay.Point, name string) {
 		px, py := place(p)
-		out.Marks = append(out.Marks, dot{X: px, Y: py, Label: name, Class: name}.labelled(name == "learned"))
+		near := slices.ContainsFunc(out.Marks, func(m dot) bool { return math.Abs(m.X-px) < 60 && math.Abs(m.Y-py) < 30 })
+		out.Marks = append(out.Marks, dot{X: px, Y: py, Label: name, Class: name, Left: px > width-right-60, Below: near})
 		fmt.Fprintf(&text, "%s %s: %s; ", name, nameOf(valueOf(p), a.Field), c.write(c.value(p)))
 	}
 	if a.Today.Value > 0 {
@@ -150,6 +133,9 @@ func draw(a *replay.Answer, c curve) chart {
 	}
 	out.Line, out.Text = strings.TrimSpace(line.String()), strings.TrimSuffix(text.String(), "; ")
 	out.XTicks, out.YTicks = ticks(x, 8, func(v float64) string { return nameOf(v, a.Field) }), ticks(y, 5, c.write)
+	if slices.ContainsFunc(a.Points, func(p replay.Point) bool { return c.value(&p) == 0 }) {
+		out.YTicks[0].Text = c.write(0)
+	}
 	return out
 }
 

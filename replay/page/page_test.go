@@ -79,3 +79,27 @@ func TestPageOfNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestMarksAndAxes(t *testing.T) {
+	a := answer(replay.Timeout)
+	last := &a.Points[len(a.Points)-1]
+	last.Rate = 0
+	a.Learned = &replay.Point{Value: last.Value, Rate: 1.7, Mean: last.Value}
+	var b strings.Builder
+	if err := page.WriteHTML(&b, a); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"a label at the right edge stands left of its mark": `dx="-9" dy="-8" text-anchor="end">learned<`,
+		"where 0 lies on the axis, the axis says 0":         `dominant-baseline="middle">0</text>`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s: the page lacks %q", name, want)
+		}
+	}
+	a.Learned = &a.Today
+	b.Reset()
+	if err := page.WriteHTML(&b, a); err != nil || !strings.Contains(b.String(), `dy="18">learned<`) {
+		t.Errorf("labels of the same place overlap: %v", err)
+	}
+}
