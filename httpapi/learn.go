@@ -104,6 +104,8 @@ func (a *API) addChanges(ctx context.Context, devices []Learned) error {
 	if len(ids) == 0 || a.config.Replay == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, groupTime)
+	defer cancel()
 	changes, err := a.config.Replay.Changes(ctx, ids, changesOver, a.now())
 	if err != nil && !errors.Is(err, replay.ErrBad) { // nothing is recorded yet
 		return replayError(err)

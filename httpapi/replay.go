@@ -66,10 +66,12 @@ func (a *API) registerReplay(api huma.API) {
 	}
 	serve(a, api, operation("overview", "replay", "GET /v1/replay", "What another timeout would have done",
 		"The recorded silences are judged again: how many false alarms each value would have given, and how late the outages would have been seen. "+
-			"One request is answered at a time, and may take seconds.", http.StatusNotFound), a.replay)
+			"One request is answered at a time, and may take up to 50 s.", http.StatusNotFound), a.replay)
 }
 
 func (a *API) replay(ctx context.Context, in *replayInput) (*replay.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, groupTime)
+	defer cancel()
 	answer, err := a.config.Replay.Run(ctx, in.question, a.now())
 	return answer, replayError(err)
 }
@@ -81,6 +83,9 @@ func replayError(err error) error {
 		return huma.Error422UnprocessableEntity(whyBad(err))
 	case errors.Is(err, replay.ErrUnknown):
 		return huma.Error404NotFound(strings.TrimPrefix(err.Error(), "replay: unknown: "))
+	case errors.Is(err, context.DeadlineExceeded):
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(
+			"there are too many silences for one answer, or the database is slow; ask for a shorter window, for fewer values, for a group or for a device"), http.Header{"Retry-After": {"60"}})
 	case errors.Is(err, replay.ErrBusy):
 		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable("another replay is being answered; try again when it is done"), http.Header{"Retry-After": {"5"}})
 	}

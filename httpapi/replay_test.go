@@ -76,3 +76,33 @@ func TestReplay(t *testing.T) {
 		wantProblem(t, ask(without, http.MethodGet, "/v1/replay"), "without records", http.StatusNotFound, "nothing at this path")
 	})
 }
+
+// stuckGaps is a fake of what keeps gaps whose database does not answer.
+type stuckGaps struct{ oneGap }
+
+func (stuckGaps) Gaps(ctx context.Context, _, _ time.Time, _ func(uint32) bool) iter.Seq2[liveness.Gap, error] {
+	return func(yield func(liveness.Gap, error) bool) {
+		<-ctx.Done()
+		yield(liveness.Gap{}, ctx.Err())
+	}
+}
+
+// A replay that takes too long ends before the server gives up the answer, and lets the next one begin.
+func TestReplayTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		f.listen(time.Second)
+		f.open("m1")
+		from := time.Now()
+		time.Sleep(time.Hour)
+		h := f.api(httpapi.Config{Replay: replay.New(f.registry, stuckGaps{oneGap{from}})}).Handler()
+		for range 2 {
+			begin := time.Now()
+			w := get(h, "/v1/replay")
+			wantProblem(t, w, "/v1/replay", http.StatusServiceUnavailable, "ask for a shorter window")
+			if took := time.Since(begin); took != 50*time.Second || w.Header().Get("Retry-After") != "60" {
+				t.Errorf("it took %v, Retry-After %q", took, w.Header().Get("Retry-After"))
+			}
+		}
+	})
+}
