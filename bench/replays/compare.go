@@ -32,11 +32,11 @@ type row struct {
 
 // compare compares what the plan, a server and the replay say. Below the limit from which silences are recorded the replay
 // may say less.
-func (p *plan) compare(timeout, limit time.Duration, planned, real, replayed verdicts) *row {
+func (p *plan) compare(timeout, limit time.Duration, planned, actual, replayed verdicts) *row {
 	r := &row{timeout: timeout, bound: timeout < limit}
 	for i := range p.silences {
 		s := &p.silences[i]
-		want, said, again := planned.by[i], real.by[i], replayed.by[i]
+		want, said, again := planned.by[i], actual.by[i], replayed.by[i]
 		r.count(p, s, want, said, again)
 		if want.reason != said.reason || (want.offline-said.offline).Abs() > tolerance {
 			r.fail(p, s, "the plan says %v, the server %v", want, said)
@@ -48,7 +48,7 @@ func (p *plan) compare(timeout, limit time.Duration, planned, real, replayed ver
 			r.fail(p, s, "the server says %v, the replay %v", said, again)
 		}
 	}
-	for _, text := range real.strange {
+	for _, text := range actual.strange {
 		r.wrong = append(r.wrong, "of the server: "+text)
 	}
 	for _, text := range replayed.strange {
@@ -57,28 +57,28 @@ func (p *plan) compare(timeout, limit time.Duration, planned, real, replayed ver
 	return r
 }
 
-func (r *row) count(p *plan, s *silence, planned, real, replayed verdict) {
+func (r *row) count(p *plan, s *silence, planned, actual, replayed verdict) {
 	if planned.offline > 0 {
 		r.planned++
 	}
 	if replayed.offline > 0 {
 		r.replayed++
 	}
-	if real.late > 0 {
+	if actual.late > 0 {
 		r.lates++
 	}
-	if real.offline == 0 {
+	if actual.offline == 0 {
 		return
 	}
 	r.real++
 	switch {
-	case real.reason != liveness.Silence:
+	case actual.reason != liveness.Silence:
 		r.closed++
-	case !p.outage(s, real):
+	case !p.outage(s, actual):
 		r.falseAlarms++
 	}
 	if replayed.offline > 0 {
-		r.apart = max(r.apart, (real.offline - replayed.offline).Abs())
+		r.apart = max(r.apart, (actual.offline - replayed.offline).Abs())
 	}
 }
 
@@ -140,9 +140,9 @@ func (p *plan) countedOf(v verdicts) []int {
 }
 
 // byDevice compares what the API counts of each device with what the servers said, by timeout.
-func (p *player) byDevice(ctx context.Context, real []verdicts) (wrong []string, err error) {
+func (p *player) byDevice(ctx context.Context, actual []verdicts) (wrong []string, err error) {
 	var want [][]int
-	for _, v := range real {
+	for _, v := range actual {
 		want = append(want, p.countedOf(v))
 	}
 	for i, id := range p.devices {
@@ -176,15 +176,15 @@ func (p *player) availability(ctx context.Context) (worst float64, wrong []strin
 		down, outages := p.down(i, planned)
 		want := 1 - float64(down)/float64(p.listened(to)-p.listened(from))
 		worst = max(worst, math.Abs(a.Share-want))
-		if math.Abs(a.Share-want) > maxShareError || a.Outages != outages {
+		if math.Abs(a.Share-want)*p.length.Seconds() > maxDownError.Seconds() || a.Outages != outages {
 			wrong = append(wrong, fmt.Sprintf("%s was up for %.4f of the time in %d outages, the plan says %.4f and %d", id, a.Share, a.Outages, want, outages))
 		}
 	}
 	return worst, wrong, nil
 }
 
-// maxShareError is by how much a share may differ: some 100 ms for each of some verdicts.
-const maxShareError = 0.01
+// maxDownError is by how much the time may differ in which a device was down: some 100 ms for each of some verdicts.
+const maxDownError = 2 * time.Second
 
 func (p *player) stamp(at time.Duration) string {
 	return p.began.Add(at).UTC().Format(time.RFC3339Nano)

@@ -97,12 +97,12 @@ func newPlan(seed uint64, devices int, unit float64, stalls []stall) *plan {
 	d.length = d.seconds(300)
 	for i := range devices {
 		transport := tcp
-		switch {
-		case i%10 == 0:
+		switch i % 10 {
+		case 0:
 			transport = udp
-		case i%10 == 1:
+		case 1:
 			transport = web
-		case i%10 == 2:
+		case 2:
 			transport = site
 		}
 		d.devices = append(d.devices, fmt.Sprintf("%s-%03d", transport, i))

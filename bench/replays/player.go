@@ -70,9 +70,12 @@ func (p *player) wait(ctx context.Context, at time.Duration) bool {
 		return false
 	}
 	late := int64(time.Since(p.began) - at)
-	for worst := p.behind.Load(); late > worst && !p.behind.CompareAndSwap(worst, late); worst = p.behind.Load() {
+	for {
+		worst := p.behind.Load()
+		if late <= worst || p.behind.CompareAndSwap(worst, late) {
+			return true
+		}
 	}
-	return true
 }
 
 // device plays the life of a device, and keeps its connection until ctx ends.

@@ -112,20 +112,20 @@ func (b *bench) start(ctx context.Context, p *plan) error {
 // compare asks all servers what they said, and the one that records what the others would have said. It ends
 // that one, while its devices are still there, to read its records.
 func (b *bench) compare(ctx context.Context, p *plan) error {
-	var real []verdicts
+	var actual []verdicts
 	for _, player := range b.players {
 		v, err := player.real(ctx)
 		if err != nil {
 			return fmt.Errorf("read the verdicts of %v: %w", player.server.timeout, err)
 		}
-		real = append(real, v)
+		actual = append(actual, v)
 	}
 	recorder := b.players[slices.Index(p.timeouts, p.recorded)]
 	answer, err := recorder.ask(ctx, "")
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	if b.wrong, err = recorder.byDevice(ctx, real); err != nil {
+	if b.wrong, err = recorder.byDevice(ctx, actual); err != nil {
 		return fmt.Errorf("replay of each device: %w", err)
 	}
 	if err := b.availability(ctx); err != nil {
@@ -139,7 +139,7 @@ func (b *bench) compare(ctx context.Context, p *plan) error {
 	}
 	b.limit = records.limit
 	for i, timeout := range p.timeouts {
-		r := p.compare(timeout, b.limit, p.planned(timeout), real[i], records.replayed(timeout))
+		r := p.compare(timeout, b.limit, p.planned(timeout), actual[i], records.replayed(timeout))
 		r.answer = answer.Points[i]
 		r.counted()
 		b.rows = append(b.rows, r)

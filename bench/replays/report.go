@@ -4,6 +4,7 @@ package replays
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,9 @@ import (
 // maxLate is how late the plan may be played so that differences mean something: a silence is still clear of all
 // deadlines then.
 const maxLate = 300 * time.Millisecond
+
+// errBusy is wrapped by the error of a run that shows nothing, since the plan was played too late.
+var errBusy = errors.New("the machine is too busy")
 
 // publish writes what came of all timeouts.
 func (b *bench) publish(ctx context.Context, p *plan) error {
@@ -28,7 +32,7 @@ func (b *bench) publish(ctx context.Context, p *plan) error {
 		b.Progress("%s", text)
 	}
 	if late > maxLate && len(wrong) > 0 {
-		return fmt.Errorf("the machine is too busy: something happened %v later than planned, want %v at most; %d differences", late, maxLate, len(wrong))
+		return fmt.Errorf("%w: something happened %v later than planned, want %v at most; %d differences", errBusy, late, maxLate, len(wrong))
 	}
 	if err := b.Publish(ctx, "Replay", "replay", b.report(p, late, len(wrong))); err != nil {
 		return err
@@ -42,17 +46,14 @@ func (b *bench) publish(ctx context.Context, p *plan) error {
 // report returns the section.
 func (b *bench) report(p *plan, late time.Duration, wrong int) string {
 	var t strings.Builder
-	stalled := ""
-	for i, s := range p.stalls {
-		if i > 0 {
-			stalled += " and "
-		}
-		stalled += s.length.String()
+	var stalled []string
+	for _, s := range p.stalls {
+		stalled = append(stalled, s.length.String())
 	}
 	fmt.Fprintf(&t, "%d devices over TCP, UDP and HTTP send a heartbeat every %v or so for %v, and are silent %d times beside: heartbeats are lost, devices flap, "+
 		"connections end, a site fails, some devices never return. Seven servers with different timeouts are played the same plan with connections of their own, and are "+
 		"stopped (SIGSTOP) for %s. The one with %v records all silences longer than %v, and is asked what each timeout would have done. `real` is what the server with that timeout said.\n\n",
-		len(p.devices), p.interval, p.length, len(p.silences), stalled, p.recorded, b.limit.Round(time.Millisecond))
+		len(p.devices), p.interval, p.length, len(p.silences), strings.Join(stalled, " and "), p.recorded, b.limit.Round(time.Millisecond))
 	t.WriteString("| timeout | offline: plan | real | replayed | `/v1/replay`: false alarms | outages seen | closed | late: real | replayed | differences | apart at most |\n" +
 		"|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, r := range b.rows {

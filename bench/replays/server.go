@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,7 +92,7 @@ func (s *server) events(ctx context.Context) (all []cloudevent.Event, err error)
 			Events []cloudevent.Event
 			Next   uint64
 		}
-		query := url.Values{"limit": {"1000"}, "type": {types}, "after": {fmt.Sprint(after)}}
+		query := url.Values{"limit": {"1000"}, "type": {types}, "after": {strconv.FormatUint(after, 10)}}
 		if err := s.get(ctx, "/v1/events", query, &page); err != nil {
 			return nil, err
 		}
