@@ -40,6 +40,9 @@ type Gap struct {
 	Reason Reason
 	// Suppressed: a maintenance window suppressed the silence.
 	Suppressed bool
+	// CutOff: the device's connection was ended because the device was judged, see [Peer.Judged]. So that
+	// another session ends the gap says nothing of the device.
+	CutOff bool
 
 	handle uint32 // of the device
 	broken bool   // the source was deaf in it, or it lies in a quiet window

@@ -190,14 +190,18 @@ func (r *Registry) foretellLocked(sh *deviceShard, d *device, before, next condi
 	}
 }
 
-// foretellClosedLocked is foretellLocked for a connection that ends after a verdict: another policy might have come
-// to it later. A peer that is told of verdicts ends its connection because of this one, so that the end
+// foretellClosedLocked is foretellLocked for a connection that ends after a verdict: another policy might have
+// come to it later. A peer that is told of verdicts ends its connection because of this one, so that the end
 // tells nothing of the device.
 func (r *Registry) foretellClosedLocked(sh *deviceShard, d *device, before condition, sig signal) {
-	if d.session != nil && d.session.peer != nil {
+	if sig.Kind != Disconnected || before.state != Offline || before.reason != Silence {
 		return
 	}
-	if f := sh.foretold[d.handle]; sig.Kind == Disconnected && before.state == Offline && before.reason == Silence && f.why == NoReason {
+	f := sh.foretold[d.handle]
+	switch {
+	case d.session != nil && d.session.peer != nil:
+		d.marks |= cutOff
+	case f.why == NoReason:
 		sh.foretell(d, foretold{slept: f.slept, closed: max(sig.At-before.last, 1), why: sig.Reason})
 	}
 }
@@ -221,7 +225,7 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	}
 	g := Gap{
 		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
-		Suppressed: d.marks&suppressed != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length),
+		Suppressed: d.marks&suppressed != 0, CutOff: d.marks&cutOff != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length),
 	}
 	var f foretold
 	switch {

@@ -133,7 +133,7 @@ func TestWhatEndsAGap(t *testing.T) {
 				s.Close(l.now(), liveness.Closed)
 				l.pass(10 * unit)
 				l.open("a")
-			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession}},
+			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession, CutOff: true}},
 			{"goodbye", func() { l.pass(50 * unit); l.sessions["a"].Bye(l.now()) }, liveness.Gap{Length: 50 * unit, End: liveness.EndBye}},
 			{"after a goodbye", func() { l.pass(500 * unit); l.open("a") }, liveness.Gap{}},
 			{"asleep", func() {
@@ -160,7 +160,7 @@ func TestWhatEndsAGap(t *testing.T) {
 				got = gaps[0]
 			}
 			want := tt.want
-			if got.Length != want.Length || got.End != want.End || got.Closed != want.Closed || got.Reason != want.Reason || got.Slept != want.Slept {
+			if got.Length != want.Length || got.End != want.End || got.Closed != want.Closed || got.Reason != want.Reason || got.Slept != want.Slept || got.CutOff != want.CutOff {
 				t.Errorf("%s: recorded %+v, want %+v", tt.name, got, want)
 			}
 		}

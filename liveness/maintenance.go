@@ -15,6 +15,7 @@ const (
 	outlived                       // its connection has outlived the process before, see Source.Resume
 	toldSince                      // it was restored asleep or offline, and was heard last after the checkpoint
 	forgotten                      // it was removed
+	cutOff                         // its connection was ended because it was judged, see Gap.CutOff
 	watched                        // its silence is long: its next heartbeat is to take its lock
 	learned                        // a learned deadline is in force, which its habit has
 )

@@ -57,7 +57,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 		d.marks &^= toldSince
 	}
 	if next.last > before.last {
-		d.marks &^= watched
+		d.marks &^= watched | cutOff
 	}
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)

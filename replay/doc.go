@@ -4,9 +4,10 @@
 //
 // A silence counts where it began in the window. It is
 //
-//   - a false alarm, if it was judged although a heartbeat of the same session ended it. A device without
-//     sessions shows no difference between a short silence and a restart: up to twice its timeout of today a
-//     silence counts as false alarm, a longer one as outage.
+//   - a false alarm, if it was judged although a heartbeat of the same session ended it. Where nothing shows
+//     the difference between a slow device and one that was restarted, a silence up to twice the device's
+//     timeout of today counts as false alarm, and a longer one as outage: a device without sessions, and one
+//     whose session was ended because it was judged.
 //   - an outage, if another session or a goodbye ended it, if the connection had ended, or if it is not over
 //     and today's policy has judged it. One that is not over and not judged yet is undecided, and counts as
 //     neither.

@@ -170,11 +170,14 @@ func (r *replay) judgeBy(c *silence, p *liveness.Policy) liveness.Judgement {
 
 // classify finds out whether the silence is an outage. See the package's documentation.
 func (c *silence) classify(d *device, timeout time.Duration) {
+	long := c.gap.Length-c.gap.Slept > 2*timeout
 	switch c.gap.End {
-	case liveness.EndSession, liveness.EndBye, liveness.EndOpen:
+	case liveness.EndBye, liveness.EndOpen:
 		c.real = true
+	case liveness.EndSession:
+		c.real = long || !c.gap.CutOff
 	default:
-		c.real = !d.sessions && c.gap.Length-c.gap.Slept > 2*timeout
+		c.real = long && !d.sessions
 	}
 }
 

@@ -97,6 +97,48 @@ func TestFalseAlarmsAndOutages(t *testing.T) {
 	})
 }
 
+// hearing is the far end of a session that is told of verdicts.
+type hearing struct{}
+
+func (hearing) Replaced()   {}
+func (hearing) Dismissed()  {}
+func (hearing) Judged()     {}
+func (hearing) Committed()  {}
+func (hearing) Probe() bool { return false }
+
+// A gateway ends the connection of a device that is judged. That another session follows does not show that
+// the device was gone: up to twice the timeout it was only slow.
+func TestEndedForTheVerdict(t *testing.T) {
+	inRig(t, func(r *rig) {
+		open := func() *liveness.Session {
+			s := new(liveness.Session)
+			if _, err := r.source.Open(s, "valve", liveness.Hello{}, hearing{}, r.now()); err != nil {
+				r.Fatal(err)
+			}
+			r.sessions["valve"] = s
+			return s
+		}
+		s := open()
+		r.beats(10, "valve")
+		for _, silence := range []time.Duration{4 * time.Minute, 8 * time.Minute} {
+			r.listen(planTimeout + time.Second)
+			s.Close(r.now(), liveness.Closed)
+			r.listen(silence - planTimeout)
+			s = open()
+			r.beats(3, "valve")
+		}
+		a := r.ask(at(3*time.Minute, 5*time.Minute, 7*time.Minute))
+		if a.Today.FalseAlarms != 1 || a.Today.Seen != 1 || a.Outages != 1 {
+			t.Errorf("today %d false alarms and %d of %d outages, want one of each: %+v", a.Today.FalseAlarms, a.Today.Seen, a.Outages, a)
+		}
+		for i, want := range []int{1, 1, 0} {
+			if p := a.Points[i]; p.FalseAlarms != want || p.Seen != 1 || p.Closed != 0 {
+				t.Errorf("%s: %d false alarms, %d seen, %d closed; want %d, 1, 0", p.Sentence, p.FalseAlarms, p.Seen, p.Closed, want)
+			}
+		}
+	})
+}
+
 func TestScope(t *testing.T) {
 	inRig(t, func(r *rig) {
 		ids := []string{"meter/1", "meter/2", "valve"}

@@ -26,7 +26,7 @@ import (
 // index of its source; when it ended, in ms after the least; its length in ticks beyond the least; for
 // those that are gaps, by how many ticks more than the base of its source the wall clock was ahead of the
 // listening clock at its end, which is nearly the same for all; and, mostly 0, when a sleep and a
-// connection ended, the reason, and whether it was suppressed. As the first column has no 0, each gap takes
+// connection ended, the reason, and flags. As the first column has no 0, each gap takes
 // a bit or more.
 const (
 	gapPageVersion = 1
@@ -69,13 +69,19 @@ const endLast = liveness.EndLimit
 // isGap reports whether a record is of a gap, which has a beginning.
 func isGap(g *liveness.Gap) bool { return g.End <= liveness.EndBye }
 
+// The flags of a gap. They are in databases.
+const (
+	gapSuppressed = 1 << iota
+	gapCutOff
+)
+
 // gapColumns are the columns of a page.
 type gapColumns struct {
-	nums, ends, sources, ats, lengths, leads, slept, closed, reasons, suppressed []uint64
+	nums, ends, sources, ats, lengths, leads, slept, closed, reasons, flags []uint64
 }
 
 func (c *gapColumns) all() []*[]uint64 {
-	return []*[]uint64{&c.nums, &c.ends, &c.sources, &c.ats, &c.lengths, &c.leads, &c.slept, &c.closed, &c.reasons, &c.suppressed}
+	return []*[]uint64{&c.nums, &c.ends, &c.sources, &c.ats, &c.lengths, &c.leads, &c.slept, &c.closed, &c.reasons, &c.flags}
 }
 
 // gapHead is what the columns are relative to.
@@ -146,7 +152,7 @@ func columnsOf(gaps []liveness.Gap) (head gapHead, c gapColumns) {
 		c.ats, c.lengths = append(c.ats, uint64(wallMillis(g.At))), append(c.lengths, spanTicks(g.Length))
 		c.slept, c.closed = append(c.slept, spanTicks(g.Slept)), append(c.closed, spanTicks(g.Closed))
 		c.reasons = append(c.reasons, uint64(reasonCode(g.Reason)))
-		c.suppressed = append(c.suppressed, uint64(flag(g.Suppressed, 1)))
+		c.flags = append(c.flags, uint64(flag(g.Suppressed, gapSuppressed)|flag(g.CutOff, gapCutOff)))
 		head.at, head.length = min(head.at, wallMillis(g.At)), min(head.length, c.lengths[i])
 		if isGap(g) {
 			c.leads = append(c.leads, (millisTicks(wallMillis(g.At))-c.lengths[i]-spanTicks(g.Start))&maxTicks)
@@ -265,13 +271,13 @@ func gapsOf(h *gapHead, c gapColumns, reasons map[int64]liveness.Reason) ([]live
 		length, at := h.length+c.lengths[i], h.at+int64(c.ats[i])
 		reason, known := reasons[int64(c.reasons[i])]
 		if num == 0 || num > math.MaxUint32 || length > maxTicks || c.ends[i] > uint64(endLast) || c.sources[i] >= uint64(len(h.names)) ||
-			c.suppressed[i] > 1 || !known || at != wallMillis(time.UnixMilli(at)) || at < h.at {
+			c.flags[i] > gapSuppressed|gapCutOff || !known || at != wallMillis(time.UnixMilli(at)) || at < h.at {
 			return nil, false
 		}
 		g := &gaps[i]
 		*g = liveness.Gap{
 			Num: uint32(num), Source: h.names[c.sources[i]], Length: tickSpan(length), At: time.UnixMilli(at), End: liveness.GapEnd(c.ends[i]),
-			Slept: tickSpan(c.slept[i]), Closed: tickSpan(c.closed[i]), Reason: reason, Suppressed: c.suppressed[i] == 1,
+			Slept: tickSpan(c.slept[i]), Closed: tickSpan(c.closed[i]), Reason: reason, Suppressed: c.flags[i]&gapSuppressed != 0, CutOff: c.flags[i]&gapCutOff != 0,
 		}
 		if isGap(g) {
 			g.Start = tickSpan((millisTicks(at) - length - h.bases[c.sources[i]] - c.leads[lead]) & maxTicks)

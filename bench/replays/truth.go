@@ -76,16 +76,14 @@ func (p *plan) putOff(s *silence, due time.Duration) time.Duration {
 	return due
 }
 
-// outage reports whether a silence that was judged is an outage for a replay, and no false alarm. The server
-// that recorded it ended the session of a device that it judged, so another session ended the silence.
+// outage reports whether a silence that was judged is an outage for a replay, and no false alarm. Where the
+// server that recorded it ended the session, since it judged the device, only the length tells.
 func (p *plan) outage(s *silence, v verdict) bool {
-	switch {
-	case s.ending != beat || s.end == 0 || v.reason != liveness.Silence:
+	if s.ending != beat || s.end == 0 || v.reason != liveness.Silence {
 		return true
-	case s.sessionless:
-		return p.heard(s) > 2*p.recorded
 	}
-	return p.judged(s, p.recorded).offline > 0
+	ended := p.judged(s, p.recorded).offline > 0
+	return (s.sessionless || ended) && p.heard(s) > 2*p.recorded
 }
 
 // clear reports whether what each timeout says of a silence does not depend on a moment.
