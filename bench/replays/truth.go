@@ -79,11 +79,15 @@ func (p *plan) putOff(s *silence, due time.Duration) time.Duration {
 // outage reports whether a silence that was judged is an outage for a replay, and no false alarm. Where the
 // server that recorded it ended the session, since it judged the device, only the length tells.
 func (p *plan) outage(s *silence, v verdict) bool {
-	if s.ending != beat || s.end == 0 || v.reason != liveness.Silence {
+	if s.ending == bye || s.end == 0 || v.reason != liveness.Silence {
 		return true
 	}
-	ended := p.judged(s, p.recorded).offline > 0
-	return (s.sessionless || ended) && p.heard(s) > 2*p.recorded
+	said := p.judged(s, p.recorded).offline
+	cutOff := said > 0 && (s.closed == 0 || p.listened(s.closed)-p.listened(s.start) > said)
+	if s.sessionless || cutOff {
+		return p.heard(s) > 2*p.recorded
+	}
+	return s.ending != beat
 }
 
 // clear reports whether what each timeout says of a silence does not depend on a moment.
