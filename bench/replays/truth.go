@@ -79,7 +79,7 @@ func (p *plan) putOff(s *silence, due time.Duration) time.Duration {
 // outage reports whether a silence that was judged is an outage for a replay, and no false alarm. Where the
 // server that recorded it ended the session, since it judged the device, only the length tells.
 func (p *plan) outage(s *silence, v verdict) bool {
-	if s.ending == bye || s.end == 0 || v.reason != liveness.Silence {
+	if s.end == 0 || v.reason != liveness.Silence {
 		return true
 	}
 	said := p.judged(s, p.recorded).offline
