@@ -294,6 +294,47 @@ func TestLearnedIsFollowed(t *testing.T) {
 	})
 }
 
+// A deadline that is to rise while the sink is too slow rises once it is not.
+func TestLearnedRisesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &gate{newLog(t, 0), make(chan struct{})}
+		close(sink.open)
+		fleet := liveness.Config{Policy: liveness.Policy{Timeout: 100 * unit, Learn: liveness.LearnApply}, Outbox: 3}
+		r := &rig{T: t, log: sink.Log, start: time.Now(), sessions: make(map[string]*liveness.Session), registry: newRegistry(t, sink, fleet)}
+		defer start(t, r.registry)()
+		cfg := coarse()
+		cfg.Name = "edge"
+		r.source = r.addSource(cfg)
+		r.registry.RecordGaps()
+		l := &learner{rig: r, pulses: 3 * unit}
+		l.open("a")
+		l.beat(300, 20*unit)
+		if _, err := l.registry.ApplyLearned("a", true); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		held := l.learned("a").Policy.Timeout
+		l.beat(1, held*97/100)
+		time.Sleep(unit)
+		l.pulse()
+		sink.open = make(chan struct{})
+		for full := error(nil); full == nil; { // until it is busy
+			_, full = l.source.Apply("noise", liveness.Signal{Kind: liveness.Failure, At: l.now(), Message: "n"})
+		}
+		l.checkpoint()
+		l.pass(3 * unit)
+		if v := l.learned("a"); v.Policy.Timeout != held {
+			t.Fatalf("the deadline is %v while the sink is busy, want still %v", v.Policy.Timeout, held)
+		}
+		close(sink.open)
+		synctest.Wait()
+		l.pass(3 * unit)
+		if v := l.learned("a"); v.Policy.Timeout <= held {
+			t.Errorf("the deadline is %v, as before it was to rise: %s", v.Policy.Timeout, v.Sentence())
+		}
+	})
+}
+
 func TestRhythmChanges(t *testing.T) {
 	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 180 * unit}}, func(l *learner) {
 		l.open("a")

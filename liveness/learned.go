@@ -182,9 +182,14 @@ func (r *Registry) adaptRising() {
 	handles := r.learning.rising
 	r.learning.rising = nil
 	r.learning.snapshot.Unlock()
-	for _, handle := range handles {
-		if r.outbox.busy() {
-			return // a later gap, or the next day, will do
+	slices.Sort(handles)
+	handles = slices.Compact(handles)
+	for i, handle := range handles {
+		if r.outbox.busy() { // the others rise when their events can be written
+			r.learning.snapshot.Lock()
+			r.learning.rising = append(r.learning.rising, handles[i:]...)
+			r.learning.snapshot.Unlock()
+			return
 		}
 		sh, d := r.lock(handle)
 		if d != nil && d.marks&forgotten == 0 {
@@ -199,6 +204,7 @@ const learnEvery = time.Second
 
 // watchLearning makes deadlines follow what is learned until ctx is done.
 func (r *Registry) watchLearning(ctx context.Context) {
+	r.learning.slot = r.clock.time().Unix() / 60 // whose devices may have fallen before a restart
 	tick := time.NewTicker(learnEvery)
 	defer tick.Stop()
 	for {
