@@ -14,8 +14,8 @@ import (
 // History is what availability is worked out from. All methods are called concurrently. A store is one,
 // and so is a [LogEvents], which knows only the deaf times that the sources remember.
 type History interface {
-	// Histories calls take for the kept events of some devices, each device's from the latest back, until take returns false for
-	// it. device is an index of ids. take is called by one goroutine at a time.
+	// Histories calls take for the kept events of some devices, each device's from the latest back, until
+	// take returns false for it. device is an index of ids. take is called by one goroutine at a time.
 	Histories(ctx context.Context, ids []string, take func(device int, e *liveness.Event) (more bool)) error
 	// Breaks returns the recorded times in which sources were deaf, as far as they overlap a window.
 	Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error)

@@ -14,8 +14,8 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// BenchmarkAvailability asks for the availability of a group of 1,000 devices over 30 days, on SQLite. Their events lie
-// scattered in a log with 1,000,000 events of others.
+// BenchmarkAvailability asks for the availability of a group of 1,000 devices over 30 days, on SQLite. Their
+// events lie scattered in a log with 1,000,000 events of others.
 func BenchmarkAvailability(b *testing.B) {
 	for _, each := range []int{30, 300} {
 		b.Run(fmt.Sprintf("devices=1000/events=%d", each), func(b *testing.B) {
@@ -30,7 +30,8 @@ func BenchmarkAvailability(b *testing.B) {
 	}
 }
 
-// availabilityOfMany returns an API on a store with devices that have events each, and others that have as many as is said in all.
+// availabilityOfMany returns an API on a store with devices that have events each, and others that have as
+// many as is said in all.
 func availabilityOfMany(b *testing.B, devices, each, others int) http.Handler {
 	b.Helper()
 	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(b.TempDir(), "holter.db")})

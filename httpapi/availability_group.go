@@ -20,7 +20,8 @@ import (
 const (
 	// historyBatch is how many devices are worked out at a time.
 	historyBatch = 1000
-	// groupTime bounds the time that a request takes for a group or a replay. It ends before the server gives up the answer.
+	// groupTime bounds the time that a request takes for a group or a replay. It ends before the server gives
+	// up the answer.
 	groupTime = 50 * time.Second
 	// maxLines is the most devices in an answer as CSV.
 	maxLines = 100_000

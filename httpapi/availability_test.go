@@ -41,8 +41,9 @@ func (k *kept) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, 
 	return k.breaks, k.err
 }
 
-// outageFleet returns a fleet at the end of an hour of which a1 was offline for 10 min and in maintenance for 5 min,
-// the source was deaf for 5 min, a2 came 40 min before the end and a3 said goodbye half an hour before it. b1 is in no group.
+// outageFleet returns a fleet at the end of an hour of which a1 was offline for 10 min and in maintenance for
+// 5 min, the source was deaf for 5 min, a2 came 40 min before the end and a3 said goodbye half an hour before
+// it. b1 is in no group.
 func outageFleet(t *testing.T) (*fleet, *kept) {
 	t.Helper()
 	policy := liveness.Policy{Interval: 30 * time.Second, Timeout: time.Minute, LateAfter: liveness.Never}

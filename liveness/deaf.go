@@ -25,7 +25,7 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 		if time.Duration(s.gaps.blank.Load()) == listened {
 			kind = BreakBlank
 		}
-		s.brokenLocked(Break{Kind: kind, At: listened, Length: to.Sub(from), To: to})
+		s.recordBreakLocked(Break{Kind: kind, At: listened, Length: to.Sub(from), To: to})
 		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
 	} else {
 		s.course.turn(listened, wall)
@@ -121,7 +121,7 @@ func (s *Source) resumeLocked(last *pulse, now time.Time) {
 	to := last.wallAt(now)
 	deaf := max(now.Sub(last.at), to.Sub(last.wall))
 	s.gaps.addCut(last.listened)
-	s.brokenLocked(Break{Kind: BreakCut, At: last.listened, Length: deaf, To: to})
+	s.recordBreakLocked(Break{Kind: BreakCut, At: last.listened, Length: deaf, To: to})
 	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
 	s.keepCourseLocked()
 	s.goOnLocked(&pulse{at: now, wall: to, listened: last.listened})

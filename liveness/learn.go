@@ -72,11 +72,12 @@ func (d *device) heldByLocked(l *rule) Policy {
 	return p
 }
 
-// sparedLocked returns the policy that holds for the device, with the interval that its reconnect grace is
+// gracePolicyLocked returns the policy that holds for the device, with the interval that its reconnect grace is
 // for: where a learned deadline is in force, that is what the device does, not what it is to do.
-func (d *device) sparedLocked() Policy {
-	p := d.heldLocked()
-	if d.marks&learned != 0 && d.rule.Value().learns() {
+func (d *device) gracePolicyLocked() Policy {
+	l := d.rule.Value()
+	p := d.heldByLocked(&l)
+	if d.marks&learned != 0 && l.learns() {
 		p.Interval = max(p.Interval, d.source.registry.shards[d.handle%shardCount].habit(d).Interval())
 	}
 	return p
@@ -137,7 +138,7 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 	case !r.learning.on.Load():
 		return
 	case before.state == NeverSeen: // its number may be that of a device that the snapshot before has seen
-		h.SetNoted(true)
+		h.SetSkips(true)
 		return
 	case heard <= before.last:
 		return
@@ -149,71 +150,71 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 	asleep := before.state == Sleeping
 	switch {
 	case before.state == Offline && before.reason == Bye: // its absence was announced
-		h.SetNoted(true)
+		h.SetSkips(true)
 		return
-	case p.Timeout == Never, heard-before.from() <= h.Limit() && !before.away(heard, p):
-		h.SetNoted(h.Noted() || asleep)
+	case p.Timeout == Never, heard-before.from() <= h.Limit() && !before.absent(heard, p):
+		h.SetSkips(h.Skips() || asleep)
 		return
 	}
 	g := r.gapLocked(d, before, heard-before.last)
 	g.End = end
-	h.SetNoted(true)
+	h.SetSkips(true)
 	r.keepGapLocked(sh, g)
 }
 
-// away reports whether a device that is heard now was judged, or is back after more than half of the time
+// absent reports whether a device that is heard now was judged, or is back after more than half of the time
 // that it had to come back after its connection ended. Such a gap is recorded however short it is.
-func (c condition) away(now time.Duration, p Policy) bool {
+func (c condition) absent(now time.Duration, p Policy) bool {
 	return c.state == Offline || c.ending() && now > c.until-p.CloseGrace/2
 }
 
-// foretold is what a gap must tell of the time around a verdict, since a device that is offline does not:
+// beforeVerdict is what a gap must tell of the time around a verdict, since a device that is offline does not:
 // how long after its last heartbeat an announced sleep ended, when its connection ended, and why.
 // 0: there was no sleep; the verdict says when the connection ended, if it did.
-type foretold struct {
+type beforeVerdict struct {
 	slept, closed time.Duration
 	why           Reason
 }
 
-// foretellLocked keeps what is known of a device at a verdict until it is heard again.
-func (r *Registry) foretellLocked(sh *deviceShard, d *device, before, next condition) {
+// keepVerdictLocked keeps what is known of a device at a verdict until it is heard again.
+func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next condition) {
 	if before.state == Offline {
-		delete(sh.foretold, d.handle)
+		delete(sh.judged, d.handle)
 		return
 	}
 	switch {
 	case next.state != Offline || next.until == 0:
 	case before.ending() && (next.reason != before.reason || next.until != before.until): // the device does not say when it ended
-		sh.foretell(d, foretold{closed: max(before.until-d.heldLocked().CloseGrace-before.last, 1), why: before.reason})
+		sh.keepBeforeVerdict(d, beforeVerdict{closed: max(before.until-d.heldLocked().CloseGrace-before.last, 1), why: before.reason})
 	case before.state == Sleeping:
-		sh.foretell(d, foretold{slept: before.until - before.last})
+		sh.keepBeforeVerdict(d, beforeVerdict{slept: before.until - before.last})
 	}
 }
 
-// foretellClosedLocked is foretellLocked for a connection that ends after a verdict: another policy might have
+// keepEndLocked is keepVerdictLocked for a connection that ends after a verdict: another policy might have
 // come to it later. A peer that is told of verdicts ends its connection because of this one, so that the end
 // tells nothing of the device.
-func (r *Registry) foretellClosedLocked(sh *deviceShard, d *device, before condition, sig signal) {
+func (r *Registry) keepEndLocked(sh *deviceShard, d *device, before condition, sig signal) {
 	if sig.Kind != Disconnected || before.state != Offline || before.reason != Silence {
 		return
 	}
-	f := sh.foretold[d.handle]
+	f := sh.judged[d.handle]
 	switch {
 	case d.session != nil && d.session.peer != nil:
 		d.marks |= cutOff
 	case f.why == NoReason:
-		sh.foretell(d, foretold{slept: f.slept, closed: max(sig.At-before.last, 1), why: sig.Reason})
+		sh.keepBeforeVerdict(d, beforeVerdict{slept: f.slept, closed: max(sig.At-before.last, 1), why: sig.Reason})
 	}
 }
 
-func (sh *deviceShard) foretell(d *device, f foretold) {
+func (sh *deviceShard) keepBeforeVerdict(d *device, f beforeVerdict) {
 	if !d.source.registry.learning.on.Load() {
 		return
 	}
-	if sh.foretold == nil {
-		sh.foretold = make(map[uint32]foretold)
+	if sh.judged == nil {
+		sh.judged = make(map[uint32]beforeVerdict)
 	}
-	sh.foretold[d.handle] = f
+	sh.judged[d.handle] = f
 }
 
 // gapLocked returns a silence of a device that has lasted for a length. before is what was known of it,
@@ -227,12 +228,12 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
 		Suppressed: d.marks&suppressed != 0, CutOff: d.marks&cutOff != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length),
 	}
-	var f foretold
+	var f beforeVerdict
 	switch {
 	case before.state == Sleeping && !before.ending():
 		f.slept = before.until - before.last
 	case before.state == Offline:
-		f = r.shards[d.handle%shardCount].foretold[d.handle]
+		f = r.shards[d.handle%shardCount].judged[d.handle]
 	}
 	g.Slept, g.Closed, g.Reason = f.slept, f.closed, f.why
 	if why := before.reason; f.why == NoReason && why != NoReason && why != Silence && why != released && before.until != 0 {
@@ -267,10 +268,11 @@ func (r *Registry) keepGapLocked(sh *deviceShard, g Gap) {
 
 // quietLocked reports whether a part of a span of listening time lies in a quiet window of the device.
 func (d *device) quietLocked(from, to time.Duration) bool {
-	if d.rule.Value().Quiet == "" {
+	p := d.rule.Value().Policy
+	if p.Quiet == "" {
 		return false
 	}
-	by := d.source.pace(d.rule.Value().Policy, from)
+	by := d.source.pace(p, from)
 	return by.touches(from, to)
 }
 
@@ -315,8 +317,8 @@ func (r *Registry) TakeGaps() (gaps []Gap, breaks []Break, dropped uint64) {
 // checkpoints; the oldest are dropped.
 const breaksKept = 1024
 
-// brokenLocked records a break, which is noticed now.
-func (s *Source) brokenLocked(b Break) {
+// recordBreakLocked records a break, which is noticed now.
+func (s *Source) recordBreakLocked(b Break) {
 	if !s.registry.learning.on.Load() {
 		return
 	}

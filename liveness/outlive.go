@@ -73,7 +73,7 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 		s.gaps.addBlank(listened)
 		kind = BreakBlank
 	}
-	s.brokenLocked(Break{Kind: kind, At: listened, To: now.Round(0)})
+	s.recordBreakLocked(Break{Kind: kind, At: listened, To: now.Round(0)})
 	switch {
 	case s.config.Load().Connectionless: // another source may have heard more, and only the process before knew
 		s.spareLocked(roundHeard(listened)+heardTick, s.lostBeat(), listened)

@@ -46,9 +46,10 @@ type Policy struct {
 	// follow the wall clock; a goodbye, and what a source reports of itself, do not wait for them. Default:
 	// none.
 	Quiet string
-	// Learn is what is done with the deadline that is learned of a device, see [Registry.Learned]. LearnBudget is how
-	// many false alarms of the device are accepted in a month of 30 days: the fewer, the longer the deadline. LearnMax is
-	// the longest deadline that is put in force because it was learned. Default: LearnSuggest, 1, 24 h.
+	// Learn is what is done with the deadline that is learned of a device, see [Registry.Learned].
+	// LearnBudget is how many false alarms of the device are accepted in a month of 30 days: the fewer, the
+	// longer the deadline. LearnMax is the longest deadline that is put in force because it was learned.
+	// Default: LearnSuggest, 1, 24 h.
 	Learn       LearnMode
 	LearnBudget float64
 	LearnMax    time.Duration

@@ -283,7 +283,7 @@ func (s *Source) spare(length time.Duration) {
 // the clock reads now.
 func (s *Source) spareLocked(at, length, now time.Duration) {
 	s.gaps.addStall(at, length, now)
-	s.brokenLocked(Break{Kind: BreakSpare, At: at, Length: length, To: s.registry.clock.time().Round(0)})
+	s.recordBreakLocked(Break{Kind: BreakSpare, At: at, Length: length, To: s.registry.clock.time().Round(0)})
 }
 
 // advancePool advances the source's pool, if it has one.

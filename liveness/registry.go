@@ -81,14 +81,14 @@ type Registry struct {
 type deviceShard struct {
 	mu           sync.Mutex // guards the fields below and the devices, except Session.timer; taken before any other
 	index        index
-	places       []*device              // by position; nil at one that is free
-	free         int                    // no position before it is free
-	habits       []habit.Habit          // by position
-	gaps         []Gap                  // to be recorded, see Registry.TakeGaps
-	foretold     map[uint32]foretold    // by handle of a device that was judged; nil if there are none
-	own          map[string]Policy      // set at run time; nil if there are none
-	suppressions map[string]suppression // by id, see Window.Suppress; nil if there are none
-	ended        map[string]uint64      // by id of a forgotten device: the number of its last event; nil if there are none
+	places       []*device                // by position; nil at one that is free
+	free         int                      // no position before it is free
+	habits       []habit.Habit            // by position
+	gaps         []Gap                    // to be recorded, see Registry.TakeGaps
+	judged       map[uint32]beforeVerdict // by handle of a device that was judged; nil if there are none
+	own          map[string]Policy        // set at run time; nil if there are none
+	suppressions map[string]suppression   // by id, see Window.Suppress; nil if there are none
+	ended        map[string]uint64        // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int
 
 	_ [32]byte // two shards do not share a cache line
@@ -291,7 +291,7 @@ func (sh *deviceShard) placeLocked(d *device) int {
 // look it up by its handle.
 func (sh *deviceShard) vacateLocked(d *device) {
 	at := int(d.handle / shardCount)
-	delete(sh.foretold, d.handle)
+	delete(sh.judged, d.handle)
 	sh.places[at] = nil
 	sh.free = min(sh.free, at)
 	n := len(sh.places)

@@ -21,8 +21,8 @@ func (g *Gap) Judge(p Policy, cfg SourceConfig, breaks []Break) Judgement {
 	return new(Judge).Gap(g, &p, &cfg, breaks)
 }
 
-// Judge judges many gaps. Its zero value is ready; it must not be copied, nor used by several goroutines at a time. Without quiet
-// windows and stalls it allocates nothing.
+// Judge judges many gaps. Its zero value is ready; it must not be copied, nor used by several goroutines at a
+// time. Without quiet windows and stalls it allocates nothing.
 type Judge struct {
 	quiets quiets
 
@@ -155,7 +155,7 @@ type DeviceSilence struct {
 func (r *Registry) Silences(do func(*DeviceSilence)) {
 	r.each(func(sh *deviceShard, d *device) {
 		s := DeviceSilence{
-			Num: d.num, ID: d.id, Group: d.group(), Held: d.sparedLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0,
+			Num: d.num, ID: d.id, Group: d.group(), Held: d.gracePolicyLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0,
 		}
 		if v := r.learnedLocked(sh, d); !v.Fixed {
 			s.Learned = v.Deadline

@@ -103,7 +103,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		}
 		r.noticeGapLocked(sh, d, before, c.next.last, endOf(sig, f))
 	}
-	r.foretellClosedLocked(sh, d, f, sig)
+	r.keepEndLocked(sh, d, f, sig)
 	switch {
 	case c.newEpoch:
 		d.epoch = sig.Epoch

@@ -104,8 +104,8 @@ func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bo
 		}
 		return
 	}
-	skip := h.Noted() || ahead || before == 0 || before.Source() != now.Source() || before.Last() <= s.broken[now.Source()]
-	h.SetNoted(ahead)
+	skip := h.Skips() || ahead || before == 0 || before.Source() != now.Source() || before.Last() <= s.broken[now.Source()]
+	h.SetSkips(ahead)
 	if gap := now.Last() - before.Last(); !skip && gap >= learnLeast && !d.quietLocked(before.Last(), now.Last()) {
 		s.registry.learnLocked(sh, d, gap)
 	}

@@ -144,7 +144,7 @@ func (s *Source) reclaim(cfg SourceConfig) {
 	if s.retired.Swap(false) {
 		at := s.timeLocked(time.Time{}) // of the latest pulse
 		s.gaps.addCut(at)
-		s.brokenLocked(Break{Kind: BreakCut, At: at, To: s.registry.clock.time().Round(0)})
+		s.recordBreakLocked(Break{Kind: BreakCut, At: at, To: s.registry.clock.time().Round(0)})
 	}
 	s.config.Store(&cfg)
 	s.marks = slices.Repeat(s.marks[:1], cfg.Parts)
@@ -248,7 +248,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	next := &pulse{at: at, wall: last.wallAt(at), listened: last.listened + counts}
 	if gap = max(gap, next.wall.Sub(last.wall)); gap > maxGap {
 		s.gaps.addStall(next.listened, gap-counts, s.Now())
-		s.brokenLocked(Break{Kind: BreakStall, At: next.listened, Length: gap - counts, To: next.wall})
+		s.recordBreakLocked(Break{Kind: BreakStall, At: next.listened, Length: gap - counts, To: next.wall})
 		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
 	} else {
 		if s.course.keepUp(next.listened, next.wall) {

@@ -64,7 +64,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
 	if before.state != next.state {
 		d.marks |= statePending
-		r.foretellLocked(sh, d, before, next)
+		r.keepVerdictLocked(sh, d, before, next)
 	}
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)

@@ -69,7 +69,8 @@ func (e *Engine) fleetOf(q *Question) (*fleet, error) {
 	return f, nil
 }
 
-// add adds a device, with its id if it is to have a tally of its own. It is called with a lock of the registry held.
+// add adds a device, with its id if it is to have a tally of its own. It is called with a lock of the
+// registry held.
 func (f *fleet) add(s *liveness.DeviceSilence, single bool) {
 	switch {
 	case s.Num == 0:

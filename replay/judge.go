@@ -35,8 +35,8 @@ type policies struct {
 	tried map[int32][]liveness.Policy // by position of the rule: complete, with each value in the changed field
 }
 
-// of returns the policies to try on devices with a rule. They are valid until the next call. There may be as many rules as devices: then
-// they are made again and again, and not kept.
+// of returns the policies to try on devices with a rule. They are valid until the next call. There may be as
+// many rules as devices: then they are made again and again, and not kept.
 func (p *policies) of(rule int32, f *fleet, q *Question) []liveness.Policy {
 	if all, ok := p.tried[rule]; ok || len(q.Values) == 0 {
 		return all

@@ -101,7 +101,8 @@ func (e *Engine) readLimits(ctx context.Context, q *Question, knownFrom, now tim
 	return err
 }
 
-// each calls visit for each record of a fleet. visit must not keep the record. It returns how many parts could not be read.
+// each calls visit for each record of a fleet. visit must not keep the record. It returns how many parts
+// could not be read.
 func (e *Engine) each(ctx context.Context, from, to time.Time, f *fleet, visit func(*liveness.Gap)) (damaged int, err error) {
 	var one liveness.Gap // one for all, since visit makes it escape
 	for g, err := range e.records.Gaps(ctx, from, to, f.has) {

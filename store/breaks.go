@@ -30,9 +30,10 @@ func breakKind(code int64) (kind liveness.BreakKind, ok bool) {
 // maxBreak is the longest break that Breaks finds wherever it begins.
 const maxBreak = 366 * 24 * time.Hour
 
-// Breaks returns the breaks that overlap a window, by the instant at which they ended. Those longer than
-// 366 days are found only if they ended within 366 days after the window. Breaks are written along with checkpoints:
-// the latest may still be missing. Errors: those of the database; a break of a kind that is not known.
+// Breaks returns the breaks that overlap a window, by the instant at which they ended. Those longer than 366
+// days are found only if they ended within 366 days after the window. Breaks are written along with
+// checkpoints: the latest may still be missing. Errors: those of the database; a break of a kind that is not
+// known.
 func (s *Store) Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error) {
 	var breaks []liveness.Break
 	err := s.db.Read(ctx, "read breaks", func(ctx context.Context, q *bun.DB) error {

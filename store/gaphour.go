@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// sortBytes is how many bytes of rows of checkpoints are sorted at a time, about: some 1,000,000 gaps, which take
-	// 100 bytes each meanwhile.
+	// sortBytes is how many bytes of rows of checkpoints are sorted at a time, about: some 1,000,000 gaps,
+	// which take 100 bytes each meanwhile.
 	sortBytes = 8 << 20
 	// sortPages is how many pages that are there already are read at a time.
 	sortPages = 16
@@ -22,9 +22,9 @@ const (
 	pageBytes = 8 << 20
 )
 
-// sortHour sorts the rows of checkpoints of an hour into pages, some rows at a time, each time in one transaction. If that was
-// committed and the answer was lost, there is nothing to do the next time. Pages that are there already, since
-// the clock was set back or from the rows before, get the gaps in addition.
+// sortHour sorts the rows of checkpoints of an hour into pages, some rows at a time, each time in one
+// transaction. If that was committed and the answer was lost, there is nothing to do the next time. Pages
+// that are there already, since the clock was set back or from the rows before, get the gaps in addition.
 func (s *Store) sortHour(ctx context.Context, hour int64) error {
 	for {
 		o := sorter{store: s, hour: hour}
@@ -44,8 +44,8 @@ func (s *Store) sortHour(ctx context.Context, hour int64) error {
 	}
 }
 
-// sorter sorts rows of checkpoints of an hour. It reads and packs before the transaction, for which appends may have
-// to wait: nobody else writes these rows while checkpoints is held and the fence stands.
+// sorter sorts rows of checkpoints of an hour. It reads and packs before the transaction, for which appends
+// may have to wait: nobody else writes these rows while checkpoints is held and the fence stands.
 type sorter struct {
 	store  *Store
 	hour   int64
@@ -67,8 +67,8 @@ type readGaps struct {
 
 // read reads what is to be sorted, and packs it.
 func (o *sorter) read(ctx context.Context) error {
-	// All that is freed by an event up to the one in meta is known here, and left out. What is freed by a later one
-	// will be told from the offset in the page.
+	// All that is freed by an event up to the one in meta is known here, and left out. What is freed by a
+	// later one will be told from the offset in the page.
 	meta, err := o.store.meta(ctx)
 	if err != nil {
 		return err
@@ -147,8 +147,8 @@ func (o *sorter) pack(ctx context.Context) error {
 
 func pageOf(g *liveness.Gap) int64 { return int64(g.Num / pageLen) }
 
-// take appends the gaps of a page to all, but for those of devices that are forgotten. Pages are taken in order: take cuts off from
-// rows what comes before the next page.
+// take appends the gaps of a page to all, but for those of devices that are forgotten. Pages are taken in
+// order: take cuts off from rows what comes before the next page.
 func (o *sorter) take(all []liveness.Gap, rows []readGaps, n int64) []liveness.Gap {
 	for i := range rows {
 		row := &rows[i]

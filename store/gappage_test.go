@@ -15,8 +15,8 @@ import (
 
 const tick = timer.Resolution
 
-// realisticGap is a gap as those of a fleet are that beats once a minute: it is 90 s to 20 min long, log-uniform, and ends in an hour that
-// began at base. It is noted some 1 ms after it ended.
+// realisticGap is a gap as those of a fleet are that beats once a minute: it is 90 s to 20 min long,
+// log-uniform, and ends in an hour that began at base. It is noted some 1 ms after it ended.
 func realisticGap(random *rand.Rand, num uint32) liveness.Gap {
 	length := time.Duration(90e9 * math.Pow(20*60/90., random.Float64())).Truncate(tick)
 	ended := time.Duration(random.Int64N(int64(time.Hour)))
@@ -190,7 +190,8 @@ func TestDamagedGapPages(t *testing.T) {
 	}
 }
 
-// FuzzDecodeGapPage makes sure that no bytes make the decoder panic or return what cannot be, also if their checksum is right.
+// FuzzDecodeGapPage makes sure that no bytes make the decoder panic or return what cannot be, also if their
+// checksum is right.
 func FuzzDecodeGapPage(f *testing.F) {
 	for _, p := range gapPages() {
 		b := store.EncodeGapPage(p)

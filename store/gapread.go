@@ -22,8 +22,8 @@ const gapRowsAtOnce = 2048
 // device's before: the gaps of that are left out. What the registry has recorded since the latest checkpoint
 // is not among them.
 //
-// A row that is damaged gives an error that wraps liveness.ErrDamagedGaps, after which the others follow. An error of the database is the last.
-// Nothing is locked meanwhile.
+// A row that is damaged gives an error that wraps liveness.ErrDamagedGaps, after which the others follow. An
+// error of the database is the last. Nothing is locked meanwhile.
 func (s *Store) Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[liveness.Gap, error] {
 	return func(yield func(liveness.Gap, error) bool) {
 		v := gapVisit{store: s, from: from, to: to, want: want, yield: yield, loose: make(map[int64][]liveness.Gap)}

@@ -68,8 +68,8 @@ func newMinutely(b *testing.B, n int, records bool) *minutely {
 	return m
 }
 
-// next lets 5 s pass, in which a twelfth of the devices beats, and writes a checkpoint. 0.5 % of the beats come after up to 20 min of
-// silence.
+// next lets 5 s pass, in which a twelfth of the devices beats, and writes a checkpoint. 0.5 % of the beats
+// come after up to 20 min of silence.
 func (m *minutely) next() {
 	for range 5 {
 		m.now = m.now.Add(time.Second)
@@ -94,7 +94,8 @@ func (m *minutely) next() {
 	m.cpu += m.store.Stats().Checkpoint.CPU
 }
 
-// BenchmarkCheckpointGaps compares checkpoints of the same fleet with gaps that are recorded and without, in turns.
+// BenchmarkCheckpointGaps compares checkpoints of the same fleet with gaps that are recorded and without, in
+// turns.
 func BenchmarkCheckpointGaps(b *testing.B) {
 	for _, n := range []int{200_000, 1_000_000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {

@@ -48,8 +48,8 @@ func (l *life) gaps(num uint32) (found []liveness.Gap) {
 	return found
 }
 
-// What was learned of devices and groups is there after a restart, as is a deadline that is in force; a standby that has followed has the
-// latter, too. What is damaged is learned anew.
+// What was learned of devices and groups is there after a restart, as is a deadline that is in force; a
+// standby that has followed has the latter, too. What is damaged is learned anew.
 func TestHabitsAreKept(t *testing.T) {
 	for _, db := range testdb.Databases() {
 		t.Run("db="+db.Name, func(t *testing.T) {

@@ -25,10 +25,10 @@ const (
 )
 
 // Histories calls take for the events of some devices that are kept, each device's by Seq from the latest
-// back, until take returns false for it. device is an index of ids, each of which is there once. Of an event, which take must
-// not keep, only Offset, Type, Reason, Time, Source and Maintenance are set. Devices that are unknown have
-// no events; those of a forgotten one are found. take is called by one goroutine at a time. It must not
-// use the store, nor block. The cost is one look-up for each event, whatever else the log has.
+// back, until take returns false for it. device is an index of ids, each of which is there once. Of an event,
+// which take must not keep, only Offset, Type, Reason, Time, Source and Maintenance are set. Devices that are
+// unknown have no events; those of a forgotten one are found. take is called by one goroutine at a time. It
+// must not use the store, nor block. The cost is one look-up for each event, whatever else the log has.
 func (s *Store) Histories(ctx context.Context, ids []string, take func(device int, e *liveness.Event) (more bool)) error {
 	names := s.names.all()
 	var taking sync.Mutex // held while take is called
@@ -101,8 +101,8 @@ type chain struct {
 	links [chainLength]link
 }
 
-// link is an event in a chain: the offset of the one before, its instant, and its type, reason, flags and source in one
-// number. The fewer columns a query returns, the faster it is.
+// link is an event in a chain: the offset of the one before, its instant, and its type, reason, flags and
+// source in one number. The fewer columns a query returns, the faster it is.
 type link struct{ prev, at, what any }
 
 // chainLength is how many events of a device one row has. A join for each is several times as fast as a

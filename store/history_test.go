@@ -13,8 +13,8 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// histories reads the events of devices, and returns those of each as "seq type", the latest first; most is how many are
-// wanted of each.
+// histories reads the events of devices, and returns those of each as "seq type", the latest first; most is
+// how many are wanted of each.
 func histories(tb testing.TB, s *store.Store, most int, ids ...string) [][]string {
 	tb.Helper()
 	got := make([][]string, len(ids))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// tally counts what a detector did to the devices of a stream. A device that lives is silent for one gap after the other; a gap that is
-// longer than the deadline was a false alarm.
+// tally counts what a detector did to the devices of a stream. A device that lives is silent for one gap
+// after the other; a gap that is longer than the deadline was a false alarm.
 type tally struct {
 	alarms   int     // false ones
 	wrong    float64 // seconds for which devices that live were suspected
@@ -65,7 +65,8 @@ func (t *tally) add(o *tally) {
 
 const month = 30 * day
 
-// quality is how good a detector is, with the measures of Chen, Toueg and Aguilera. A figure that nothing was measured of is NaN.
+// quality is how good a detector is, with the measures of Chen, Toueg and Aguilera. A figure that nothing was
+// measured of is NaN.
 type quality struct {
 	mistakes float64 // λ_M: false alarms per device and 30 days
 	mistake  float64 // T_M: seconds from a false alarm to the heartbeat that ends it

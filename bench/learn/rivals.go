@@ -61,7 +61,8 @@ type fixed time.Duration
 func (f fixed) deadline() time.Duration { return time.Duration(f) }
 func (fixed) heard(_, _ time.Duration)  {}
 
-// smoothed is the estimate of RFC 6298, section 2, of gaps instead of round trips. The granularity of its clock is one second.
+// smoothed is the estimate of RFC 6298, section 2, of gaps instead of round trips. The granularity of its
+// clock is one second.
 type smoothed struct {
 	policy          time.Duration
 	mean, deviation float64 // in nanoseconds
@@ -116,8 +117,9 @@ func (w *window) deviation() float64 {
 	return math.Sqrt(max(w.squares/float64(len(w.gaps))-mean*mean, 0))
 }
 
-// accrual is the φ accrual failure detector of Hayashibara, Défago, Yared and Katayama with Akka's additions, for one threshold: the
-// deadline is the silence at which φ reaches it. All gaps are learned, as in the paper.
+// accrual is the φ accrual failure detector of Hayashibara, Défago, Yared and Katayama with Akka's additions,
+// for one threshold: the deadline is the silence at which φ reaches it. All gaps are learned, as in the
+// paper.
 type accrual struct {
 	policy time.Duration
 	pause  float64 // of means, that is added to the mean
@@ -125,7 +127,8 @@ type accrual struct {
 }
 
 const (
-	// sigmas is by how many standard deviations a normal variable exceeds its mean with probability 10⁻⁸, which is φ = 8.
+	// sigmas is by how many standard deviations a normal variable exceeds its mean with probability 10⁻⁸,
+	// which is φ = 8.
 	sigmas = 5.612001244174789
 	// leastDeviation is Akka's 100 ms for heartbeats that come every second.
 	leastDeviation = 0.1
@@ -141,9 +144,9 @@ func (a *accrual) deadline() time.Duration {
 
 func (a *accrual) heard(_, gap time.Duration) { a.gaps.add(gap) }
 
-// expected is NFD-E. The heartbeats carry no interval and no numbers, so the interval is the mean of the gaps, and the next arrival is
-// expected one interval after the last: with the mean of the last arrivals instead, as in the paper, each change of the interval would
-// cause more false alarms.
+// expected is NFD-E. The heartbeats carry no interval and no numbers, so the interval is the mean of the
+// gaps, and the next arrival is expected one interval after the last: with the mean of the last arrivals
+// instead, as in the paper, each change of the interval would cause more false alarms.
 type expected struct {
 	policy time.Duration
 	gaps   window

@@ -61,8 +61,8 @@ func streams() []stream {
 	}
 }
 
-// bursts loses heartbeats in a row: a row begins at one of 250 heartbeats, and each of its losses is followed by another one with
-// probability 3/4.
+// bursts loses heartbeats in a row: a row begins at one of 250 heartbeats, and each of its losses is followed
+// by another one with probability 3/4.
 func bursts(s *source) time.Duration {
 	gap := s.normal(time.Minute, 2*time.Second)
 	if s.r.Float64() >= 0.004 {
@@ -99,7 +99,8 @@ func vehicle(s *source) time.Duration {
 // perDay is how many outages a device has a day in the group with outages.
 const perDay = 0.01
 
-// outage returns how long a device is out after a gap, nearly always 0: it begins with probability perDay a day, and takes 1 to 24 hours.
+// outage returns how long a device is out after a gap, nearly always 0: it begins with probability perDay a
+// day, and takes 1 to 24 hours.
 func (s *source) outage(gap time.Duration) time.Duration {
 	if s.r.Float64() >= perDay*float64(gap)/float64(day) {
 		return 0

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestStreams checks the gaps of each stream in the first ten days: how many, their median, and how many are much longer.
+// TestStreams checks the gaps of each stream in the first ten days: how many, their median, and how many are
+// much longer.
 func TestStreams(t *testing.T) {
 	tests := map[string]struct {
 		perDay      float64 // heartbeats

@@ -30,8 +30,8 @@ type row struct {
 	wrong                   []string
 }
 
-// compare compares what the plan, a server and the replay say. Below the limit from which silences are recorded the replay
-// may say less.
+// compare compares what the plan, a server and the replay say. Below the limit from which silences are
+// recorded the replay may say less.
 func (p *plan) compare(timeout, limit time.Duration, planned, actual, replayed verdicts) *row {
 	r := &row{timeout: timeout, bound: timeout < limit}
 	for i := range p.silences {
@@ -183,7 +183,8 @@ func (p *player) availability(ctx context.Context) (worst float64, wrong []strin
 	return worst, wrong, nil
 }
 
-// maxDownError is by how much the time may differ in which a device was down: some 100 ms for each of some verdicts.
+// maxDownError is by how much the time may differ in which a device was down: some 100 ms for each of some
+// verdicts.
 const maxDownError = 2 * time.Second
 
 func (p *player) stamp(at time.Duration) string {

@@ -1,9 +1,9 @@
 //go:build linux
 
 // Package replays proves that a replay tells the truth. A fleet of devices with real connections flaps, loses
-// heartbeats, fails and returns against several servers with different timeouts at once, which are stopped now and then. One of them is
-// asked what each of the other timeouts would have done. Its answer must be what the other servers did,
-// verdict by verdict.
+// heartbeats, fails and returns against several servers with different timeouts at once, which are stopped
+// now and then. One of them is asked what each of the other timeouts would have done. Its answer must be what
+// the other servers did, verdict by verdict.
 //
 // All servers are played the same plan, which follows from a seed, so the true silences are known as well,
 // and with them all verdicts and the availability of each device. No silence of the plan ends within half a

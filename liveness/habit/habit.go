@@ -17,7 +17,7 @@ type Habit struct {
 
 const (
 	odd   = 1 // of flags: the gap before was too long to be a habit
-	noted = 2 // of flags, see Habit.Noted
+	skips = 2 // of flags, see Habit.Skips
 
 	perOctave = 2048 // a code has that many steps
 	perLimit  = 4
@@ -105,7 +105,7 @@ func (h *Habit) peak() int { return int(h.high)<<lowBits | int(h.flags>>(8-lowBi
 func (h *Habit) setPeak(steps int) {
 	steps = min(steps, math.MaxUint16/perStep)
 	h.high = uint8(steps >> lowBits)
-	h.flags = h.flags&(odd|noted) | uint8(steps<<(8-lowBits))
+	h.flags = h.flags&(odd|skips) | uint8(steps<<(8-lowBits))
 }
 
 // longest returns the longest gap of late as a code, rounded up.
@@ -205,13 +205,14 @@ func limitCode(d time.Duration, round func(float64) float64) uint8 {
 	return uint8(min(steps, math.MaxUint8-1))
 }
 
-// Noted returns what SetNoted set. It is for the owner of the Habit.
-func (h Habit) Noted() bool { return h.flags&noted != 0 }
+// Skips reports whether the next gap that a snapshot finds is not to be learned, since it was recorded or is
+// measured wrongly. SetSkips sets it; the Habit itself does not use it.
+func (h Habit) Skips() bool { return h.flags&skips != 0 }
 
-// SetNoted sets what Noted returns.
-func (h *Habit) SetNoted(on bool) {
-	if h.flags &^= noted; on {
-		h.flags |= noted
+// SetSkips sets what Skips returns.
+func (h *Habit) SetSkips(on bool) {
+	if h.flags &^= skips; on {
+		h.flags |= skips
 	}
 }
 
@@ -224,6 +225,6 @@ func (h Habit) Uint64() uint64 {
 func FromUint64(n uint64) Habit {
 	return Habit{
 		median: uint16(n), learn: uint16(n >> 16), high: uint8(n >> 32), count: uint8(n >> 40), limit: uint8(n >> 48),
-		flags: uint8(n>>56) &^ noted,
+		flags: uint8(n>>56) &^ skips,
 	}
 }
