@@ -32,6 +32,7 @@ func (s *server) storeMetrics(m metrics.Sample) {
 	st := s.store.Stats()
 	m.Add("gaps_bytes", "Bytes that the silences take which are kept of devices.", float64(st.Gaps.Bytes))
 	m.Count("gaps_dropped_total", "Silences of devices that were not kept, since there was no room for them while the database failed.", st.Gaps.Dropped)
+	m.Count("gaps_damaged_rows_total", "Rows of silences in the database that could not be read, and were left out.", st.Gaps.Damaged)
 	m = m.Sub("store_")
 	m.Add("events_total", "Events stored by this process.", float64(st.Appended))
 	m.Add("failures_total", "Attempts to use the database that failed.", float64(st.Failures))
