@@ -35,7 +35,7 @@ func (o oneGap) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break,
 	return nil, nil
 }
 
-func (o oneGap) GapsKept(context.Context) (time.Time, int64, error) { return o.from, 1, nil }
+func (o oneGap) GapsKept(context.Context) (time.Time, error) { return o.from, nil }
 
 func TestReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ type Answer struct {
 	Device    string    `json:"device,omitempty" doc:"The device that it is about."`
 	From      time.Time `json:"from" doc:"Silences that began since then are counted."`
 	To        time.Time `json:"to" doc:"Silences that began before it are counted."`
-	KnownFrom time.Time `json:"known_from" doc:"Silences are recorded since then; from is not before it."`
+	KnownFrom time.Time `json:"known_from" doc:"Silences are recorded since the hour that began then; from is not before it."`
 	Clipped   bool      `json:"clipped" doc:"The window was to begin earlier than anything is known."`
 
 	Devices      int     `json:"devices" doc:"Devices that something is known of."`

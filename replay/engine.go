@@ -47,7 +47,7 @@ func (e *Engine) run(ctx context.Context, q Question, now time.Time) (*Answer, *
 	if err != nil {
 		return nil, nil, err
 	}
-	knownFrom, _, err := e.records.GapsKept(ctx)
+	knownFrom, err := e.records.GapsKept(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask since when silences are recorded: %w", err)
 	}

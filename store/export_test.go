@@ -203,7 +203,7 @@ func DecodeGapPage(b []byte) (GapPage, error) {
 
 // DecodeHabits decodes a page of habits, and encodes it again.
 func DecodeHabits(b []byte, id [16]byte, n int64) ([]byte, error) {
-	page, _, err := decodeHabits(b, id, n)
+	page, err := decodeHabits(b, id, n)
 	if err != nil {
 		return nil, err
 	}

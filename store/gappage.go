@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"slices"
 	"time"
@@ -129,7 +128,7 @@ func appendGapPage(b []byte, p *gapPage) []byte {
 	for _, column := range columns.all() {
 		b = appendColumn(b, *column)
 	}
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[begin:], crc32.MakeTable(crc32.Castagnoli)))
+	return sealed(b, begin)
 }
 
 // columnsOf returns the columns of gaps.
@@ -200,18 +199,12 @@ func (h *gapHead) rebase(gaps []liveness.Gap, c *gapColumns) {
 // decodeGapPage decodes a page of gaps. b may be anything; decodeGapPage allocates no more than a multiple
 // of its length.
 func decodeGapPage(b []byte, reasons map[int64]liveness.Reason) (*gapPage, error) {
-	if len(b) < 4+16+4 || string(b[:3]) != "HGP" {
-		return nil, fmt.Errorf("%w: it does not begin as a page does", errGapPage)
+	store, rest, err := openPage(b, "HGP", gapPageVersion)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errGapPage, err)
 	}
-	if b[3] != gapPageVersion {
-		return nil, fmt.Errorf("%w: it is of version %d, this program knows %d", errGapPage, b[3], gapPageVersion)
-	}
-	end := len(b) - 4
-	if crc32.Checksum(b[:end], crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(b[end:]) {
-		return nil, fmt.Errorf("%w: its checksum is wrong", errGapPage)
-	}
-	r := reader{b: b[20:end]}
-	p := &gapPage{store: [16]byte(b[4:20]), hour: r.signed(), page: r.signed()}
+	r := reader{b: rest}
+	p := &gapPage{store: store, hour: r.signed(), page: r.signed()}
 	count := int(r.number(uint64(min(maxGaps, 8*len(b)))))
 	head := r.gapHead()
 	if r.bad {

@@ -148,17 +148,16 @@ func (v *gapVisit) wants(g *liveness.Gap, begin, end int64) bool {
 	return page >= begin && page < end && !g.At.Before(v.from) && g.At.Before(v.to) && (v.want == nil || v.want(g.Num))
 }
 
-// GapsKept returns since when gaps are kept, by the hour, and how many bytes they take; zero if there are none.
-// Errors: those of the database.
-func (s *Store) GapsKept(ctx context.Context) (from time.Time, bytes int64, err error) {
+// GapsKept returns the begin of the hour since which gaps are kept; zero if there are none. Errors: those of
+// the database.
+func (s *Store) GapsKept(ctx context.Context) (from time.Time, err error) {
 	hours, err := s.gapHours(ctx)
 	oldest := int64(math.MaxInt64)
 	for _, h := range hours {
-		bytes += h.bytes
 		oldest = min(oldest, h.hour)
 	}
 	if len(hours) > 0 {
 		from = startOf(oldest)
 	}
-	return from, bytes, err
+	return from, err
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -68,53 +67,35 @@ func (p habitPages) set(num uint32, id string, habit uint64) {
 	p[n] = page
 }
 
-// sealed appends the checksum of b.
-func sealed(b []byte) []byte {
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
-}
-
-// unsealed returns b without its checksum, and that; false if it is wrong.
-func unsealed(b []byte) (_ []byte, sum uint32, ok bool) {
-	end := len(b) - 4
-	if end < 0 {
-		return nil, 0, false
-	}
-	sum = binary.LittleEndian.Uint32(b[end:])
-	return b[:end], sum, crc32.Checksum(b[:end], crc32.MakeTable(crc32.Castagnoli)) == sum
-}
-
 func encodeHabits(store [16]byte, n int64, page []habitOf) []byte {
 	b := append([]byte{'H', 'H', 'P', habitVersion}, store[:]...)
 	b = binary.AppendUvarint(b, uint64(n))
 	for _, h := range page {
 		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint16(b, h.hash), h.habit)
 	}
-	return sealed(b)
+	return sealed(b, 0)
 }
 
 // decodeHabits decodes a page of habits. b may be anything.
-func decodeHabits(b []byte, store [16]byte, n int64) (page []habitOf, sum uint32, err error) {
-	b, sum, ok := unsealed(b)
-	if !ok || len(b) < 4+16 || string(b[:3]) != "HHP" {
-		return nil, 0, fmt.Errorf("%w: it does not begin as a page does, or its checksum is wrong", errHabits)
+func decodeHabits(b []byte, store [16]byte, n int64) (page []habitOf, err error) {
+	of, rest, err := openPage(b, "HHP", habitVersion)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errHabits, err)
 	}
-	if b[3] != habitVersion {
-		return nil, 0, fmt.Errorf("%w: it is of version %d, this program knows %d", errHabits, b[3], habitVersion)
-	}
-	r := reader{b: b[20:]}
+	r := reader{b: rest}
 	number := r.number(1<<32 - 1)
 	switch {
-	case store != [16]byte(b[4:20]):
-		return nil, 0, fmt.Errorf("%w: it is of another database", errHabits)
+	case of != store:
+		return nil, fmt.Errorf("%w: it is of another database", errHabits)
 	case r.bad || number != uint64(n) || len(r.b)%habitLen != 0 || len(r.b) > pageLen*habitLen:
-		return nil, 0, fmt.Errorf("%w: its parts do not fit", errHabits)
+		return nil, fmt.Errorf("%w: its parts do not fit", errHabits)
 	}
 	page = make([]habitOf, len(r.b)/habitLen)
 	for i := range page {
 		one := r.bytes(habitLen)
 		page[i] = habitOf{binary.LittleEndian.Uint16(one), binary.LittleEndian.Uint64(one[2:])}
 	}
-	return page, sum, nil
+	return page, nil
 }
 
 // restoreHabits gives the registry what was learned of groups, and returns what was learned of devices, with an
@@ -126,12 +107,13 @@ func (s *Store) restoreHabits(ctx context.Context, r *liveness.Registry) (pages 
 	begin := func() { pages, bad, k.habits = make(habitPages), nil, make(map[int64]uint32) }
 	err = s.eachRow(ctx, 2, begin, func(values []any) {
 		n, _ := intOf(values[0])
-		page, sum, err := decodeHabits(bytesOf(values[1]), id, n)
+		data := bytesOf(values[1])
+		page, err := decodeHabits(data, id, n)
 		if err != nil {
 			bad = append(bad, fmt.Errorf("page %d of habits: %w; what was learned of its devices begins anew", n, err))
 			return
 		}
-		pages[n], k.habits[n] = page, sum
+		pages[n], k.habits[n] = page, checksum(data)
 	}, "SELECT page, data FROM habits ORDER BY page")
 	if err != nil {
 		return nil, nil, err
@@ -155,12 +137,13 @@ func (s *Store) restoreShapes(ctx context.Context, r *liveness.Registry) (damage
 	begin := func() { damaged, k.shapes = nil, make(map[string]uint32); clear(shapes) }
 	err = s.eachRow(ctx, 2, begin, func(values []any) {
 		group := string(bytesOf(values[0]))
-		data, sum, ok := unsealed(bytesOf(values[1]))
+		sealed := bytesOf(values[1])
+		data, ok := unsealed(sealed)
 		if !ok {
 			damaged = append(damaged, fmt.Errorf("the shape of group %q: its checksum is wrong; it is learned anew", group))
 			return
 		}
-		shapes[group], k.shapes[group] = data, sum
+		shapes[group], k.shapes[group] = data, checksum(sealed)
 	}, "SELECT grp, data FROM shapes ORDER BY grp")
 	if err != nil {
 		return nil, err
@@ -220,7 +203,7 @@ func (s *Store) newHabits(r *liveness.Registry) (rows []habitRow) {
 	id := storeBytes(s.db.ID())
 	for _, n := range slices.Sorted(maps.Keys(pages)) {
 		data := encodeHabits(id, n, pages[n])
-		_, sum, _ := unsealed(data)
+		sum := checksum(data)
 		if was, known := s.checkpoint.gaps.habits[n]; !known || was != sum {
 			rows = append(rows, habitRow{page: n, sum: sum, data: data})
 		}
@@ -232,8 +215,8 @@ func (s *Store) newHabits(r *liveness.Registry) (rows []habitRow) {
 func (k *gapKeeper) newShapes(r *liveness.Registry) (rows []habitRow) {
 	shapes := r.Shapes()
 	for _, group := range slices.Sorted(maps.Keys(shapes)) {
-		data := sealed(shapes[group])
-		_, sum, _ := unsealed(data)
+		data := sealed(shapes[group], 0)
+		sum := checksum(data)
 		if was, known := k.shapes[group]; !known || was != sum {
 			rows = append(rows, habitRow{group: group, sum: sum, data: data})
 		}

@@ -81,7 +81,40 @@ func appendPage(b []byte, p *page, names []string) []byte {
 		b, ages = appendRuns(b, p.heard, places, latest)
 		b = appendAges(b, ages)
 	}
+	return sealed(b, begin)
+}
+
+// sealed appends the checksum of b from begin on: CRC-32C, 4 bytes.
+func sealed(b []byte, begin int) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[begin:], crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// checksum returns the checksum of what is sealed.
+func checksum(b []byte) uint32 { return binary.LittleEndian.Uint32(b[len(b)-4:]) }
+
+// unsealed returns b without its checksum; false if that is wrong.
+func unsealed(b []byte) ([]byte, bool) {
+	end := len(b) - 4
+	if end < 0 || crc32.Checksum(b[:end], crc32.MakeTable(crc32.Castagnoli)) != checksum(b) {
+		return nil, false
+	}
+	return b[:end], true
+}
+
+// openPage checks what a page begins with, three letters and its version, and its checksum. It returns the id of its
+// store, and what is between.
+func openPage(b []byte, magic string, version byte) (store [16]byte, rest []byte, err error) {
+	if len(b) < 4+16+4 || string(b[:3]) != magic {
+		return store, nil, errors.New("it does not begin as a page does")
+	}
+	if b[3] != version {
+		return store, nil, fmt.Errorf("it is of version %d, this program knows %d", b[3], version)
+	}
+	b, ok := unsealed(b)
+	if !ok {
+		return store, nil, errors.New("its checksum is wrong")
+	}
+	return [16]byte(b[4:20]), b[20:], nil
 }
 
 // appendRuns appends the runs, and returns how many ticks ago each device was heard.
@@ -166,18 +199,12 @@ var errPage = errors.New("store: damaged page of heartbeats")
 // decodePage decodes a page. b may be anything; decodePage allocates no more than a multiple of its
 // length and of pageLen.
 func decodePage(b []byte) (*page, error) {
-	if len(b) < 4+16+4 || string(b[:3]) != "HBP" {
-		return nil, fmt.Errorf("%w: it does not begin as a page does", errPage)
+	store, rest, err := openPage(b, "HBP", pageVersion)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errPage, err)
 	}
-	if b[3] != pageVersion {
-		return nil, fmt.Errorf("%w: it is of version %d, this program knows %d", errPage, b[3], pageVersion)
-	}
-	end := len(b) - 4
-	if crc32.Checksum(b[:end], crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(b[end:]) {
-		return nil, fmt.Errorf("%w: its checksum is wrong", errPage)
-	}
-	r := reader{b: b[20:end]}
-	p := &page{store: [16]byte(b[4:20])}
+	r := reader{b: rest}
+	p := &page{store: store}
 	p.page = uint32(r.number(1<<32 - 1))
 	p.number = r.number(1<<64 - 1)
 	devices := int(r.number(pageLen))
