@@ -90,10 +90,16 @@ func (i *groupInput) Resolve(ctx huma.Context) (errs []error) {
 	return errs
 }
 
+const unknownGroup = "no group has this name; /v1/groups lists them"
+
+func (a *API) hasGroup(name string) bool {
+	return slices.ContainsFunc(a.registry.Groups(), func(g liveness.GroupView) bool { return g.Name == name })
+}
+
 // groupAvailability serves the availability of a group.
 func (a *API) groupAvailability(ctx context.Context, in *groupInput) (formatted, error) {
-	if !slices.ContainsFunc(a.registry.Groups(), func(g liveness.GroupView) bool { return g.Name == in.Name }) {
-		return formatted{}, huma.Error404NotFound("no group has this name; /v1/groups lists them")
+	if !a.hasGroup(in.Name) {
+		return formatted{}, huma.Error404NotFound(unknownGroup)
 	}
 	ctx, cancel := context.WithTimeout(ctx, groupTime)
 	defer cancel()

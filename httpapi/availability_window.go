@@ -19,7 +19,7 @@ type WindowQuery struct {
 // parseWindow returns the window of a query.
 func parseWindow(query url.Values, now time.Time) (availability.Window, []error) {
 	p := filterParser{query: query}
-	from, to := p.moment("from", now), p.moment("to", now)
+	from, to := p.instant("from", now), p.instant("to", now)
 	if len(p.errs) > 0 {
 		return availability.Window{}, p.errs
 	}
@@ -37,23 +37,4 @@ func parseWindow(query url.Values, now time.Time) (availability.Window, []error)
 		p.wrong("from", query.Get("from"), "the window has %d days, want 366 at most", int(length/(24*time.Hour)))
 	}
 	return availability.Window{From: from, To: to}, p.errs
-}
-
-// moment reads an instant, a date, or a duration before now.
-func (p *filterParser) moment(name string, now time.Time) time.Time {
-	text := p.query.Get(name)
-	if text == "" {
-		return time.Time{}
-	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil && at.Year() > 0 {
-			return at
-		}
-	}
-	ago, err := parseDuration(text)
-	if err != nil {
-		p.wrong(name, text, "expected an instant like 2026-01-02T15:04:05Z, a date like 2026-01-02, or how long ago it was, like 7d, up to 366 days")
-		return time.Time{}
-	}
-	return now.Add(-ago)
 }

@@ -23,8 +23,8 @@ type devicesInput struct {
 	Group       []string `query:"group,explode" doc:"Only devices of this group; may be given again for others."`
 	Source      []string `query:"source,explode" doc:"Only devices whose last heartbeat came through this source; may be given again for others."`
 	Prefix      string   `query:"prefix" maxLength:"128" doc:"Only devices whose id has this prefix."`
-	SeenBefore  string   `query:"seen_before" doc:"Only devices that were last heard before an instant (RFC 3339), or longer ago than a duration such as 10m."`
-	SeenAfter   string   `query:"seen_after" doc:"Only devices that were heard after an instant, or within a duration."`
+	SeenBefore  string   `query:"seen_before" doc:"Only devices that were last heard before an instant (RFC 3339), a date, which is its begin in UTC, or longer ago than a duration such as 10m."`
+	SeenAfter   string   `query:"seen_after" doc:"Only devices that were heard after then, written in the same way."`
 	Connected   string   `query:"connected" doc:"true: only devices with a connection; false: only those without."`
 	Maintenance string   `query:"maintenance" doc:"true: only devices in maintenance; false: only those that are not."`
 

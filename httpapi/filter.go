@@ -134,18 +134,20 @@ func (p *filterParser) list(name string, allowed []string) []string {
 	return values
 }
 
-// instant reads an instant, or a duration before now.
+// instant reads an instant, a date, or a duration before now.
 func (p *filterParser) instant(name string, now time.Time) time.Time {
 	text := p.query.Get(name)
 	if text == "" {
 		return time.Time{}
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil && at.Year() > 0 {
+			return at
+		}
 	}
 	ago, err := parseDuration(text)
 	if err != nil {
-		p.wrong(name, text, "expected an instant like 2026-01-02T15:04:05Z, or how long ago it was, like 10m, up to 366 days")
+		p.wrong(name, text, "expected an instant like 2026-01-02T15:04:05Z, a date like 2026-01-02, or how long ago it was, like 10m, up to 366 days")
 		return time.Time{}
 	}
 	return now.Add(-ago)

@@ -69,7 +69,7 @@ func (a *API) learn(ctx context.Context, in *learnInput) (page learnPage, err er
 		return page, err
 	}
 	if in.Group != "" && !a.hasGroup(in.Group) {
-		return page, huma.Error404NotFound("there is no group " + in.Group + "; /v1/groups lists those there are")
+		return page, huma.Error404NotFound(unknownGroup)
 	}
 	page.Devices = make([]Learned, 0, in.Limit)
 	var all []liveness.Learned
@@ -116,15 +116,6 @@ func (a *API) addChanges(ctx context.Context, devices []Learned) error {
 		}
 	}
 	return nil
-}
-
-func (a *API) hasGroup(name string) bool {
-	for _, g := range a.registry.Groups() {
-		if g.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 func (a *API) learnedOne(_ context.Context, in *deviceInput) (Learned, error) {

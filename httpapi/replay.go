@@ -15,8 +15,8 @@ import (
 type replayInput struct {
 	Group       string `query:"group" doc:"Only devices of this group. Left out: all devices."`
 	Device      string `query:"device" doc:"Only this device."`
-	From        string `query:"from" doc:"Only silences that began since an instant (RFC 3339), or since a duration ago, such as 7d. Left out: 7 days before to."`
-	To          string `query:"to" doc:"Only silences that began before an instant, or a duration ago. Left out: now."`
+	From        string `query:"from" doc:"Only silences that began since an instant (RFC 3339), a date, which is its begin in UTC, or how long ago, such as 7d. Left out: 7 days before to."`
+	To          string `query:"to" doc:"Only silences that began before then, written in the same way. Left out: now."`
 	Timeout     string `query:"timeout" doc:"Timeouts to try: 90s, a list such as 60s,90s,3m, or a range such as 60s..10m. At most 60. Left out, with the three that follow: from a quarter to four times what most devices have."`
 	LateAfter   string `query:"late_after" doc:"Values of late_after to try instead."`
 	CloseGrace  string `query:"close_grace" doc:"Values of close_grace to try instead."`
