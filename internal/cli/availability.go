@@ -18,8 +18,8 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// availabilityTimeout is how long an answer about a large group may take.
-const availabilityTimeout = time.Minute
+// longTimeout is how long an answer about many devices may take: the API ends after 50 seconds.
+const longTimeout = time.Minute
 
 type availabilityCommand struct {
 	apiFlags
@@ -57,7 +57,7 @@ func (c *availabilityCommand) Run(ctx context.Context, api *apiclient.Client, ou
 	if err != nil {
 		return usageError{err}
 	}
-	api.Timeout = availabilityTimeout
+	api.Timeout = longTimeout
 	if c.Group == "" {
 		return c.device(ctx, api, out, query)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
@@ -41,6 +43,14 @@ Examples:
 
     # why
     holter learn --json | jq -r .sentence`
+}
+
+// Run lists what was learned.
+func (c *learnListCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
+	if c.Changes {
+		api.Timeout = longTimeout
+	}
+	return c.listCommand.Run(ctx, command, api, out)
 }
 
 func learned() list {

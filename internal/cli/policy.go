@@ -10,29 +10,31 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/duration"
+	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 )
 
 type policyCommand struct {
 	apiFlags `json:"-"`
 
-	Device     string        `json:"-" arg:"" help:"Id of the device."`
-	Timeout    *orNever      `json:"timeout_ms,omitempty" placeholder:"DURATION" help:"Heard silence after which it is offline, or never."`
-	Interval   *milliseconds `json:"interval_ms,omitempty" placeholder:"DURATION" help:"Expected time between two heartbeats."`
-	LateAfter  *milliseconds `json:"late_after_ms,omitempty" placeholder:"DURATION" help:"Heard silence after which it is late."`
-	CloseGrace *milliseconds `json:"close_grace_ms,omitempty" placeholder:"DURATION" help:"Time to come back after its connection ended."`
-	SleepLimit *milliseconds `json:"sleep_limit_ms,omitempty" placeholder:"DURATION" help:"Longest sleep it may announce."`
-	Probes     *int          `json:"probes,omitempty" placeholder:"N" help:"How often it is asked for a sign of life before it is offline."`
-	ProbeWait  *milliseconds `json:"probe_wait_ms,omitempty" placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
-	Recover    *int          `name:"recover-after" json:"recover_after,omitempty" placeholder:"N" help:"How many heartbeats in a row it sends before it is online again."`
-	Quiet      []string      `json:"quiet,omitempty" sep:"none" placeholder:"WINDOW" help:"Window of the day in which its silence does not count; may be repeated."`
-	Learn      string        `json:"-" placeholder:"MODE" help:"What is done with the deadline that is learned of it: off, suggest or apply."`
-	Budget     string        `name:"learn-budget" json:"-" placeholder:"N/month" help:"False alarms that are accepted, as in 1/month, 3/week or 0.1/day."`
-	LearnMax   *milliseconds `json:"-" placeholder:"DURATION" help:"Longest deadline that may be learned."`
-	Learning   *learnChange  `kong:"-" json:"learn,omitempty"`
-	Clear      bool          `json:"-" help:"Take its own policy away: that of its group, of itself, or of the fleet applies again."`
+	Device     string         `json:"-" arg:"" help:"Id of the device."`
+	Timeout    *orNever       `json:"timeout_ms,omitempty" placeholder:"DURATION" help:"Heard silence after which it is offline, or never."`
+	Interval   *milliseconds  `json:"interval_ms,omitempty" placeholder:"DURATION" help:"Expected time between two heartbeats."`
+	LateAfter  *milliseconds  `json:"late_after_ms,omitempty" placeholder:"DURATION" help:"Heard silence after which it is late."`
+	CloseGrace *milliseconds  `json:"close_grace_ms,omitempty" placeholder:"DURATION" help:"Time to come back after its connection ended."`
+	SleepLimit *milliseconds  `json:"sleep_limit_ms,omitempty" placeholder:"DURATION" help:"Longest sleep it may announce."`
+	Probes     *int           `json:"probes,omitempty" placeholder:"N" help:"How often it is asked for a sign of life before it is offline."`
+	ProbeWait  *milliseconds  `json:"probe_wait_ms,omitempty" placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
+	Recover    *int           `name:"recover-after" json:"recover_after,omitempty" placeholder:"N" help:"How many heartbeats in a row it sends before it is online again."`
+	Quiet      []string       `json:"quiet,omitempty" sep:"none" placeholder:"WINDOW" help:"Window of the day in which its silence does not count; may be repeated."`
+	Learn      string         `json:"-" placeholder:"MODE" help:"What is done with the deadline that is learned of it: off, suggest or apply."`
+	Budget     string         `name:"learn-budget" json:"-" placeholder:"N/month" help:"False alarms that are accepted, as in 1/month, 3/week or 0.1/day."`
+	LearnMax   *milliseconds  `json:"-" placeholder:"DURATION" help:"Longest deadline that may be learned."`
+	Learning   *httpapi.Learn `kong:"-" json:"learn,omitempty"`
+	Clear      bool           `json:"-" help:"Take its own policy away: that of its group, of itself, or of the fleet applies again."`
 }
 
 // Help is the text below the usage line.
@@ -47,19 +49,15 @@ Examples:
     holter devices policy site-7/pump-3 --clear`
 }
 
-// learnChange is what a policy says of learned deadlines.
-type learnChange struct {
-	Mode   string        `json:"mode,omitempty"`
-	Budget float64       `json:"budget,omitempty"`
-	Max    *milliseconds `json:"max_ms,omitempty"`
-}
-
 // learning returns what the flags say of learned deadlines; nil if nothing.
-func (c *policyCommand) learning() (l *learnChange, err error) {
+func (c *policyCommand) learning() (l *httpapi.Learn, err error) {
 	if c.Learn == "" && c.Budget == "" && c.LearnMax == nil {
 		return nil, nil
 	}
-	l = &learnChange{Mode: c.Learn, Max: c.LearnMax}
+	l = &httpapi.Learn{Mode: c.Learn}
+	if c.LearnMax != nil {
+		l.Max = terminal.Milliseconds(time.Duration(*c.LearnMax))
+	}
 	if c.Learn != "" {
 		if _, err = liveness.ParseLearnMode(c.Learn); err != nil {
 			return nil, fmt.Errorf("--learn: %w", err)

@@ -21,9 +21,6 @@ import (
 	"github.com/holter-iot/holter/replay/page"
 )
 
-// replayTimeout is how long an answer may take.
-const replayTimeout = 10 * time.Minute
-
 type replayCommand struct {
 	apiFlags
 
@@ -62,7 +59,7 @@ func (c *replayCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 	if err != nil {
 		return usageError{err}
 	}
-	api.Timeout = replayTimeout
+	api.Timeout = longTimeout
 	var raw apiclient.Answer
 	if err := api.Get(ctx, "/v1/replay", query, &raw); err != nil {
 		return err
