@@ -1,0 +1,14 @@
+import { render } from 'preact'
+import { whoAmI } from './api'
+import { App } from './app'
+import { listenToKeys } from './keys'
+import { start } from './live'
+import { listenToLinks } from './route'
+
+listenToLinks()
+listenToKeys()
+void whoAmI()
+start()
+const root = document.getElementById('app')!
+root.textContent = ''
+render(<App />, root)

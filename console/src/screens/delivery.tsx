@@ -1,0 +1,5 @@
+import { Page } from '../ui'
+
+export function DeliveryPage(_: { rest: string[] }) {
+  return <Page title="Delivery">{null}</Page>
+}
