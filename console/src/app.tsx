@@ -19,37 +19,40 @@ interface Screen {
 }
 
 type Rest = { rest: string[] }
+type More = typeof import('./screens/more')
 
-/** A page whose code is loaded when it is first shown. */
-function later(load: () => Promise<ComponentType<Rest>>): ComponentType<Rest> {
-  const loaded = signal<ComponentType<Rest> | undefined>(undefined)
-  const fetched = async () => {
-    try {
-      loaded.value ??= await load()
-    } catch {
-      location.reload() // the server has another version now
-    }
-  }
+const more = signal<More | undefined>(undefined)
+
+/** A page whose code is loaded when the first of its kind is shown. */
+function later(name: keyof More): ComponentType<Rest> {
   return ({ rest }) => {
-    useEffect(() => void fetched(), [])
-    const Shown = loaded.value
-    return Shown ? <Shown rest={rest} /> : <main />
+    useEffect(() => void loadMore(), [])
+    const Shown = more.value?.[name]
+    return Shown ? <Shown key={rest[0]} rest={rest} /> : <main />
   }
 }
 
-const DevicePage = later(() => import('./screens/device').then((m) => ({ rest }: Rest) => <m.DevicePage key={rest[0]} id={rest[0]!} />))
+async function loadMore(): Promise<void> {
+  try {
+    more.value ??= await import('./screens/more')
+  } catch {
+    location.reload() // the server has another version now
+  }
+}
+
+const DevicePage = later('DevicePage')
 
 const screens: Screen[] = [
   { name: '', label: 'Fleet', page: FleetPage },
   { name: 'devices', label: 'Devices', page: ({ rest }) => (rest[0] === undefined ? <DevicesPage /> : <DevicePage rest={rest} />) },
-  { name: 'groups', label: 'Groups', page: later(() => import('./screens/groups').then((m) => m.GroupsPage)) },
-  { name: 'sources', label: 'Sources', page: later(() => import('./screens/sources').then((m) => m.SourcesPage)) },
-  { name: 'events', label: 'Events', page: later(() => import('./screens/events').then((m) => m.EventsPage)) },
-  { name: 'delivery', label: 'Delivery', page: later(() => import('./screens/delivery').then((m) => m.DeliveryPage)) },
-  { name: 'playbooks', label: 'Playbooks', page: later(() => import('./screens/playbooks').then((m) => m.PlaybooksPage)) },
-  { name: 'runs', label: 'Runs', page: later(() => import('./screens/runs').then((m) => m.RunsPage)) },
-  { name: 'schedules', label: 'Schedules', page: later(() => import('./screens/schedules').then((m) => m.SchedulesPage)) },
-  { name: 'settings', label: 'Settings', page: later(() => import('./screens/settings').then((m) => m.SettingsPage)), role: 'admin' },
+  { name: 'groups', label: 'Groups', page: later('GroupsPage') },
+  { name: 'sources', label: 'Sources', page: later('SourcesPage') },
+  { name: 'events', label: 'Events', page: later('EventsPage') },
+  { name: 'delivery', label: 'Delivery', page: later('DeliveryPage') },
+  { name: 'playbooks', label: 'Playbooks', page: later('PlaybooksPage') },
+  { name: 'runs', label: 'Runs', page: later('RunsPage') },
+  { name: 'schedules', label: 'Schedules', page: later('SchedulesPage') },
+  { name: 'settings', label: 'Settings', page: later('SettingsPage'), role: 'admin' },
 ]
 
 export function App() {

@@ -29,7 +29,7 @@ export interface Device extends Listed {
   learned?: { mode: string; deadline_ms: number | null; sentence: string; known: boolean }
 }
 
-export function DevicePage({ id }: { id: string }) {
+export function DevicePage({ rest: [id = ''] }: { rest: string[] }) {
   const loaded = useLoad<Device>(devicePath(id), 2000)
   const d = loaded.data.value?.id === id ? loaded.data.value : undefined
   const number = d?.number
