@@ -10,14 +10,14 @@ export interface Addresses {
 
 /** Says the three ways in which a device can be watched, with the addresses of this server. It gives way to the map when the first one comes. */
 export function FirstRun() {
-  const found = useLoad<Addresses>('/v1/addresses', 0).data.value
+  const found = useLoad<Addresses>('/v1/listeners', 0).data.value
   const host = location.hostname
   const port = (address: string) => address.slice(address.lastIndexOf(':') + 1)
   return (
     <div class="first">
       <p class="lead">No device was heard yet. Send the first heartbeat in one of these ways; this page shows it at once.</p>
       <Panel title="curl: scripts, cron jobs, anything that speaks HTTP">
-        <Snippet text={`curl -X POST ${location.origin}/beat/my-device`} />
+        <Snippet text={`curl -X POST ${location.origin}/v1/beat/my-device`} />
       </Panel>
       {found?.line && (
         <Panel title="Line: a TCP connection and a text line">

@@ -1,0 +1,378 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long a page may take to show what a test waits for. It bounds nothing but a test that fails.
+const patience = time.Minute
+
+// program is the holter of this tree, built once.
+var program = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // built once for all tests
+	dir, err := os.MkdirTemp("", "holter-console")
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "holter")
+	out, err := exec.Command("go", "build", "-o", name, "../cmd/holter").CombinedOutput() //nolint:noctx // it ends by itself
+	if err != nil {
+		return "", fmt.Errorf("build holter: %w\n%s", err, out)
+	}
+	return name, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if name, err := program(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(name))
+	}
+	os.Exit(code)
+}
+
+// server is a holter serve of its own, on default settings but for its ports and its folder.
+type server struct {
+	t               *testing.T
+	dir, http, line string
+	args            []string
+	cmd             *exec.Cmd
+	token           string
+	log             bytes.Buffer
+	stopped         bool
+}
+
+// startServer starts a server. config is its file; empty for none.
+func startServer(t *testing.T, config string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir(), http: freePort(t), line: freePort(t), args: args}
+	if config != "" {
+		name := filepath.Join(s.dir, "holter.yaml")
+		if err := os.WriteFile(name, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.args = append(s.args, "--config", name)
+	}
+	s.start()
+	t.Cleanup(s.kill)
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	name, err := program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	args := append([]string{"serve", "--http", s.http, "--listen", s.line, "--mqtt", "off", "--data", filepath.Join(s.dir, "data")}, s.args...)
+	s.cmd = exec.CommandContext(context.Background(), name, args...)
+	s.cmd.Stderr, s.cmd.Stdout = &s.log, &s.log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.stopped = false
+	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
+		answer, err := http.Get(s.url("/readyz")) //nolint:noctx // it is answered at once
+		if err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Since(began) > patience {
+			s.kill()
+			s.t.Fatalf("the server does not start:\n%s", s.log.String())
+		}
+	}
+}
+
+// kill ends the server as a crash does.
+func (s *server) kill() {
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	_ = s.cmd.Process.Signal(syscall.SIGKILL)
+	_ = s.cmd.Wait()
+}
+
+func (s *server) url(path string) string { return "http://" + s.http + path }
+
+// ask makes a request to the API, and returns the answer to it.
+func (s *server) ask(method, path string, body any) []byte {
+	s.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url(path), bytes.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	out, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode >= 300 {
+		s.t.Fatalf("%s %s: %s, %v\n%s", method, path, answer.Status, err, out)
+	}
+	return out
+}
+
+// beat sends a heartbeat for each id; ttl is the timeout that they announce.
+func (s *server) beat(ttl time.Duration, ids ...string) {
+	s.t.Helper()
+	type beat struct {
+		ID  string `json:"id"`
+		TTL string `json:"ttl,omitempty"`
+	}
+	for some := range slices.Chunk(ids, 10_000) {
+		var list []beat
+		for _, id := range some {
+			list = append(list, beat{id, ttl.String()})
+		}
+		s.ask(http.MethodPost, "/v1/beats", map[string]any{"beats": list})
+	}
+}
+
+// make creates a token with the program, as its user does.
+func (s *server) makeToken(name, role string) string {
+	s.t.Helper()
+	program, err := program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := exec.CommandContext(s.t.Context(), program, "tokens", "create", name, "--role", role, "--data", filepath.Join(s.dir, "data")).Output()
+	if err != nil {
+		s.t.Fatalf("make a token: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// newBrowser starts a Chromium. It skips the test where there is none, or fails it with HOLTER_TEST_TOOLS=all.
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
+			t.Fatal("chromium is not installed; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)")
+		}
+		t.Skip("chromium is not installed")
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium), chromedp.NoSandbox,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("enable-precise-memory-info", true),
+		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience), chromedp.DisableGPU)
+	allocator, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	t.Cleanup(cancel)
+	browser, stop := chromedp.NewContext(allocator)
+	t.Cleanup(stop)
+	if err := chromedp.Run(browser); err != nil {
+		t.Fatalf("start chromium: %v", err)
+	}
+	return browser
+}
+
+// tab is a page of the console in a browser. What it asks for, and what goes wrong in it, is noted.
+type tab struct {
+	t   *testing.T
+	ctx context.Context //nolint:containedctx // chromedp's contexts are its tabs
+
+	mu       sync.Mutex // guards the fields below
+	requests []*network.EventRequestWillBeSent
+	problems []string
+}
+
+// watched is run in each page before its own scripts: it notes long tasks, violations of the policy, and when the page painted.
+const watched = `
+window.violations = []; window.longTasks = [];
+document.addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));
+new PerformanceObserver((l) => { for (const e of l.getEntries()) longTasks.push(Math.round(e.duration)) }).observe({type: 'longtask', buffered: true});
+`
+
+// look is how a page is looked at.
+type look struct {
+	width, height int64
+	dark          bool
+	noScript      bool
+}
+
+// newTab opens a tab in a browser; with alone it has cookies of its own.
+func newTab(t *testing.T, browser context.Context, l look, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser, options...)
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, b.note)
+	theme := "light"
+	if l.dark {
+		theme = "dark"
+	}
+	if l.width == 0 {
+		l.width, l.height = 1280, 900
+	}
+	b.run("open a tab",
+		network.Enable(), log.Enable(), runtime.Enable(),
+		emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 500),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
+		emulation.SetScriptExecutionDisabled(l.noScript),
+		chromedp.ActionFunc(func(ctx context.Context) error {
+			_, err := page.AddScriptToEvaluateOnNewDocument(watched).Do(ctx)
+			return err
+		}))
+	return b
+}
+
+func (b *tab) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e)
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, e.ExceptionDetails.Error())
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork {
+			b.problems = append(b.problems, e.Entry.Text)
+		}
+	}
+}
+
+func (b *tab) run(what string, actions ...chromedp.Action) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.t.Fatalf("%s: %v\n%s", what, err, b.shown())
+	}
+}
+
+// shown returns the text that the page shows, for messages.
+func (b *tab) shown() string {
+	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
+	defer cancel()
+	var text string
+	_ = chromedp.Run(ctx, chromedp.Evaluate(`document.body ? document.body.innerText.slice(0, 3000) : ''`, &text))
+	return "the page shows:\n" + text + "\n" + strings.Join(b.problems, "\n")
+}
+
+func (b *tab) visit(address string) {
+	b.t.Helper()
+	b.run("visit "+address, chromedp.Navigate(address))
+}
+
+// awaits waits until an expression of JavaScript is true.
+func (b *tab) awaits(what, expression string) {
+	b.t.Helper()
+	b.run("wait until "+what, chromedp.Poll("("+expression+") ? true : undefined", nil, chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(20*time.Millisecond)))
+}
+
+// sees waits until the page shows a text.
+func (b *tab) sees(text string) {
+	b.t.Helper()
+	b.awaits(fmt.Sprintf("it shows %q", text), fmt.Sprintf("document.body.innerText.includes(%s)", quote(text)))
+}
+
+func quote(text string) string {
+	b, _ := json.Marshal(text) // a text can be
+	return string(b)
+}
+
+// eval returns the value of an expression.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	var value T
+	b.run("evaluate "+expression, chromedp.Evaluate(expression, &value, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	return value
+}
+
+// keys types into what has the focus.
+func (b *tab) keys(text string) {
+	b.t.Helper()
+	b.run("type "+text, chromedp.KeyEvent(text))
+}
+
+// click clicks what a selector finds, by way of the mouse.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.run("click "+selector, chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+// clickText clicks the button or link with a text.
+func (b *tab) clickText(text string) {
+	b.t.Helper()
+	find := fmt.Sprintf(`[...document.querySelectorAll('button,a,summary')].findLast((e) => e.innerText.trim().startsWith(%s) && e.offsetParent !== null)`, quote(text))
+	b.awaits("there is "+text, find)
+	eval[any](b, "void "+find+".click()")
+}
+
+// isClean checks that nothing went wrong in the page, and that it asked for nothing elsewhere.
+func (b *tab) isClean(s *server) {
+	b.t.Helper()
+	if v := eval[[]string](b, "window.violations"); len(v) > 0 {
+		b.t.Errorf("violations of the content security policy: %q", v)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.problems {
+		b.t.Errorf("error in the page: %s", p)
+	}
+	for _, r := range b.requests {
+		u, err := url.Parse(r.Request.URL)
+		if err != nil || u.Scheme != "data" && u.Scheme != "blob" && u.Host != s.http {
+			b.t.Errorf("the page asked for %s", r.Request.URL)
+		}
+	}
+}
+
+// picture takes a picture of the page, into a file.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	var png []byte
+	b.run("take a picture", chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		png, err = page.CaptureScreenshot().Do(ctx)
+		return err
+	}))
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
