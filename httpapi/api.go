@@ -102,6 +102,20 @@ type Config struct {
 	Roster *cluster.Roster
 	// Ears are the ears of this judge. Roster is required with it. Default: none.
 	Ears Ears
+	// Tokens lists, makes and deletes the tokens that Auth looks up. Default: none; then the API does
+	// not do so.
+	Tokens TokenStore
+	// Settings returns the settings in force, without secrets. It is called concurrently and must
+	// return at once. Default: none; then the API does not show them.
+	Settings func() Settings
+	// Examine checks the machine and the server for problems, as holter doctor does. It is never
+	// called concurrently. Its context ends after 20 s; then nobody waits for it any more. Default:
+	// none; then the API does not do so.
+	Examine func(context.Context) []Finding
+	// Console is the web console, served at /console/ and below without a token, so it may hold no
+	// secrets. It is given the whole path, and overrides the headers of the API, such as
+	// Cache-Control. Default: none.
+	Console http.Handler
 	// Collectors are served at /metrics, besides the API's own metrics.
 	Collectors []prometheus.Collector
 }
@@ -132,6 +146,7 @@ type API struct {
 	callers *limits[caller] // of messages to devices
 	tagKey  [32]byte        // key of the entity tags
 	adding  chan struct{}   // capacity 1: holds a value while the availability of a group is worked out; never closed
+	examine chan struct{}   // capacity 1: holds a value while Examine runs; never closed
 	editing chan struct{}   // capacity 1: holds a value while settings are changed through the API; never closed
 
 	committing atomic.Int64 // requests that wait until their change is stored
@@ -158,7 +173,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
 	a.callers, a.sends, a.editing = newLimits[caller](sendRate, sendRate), newSends(), make(chan struct{}, 1)
-	a.adding = make(chan struct{}, 1)
+	a.adding, a.examine = make(chan struct{}, 1), make(chan struct{}, 1)
 	_, _ = rand.Read(a.tagKey[:]) // it never fails
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
@@ -204,11 +219,16 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerSources(api)
 	a.registerNodes(api)
 	a.registerStream(mux, api)
+	a.registerSession(mux, api)
+	a.registerTokens(api)
+	a.registerSettings(api)
+	a.registerDoctor(api)
 	if a.ear != nil {
 		a.registerBeats(mux, api)
 	}
 	a.registerHealth(mux, api, metrics)
 	a.registerProfiles(mux, api)
+	a.registerConsole(mux)
 	describeAll(api.OpenAPI())
 	return a.registerDocs(mux, api.OpenAPI())
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/httpapi/auth"
@@ -22,30 +21,66 @@ type Auth interface {
 	Required() (bool, error)
 }
 
-// authorize reports whether a request has the role, and returns the name of its token. It answers a
-// request that does not. With inQuery the secret may be in the query.
-func (a *API) authorize(w http.ResponseWriter, r *http.Request, need auth.Role, inQuery bool) (name string, ok bool) {
+// authorize reports whether a request has the role, and returns its token; the zero one if it needs
+// none. It answers a request that does not. With inQuery the secret may be in the query.
+func (a *API) authorize(w http.ResponseWriter, r *http.Request, need auth.Role, inQuery bool) (who auth.Token, ok bool) {
 	if need == "" || a.tokens == nil {
-		return "", true
+		return auth.Token{}, true
 	}
-	switch required, err := a.config.Auth.Required(); {
-	case err != nil:
+	if required, known := a.requires(w, r); !required {
+		return auth.Token{}, known
+	}
+	return a.verify(w, r, need, credentialOf(r, inQuery))
+}
+
+// requires reports whether a request needs a token. While that is not known it answers the request.
+func (a *API) requires(w http.ResponseWriter, r *http.Request) (required, known bool) {
+	if a.tokens == nil {
+		return false, true
+	}
+	required, err := a.config.Auth.Required()
+	if err != nil {
 		writeLater(w, http.StatusServiceUnavailable, time.Second, "it is not known yet whether a token is needed; try again")
-		return "", false
-	case !required && !(a.config.Local && fromElsewhere(r)):
-		return "", true
+		return false, false
 	}
-	secret := bearer(r)
-	if secret == "" && inQuery {
-		secret = r.URL.Query().Get("token")
-	}
-	if secret == "" {
+	return required || a.config.Local && fromElsewhere(r), true
+}
+
+// verify reports whether a credential has the role, and returns its token. The empty role is in all
+// roles. It answers a request whose credential does not, and removes a cookie with a wrong token.
+func (a *API) verify(w http.ResponseWriter, r *http.Request, need auth.Role, c credential) (who auth.Token, ok bool) {
+	if c.secret == "" {
 		a.denied.Add(1)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="holter"`)
-		writeProblem(w, http.StatusUnauthorized, fmt.Sprintf("this needs a token with the role %s; send the header Authorization: Bearer TOKEN", need))
-		return "", false
+		writeProblem(w, http.StatusUnauthorized, "this needs a token"+withRole(need)+"; send the header Authorization: Bearer TOKEN")
+		return auth.Token{}, false
 	}
-	who, err := a.tokens.lookup(r.Context(), secret, addressOf(r), a.now(), tokenFresh)
+	found, err := a.tokens.lookup(r.Context(), c.secret, addressOf(r), a.now(), tokenFresh)
+	switch {
+	case err != nil:
+		a.refuseToken(w, r, need, c, err)
+		return auth.Token{}, false
+	case !found.Role.Includes(need):
+		a.denied.Add(1)
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="holter", error="insufficient_scope", scope="%s"`, need))
+		writeProblem(w, http.StatusForbidden, fmt.Sprintf("this needs a token%s; the role of %q is %s", withRole(need), found.Name, found.Role))
+		return auth.Token{}, false
+	}
+	return found.Token, true
+}
+
+func withRole(need auth.Role) string {
+	if need == "" {
+		return ""
+	}
+	return " with the role " + string(need)
+}
+
+// refuseToken answers a request whose token is wrong, or cannot be checked.
+func (a *API) refuseToken(w http.ResponseWriter, r *http.Request, need auth.Role, c credential, err error) {
+	if c.cookie && (errors.Is(err, errWrongToken) || errors.Is(err, errGuessing)) {
+		dropCookie(w)
+	}
 	switch {
 	case errors.Is(err, errGuessing):
 		a.denied.Add(1)
@@ -61,20 +96,13 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need auth.Role, 
 		a.config.Logger.Warn("wrong token", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="holter", error="invalid_token"`)
 		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter tokens create")
-	case err != nil:
+	default:
 		if need == auth.RoleBeat {
 			a.tokens.noteFailure(a.now())
 		}
 		a.config.Logger.Error("cannot check tokens", "error", err)
 		writeLater(w, http.StatusServiceUnavailable, time.Second, "tokens cannot be checked just now; try again")
-	case !who.Role.Includes(need):
-		a.denied.Add(1)
-		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="holter", error="insufficient_scope", scope="%s"`, need))
-		writeProblem(w, http.StatusForbidden, fmt.Sprintf("this needs a token with the role %s; the role of %q is %s", need, who.Name, who.Role))
-	default:
-		return who.Name, true
 	}
-	return "", false
 }
 
 // guard returns a handler that refuses requests without the role.
@@ -83,25 +111,23 @@ func (a *API) guard(need auth.Role, next http.HandlerFunc) http.HandlerFunc {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		name, ok := a.authorize(w, r, need, false)
+		who, ok := a.authorize(w, r, need, false)
 		if !ok {
 			return
 		}
 		if need == auth.RoleAdmin {
-			r = r.WithContext(context.WithValue(r.Context(), whoKey{}, name))
+			r = r.WithContext(context.WithValue(r.Context(), whoKey{}, who))
 		}
 		next(w, r)
 	}
 }
 
-// whoKey is the key of the name of the token that a request came with.
+// whoKey is the key of the token that a request of an administrator came with.
 type whoKey struct{}
 
-// bearer returns the secret in a request's header, or nothing.
-func bearer(r *http.Request) string {
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(secret)
+// tokenOf returns the token that a request of an administrator came with; the zero one if it needed
+// none.
+func tokenOf(ctx context.Context) auth.Token {
+	who, _ := ctx.Value(whoKey{}).(auth.Token)
+	return who
 }

@@ -32,6 +32,7 @@ func describeAll(spec *huma.OpenAPI) {
 
 func tags() []*huma.Tag {
 	return []*huma.Tag{
+		{Name: "access", Description: "Sessions of browsers, and tokens."},
 		{Name: "administration", Description: "Changes of devices and sources, and messages to devices."},
 		{Name: "delivery", Description: "Endpoints, queues, routes and jobs: how events, and jobs of your own, are delivered."},
 		{Name: "devices", Description: "The state of each device, and what it is derived from."},
@@ -64,7 +65,8 @@ func describeTokens(spec *huma.OpenAPI) {
 		auth.RoleRead: "may read everything but profiles", auth.RoleBeat: "may send heartbeats and nothing else", auth.RoleAdmin: "may do everything",
 	} {
 		spec.Components.SecuritySchemes[string(role)] = &huma.SecurityScheme{
-			Type: "http", Scheme: "bearer", Description: "A token with the role " + string(role) + ", which " + may + ". Required if the server has tokens.",
+			Type: "http", Scheme: "bearer", Description: "A token with the role " + string(role) + ", which " + may +
+				". Required if the server has tokens. A browser may send the cookie of POST " + sessionPath + " instead.",
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -112,7 +113,8 @@ func hasTag(list, tag string) bool {
 
 // isMissing reports whether an error says that there is nothing with the name or number.
 func isMissing(err error) bool {
-	return errors.Is(err, jobs.ErrUnknown) || errors.Is(err, cron.ErrUnknown) || errors.Is(err, playbook.ErrUnknown)
+	return errors.Is(err, jobs.ErrUnknown) || errors.Is(err, cron.ErrUnknown) || errors.Is(err, playbook.ErrUnknown) ||
+		errors.Is(err, auth.ErrUnknownToken)
 }
 
 // serveChange adds an operation that changes something with a name, and logs what was done, such as

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -56,8 +57,7 @@ func (a *API) changedNamed(ctx context.Context, done, name string, err error) er
 
 // logChange logs what was changed, and with which token.
 func (a *API) logChange(ctx context.Context, done string, attrs ...any) {
-	token, _ := ctx.Value(whoKey{}).(string)
-	a.config.Logger.InfoContext(ctx, "changed through the API", append([]any{"what", done, "token", token}, attrs...)...)
+	a.config.Logger.InfoContext(ctx, "changed through the API", append([]any{"what", done, "token", tokenOf(ctx).Name}, attrs...)...)
 }
 
 // problem returns the problem that an error is answered with. An error that says nothing about the request is logged.
@@ -67,7 +67,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	}
 	lines := strings.ReplaceAll(err.Error(), "\n", "; ")
 	switch {
-	case errors.Is(err, jobs.ErrBad), errors.Is(err, cron.ErrBad):
+	case errors.Is(err, jobs.ErrBad), errors.Is(err, cron.ErrBad), errors.Is(err, auth.ErrBad):
 		return huma.Error422UnprocessableEntity(lines)
 	case isMissing(err):
 		return huma.Error404NotFound(lines)

@@ -234,7 +234,7 @@ func (s *RunStep) begin(from *playbook.RunStep) {
 
 func (a *API) cancelRun(ctx context.Context, in *oneRunInput) error {
 	why := "through the API"
-	if token, _ := ctx.Value(whoKey{}).(string); token != "" {
+	if token := tokenOf(ctx).Name; token != "" {
 		why += ", by token " + token
 	}
 	if err := a.config.Playbooks.Cancel(ctx, in.Run, why); err != nil {

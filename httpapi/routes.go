@@ -16,11 +16,13 @@ type routes struct {
 	compress func(http.Handler) http.HandlerFunc
 }
 
-// roleFor returns the role that a route requires, and none for health checks.
+// roleFor returns the role that a route requires, and none for health checks and sessions.
 func roleFor(method, path string) auth.Role {
 	switch {
-	case path == "/healthz" || path == "/readyz":
+	case path == "/healthz" || path == "/readyz" || path == sessionPath:
 		return ""
+	case path == tokensPath || path == configPath || path == doctorPath:
+		return auth.RoleAdmin
 	case strings.HasPrefix(path, beatPath) || path == beatsPath:
 		return auth.RoleBeat
 	case method == http.MethodGet && !strings.HasPrefix(path, "/debug/"):

@@ -71,7 +71,7 @@ type sendInput struct {
 // Resolve implements huma.Resolver.
 func (i *sendInput) Resolve(ctx huma.Context) (errs []error) {
 	r, w := humago.Unwrap(ctx)
-	name, _ := r.Context().Value(whoKey{}).(string)
+	name := tokenOf(r.Context()).Name
 	if i.remote, i.caller = r.RemoteAddr, (caller{token: name}); name == "" {
 		i.caller.from = addressOf(r)
 	}

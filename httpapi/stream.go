@@ -200,7 +200,7 @@ func (s *streamWriter) release(events []liveness.Event) []liveness.Event {
 // whyEnd returns why a stream may not go on, or nothing if it may. A token counts as valid while it
 // cannot be checked.
 func (a *API) whyEnd(r *http.Request) string {
-	secret := bearer(r)
+	secret := credentialOf(r, false).secret
 	switch {
 	case !a.needsToken():
 		return ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -133,6 +134,13 @@ func (t *tokens) forget(key [sha256.Size]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.good, key)
+}
+
+// revoked makes the next request with a token look it up again.
+func (t *tokens) revoked(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.good, func(_ [sha256.Size]byte, known bearerOf) bool { return known.ID == id })
 }
 
 // noteFailure records that the token of a heartbeat cannot be checked.

@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -43,6 +42,9 @@ type Token struct {
 	Role    Role
 	Created time.Time
 }
+
+// ErrBad is wrapped by the error for a role or a name that a token cannot have.
+var ErrBad = errors.New("auth: bad token")
 
 // ErrUnknownToken is wrapped by the error for the id of a token that does not exist.
 var ErrUnknownToken = errors.New("auth: unknown token")
@@ -87,16 +89,16 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Create makes a token and returns its secret, which cannot be had again. Errors: a role or a name
-// that cannot be, and those of the database.
+// Create makes a token and returns its secret, which cannot be had again. Errors: ErrBad, and those of
+// the database.
 func (t *Tokens) Create(ctx context.Context, name string, role Role) (secret string, _ Token, err error) {
 	switch role {
 	case RoleRead, RoleBeat, RoleAdmin:
 	default:
-		return "", Token{}, fmt.Errorf("there is no role %q, want read, beat or admin", role)
+		return "", Token{}, errkind.Errorf(ErrBad, "there is no role %q, want read, beat or admin", role)
 	}
-	if name == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return "", Token{}, fmt.Errorf("a token needs a name of 1 to %d characters, none of them a control character", maxName)
+	if strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return "", Token{}, errkind.Errorf(ErrBad, "a token needs a name of 1 to %d characters, none of them a control character", maxName)
 	}
 	random := make([]byte, 32+5)
 	_, _ = rand.Read(random) // never fails
