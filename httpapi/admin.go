@@ -54,8 +54,14 @@ func (l *Learn) policy() (p liveness.Policy) {
 }
 
 type policyInput struct {
-	ID   string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
-	Body PolicyChange
+	ID      string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
+	IfMatch string `header:"If-Match" doc:"The ETag that GET answered with. If the policy has changed since, nothing is done, and the answer is 412."`
+	Body    PolicyChange
+}
+
+type removePolicyInput struct {
+	ID      string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
+	IfMatch string `header:"If-Match" doc:"The ETag that GET answered with. If the policy has changed since, nothing is done, and the answer is 412."`
 }
 
 // policy returns the policy; an error if it has windows that are wrong.
@@ -96,11 +102,12 @@ func (a *API) registerAdmin(api huma.API) {
 		"The device is told that an operator did so, and its connection is closed. It goes offline with the reason admin unless it comes back "+
 			"within its close grace; this does not keep it from connecting again. 409: it has no session at this process, as for a device that is heard "+
 			"by HTTP or through an external broker.", http.StatusConflict), a.disconnect)
+	huma.Register(api, add("get-policy", http.MethodGet, "/policy", "A device's own policy",
+		"As it was set at run time, empty if it was not. /v1/devices/{id} shows what is in force."), a.ownPolicy)
 	serve(a, api, add("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
-		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
+		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before.", http.StatusPreconditionFailed), a.setPolicy)
 	serve(a, api, add("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy",
-		"Those of its group, of what it announces, and the default apply again."),
-		change("policy removed", func(id string) error { return a.registry.SetPolicy(id, liveness.Policy{}) }))
+		"Those of its group, of what it announces, and the default apply again.", http.StatusPreconditionFailed), a.removePolicy)
 	serve(a, api, add("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
 		"It is judged as usual, but its events are suppressed: routes deliver them only if they ask for all. Its silence does not count towards an outage of its group."),
 		change("maintenance started", func(id string) error { return a.registry.SetMaintenance(id, true) }))
@@ -121,7 +128,34 @@ func (a *API) setPolicy(ctx context.Context, in *policyInput) (Device, error) {
 	if p == (liveness.Policy{}) {
 		return Device{}, huma.Error422UnprocessableEntity("body: the policy is empty; give it a field, for instance timeout_ms, or use DELETE to remove one")
 	}
-	return a.changedDevice(ctx, "policy set", in.ID, badPolicy(a.registry.SetPolicy(in.ID, p)))
+	return a.editPolicy(ctx, "policy set", in.ID, in.IfMatch, p)
+}
+
+func (a *API) removePolicy(ctx context.Context, in *removePolicyInput) (Device, error) {
+	return a.editPolicy(ctx, "policy removed", in.ID, in.IfMatch, liveness.Policy{})
+}
+
+// editPolicy sets a device's own policy if the one before has the tag; none stands for any.
+func (a *API) editPolicy(ctx context.Context, done, id, tag string, p liveness.Policy) (Device, error) {
+	err := a.edit(ctx, id, condition{match: tag}, a.policySettings, func() error { return badPolicy(a.registry.SetPolicy(id, p)) })
+	if _, ok := errors.AsType[huma.StatusError](err); ok {
+		return Device{}, err
+	}
+	return a.changedDevice(ctx, done, id, err)
+}
+
+func (a *API) ownPolicy(ctx context.Context, in *deviceInput) (*tagged[PolicyChange], error) {
+	own, err := a.policySettings(ctx, in.ID)
+	if err != nil {
+		return nil, adminError(err)
+	}
+	return &tagged[PolicyChange]{a.tag(own), own.(PolicyChange)}, nil
+}
+
+// policySettings is the lookup of a device's own policy.
+func (a *API) policySettings(_ context.Context, id string) (any, error) {
+	p, err := a.registry.OwnPolicy(id)
+	return changeOf(p), err
 }
 
 // badPolicy gives the error for a bad policy the names of the JSON fields. It returns other errors as they are.

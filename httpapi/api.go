@@ -112,10 +112,14 @@ type Config struct {
 	// called concurrently. Its context ends after 20 s; then nobody waits for it any more. Default:
 	// none; then the API does not do so.
 	Examine func(context.Context) []Finding
-	// Console is the web console, served at /console/ and below without a token, so it may hold no
-	// secrets. It is given the whole path, and overrides the headers of the API, such as
-	// Cache-Control. Default: none.
-	Console http.Handler
+	// Ways returns commands that send a first heartbeat, with the addresses of this process; host
+	// stands for it where it listens at all of its addresses. It is called concurrently and must
+	// return at once. Default: none; then the API does not tell them.
+	Ways func(host string) []Way
+	// Console returns the web console, served at /console/ and below without a token, so it may hold
+	// no secrets. It is given the API, to ask it on behalf of requests. It gets the whole path, and
+	// overrides the headers of the API, such as Cache-Control. Default: none.
+	Console func(api http.Handler) (http.Handler, error)
 	// Collectors are served at /metrics, besides the API's own metrics.
 	Collectors []prometheus.Collector
 }
@@ -223,12 +227,15 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerTokens(api)
 	a.registerSettings(api)
 	a.registerDoctor(api)
+	a.registerWays(api)
 	if a.ear != nil {
 		a.registerBeats(mux, api)
 	}
 	a.registerHealth(mux, api, metrics)
 	a.registerProfiles(mux, api)
-	a.registerConsole(mux)
+	if err := a.registerConsole(mux); err != nil {
+		return err
+	}
 	describeAll(api.OpenAPI())
 	return a.registerDocs(mux, api.OpenAPI())
 }

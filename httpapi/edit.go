@@ -113,7 +113,7 @@ func hasTag(list, tag string) bool {
 
 // isMissing reports whether an error says that there is nothing with the name or number.
 func isMissing(err error) bool {
-	return errors.Is(err, jobs.ErrUnknown) || errors.Is(err, cron.ErrUnknown) || errors.Is(err, playbook.ErrUnknown) ||
+	return errors.Is(err, jobs.ErrUnknown) || errors.Is(err, cron.ErrUnknown) || errors.Is(err, playbook.ErrUnknown) || isUnknown(err) ||
 		errors.Is(err, auth.ErrUnknownToken)
 }
 

@@ -26,6 +26,17 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 	})
 }
 
+// OwnPolicy returns the policy that [Registry.SetPolicy] gave a device; the zero Policy if it has none. Errors:
+// ErrUnknownDevice.
+func (r *Registry) OwnPolicy(id string) (Policy, error) {
+	sh, _, err := r.find(id)
+	if err != nil {
+		return Policy{}, err
+	}
+	defer sh.mu.Unlock()
+	return sh.own[id], nil
+}
+
 // setOwnLocked stores a device's own policy. It keeps id.
 func (sh *deviceShard) setOwnLocked(id string, p Policy) {
 	if p == (Policy{}) {

@@ -33,7 +33,7 @@ have_paho() { # Debian's package is for Debian's Python, which need not be the f
 have_haproxy() { have haproxy /usr/sbin /usr/local/sbin; }
 have_pgbouncer() { have pgbouncer /usr/sbin /usr/local/sbin; }
 
-# Packages from npm: an MQTT 5 client, what verifies webhooks, and what checks the description of the API. A machine without node has
+# Packages from npm: an MQTT 5 client, what verifies webhooks, what checks the types and the accessibility of the console, and the description of the API. A machine without node has
 # them not; that is said, and no more.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/holter-tools
 
@@ -59,6 +59,8 @@ install_npm() {
 status=0
 install_npm mqttjs-5.15.1 mqtt@5.15.1 || status=1
 install_npm webhooks-1.1.1-10.0.0 standardwebhooks@1.1.1 cloudevents@10.0.0 || status=1
+install_npm typescript-5.9.3 typescript@5.9.3 || status=1
+install_npm axe-4.14.1 axe-core@4.14.1 || status=1
 install_npm openapi-2.77.0-6.16.3 --engine-strict @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 || true # their tests are skipped then
 
 packages=()

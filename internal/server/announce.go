@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/terminal"
 )
@@ -78,33 +79,44 @@ func meaningsOf(b *config.Bridge) (all []string) {
 	return all
 }
 
-// tries returns commands to begin with.
+// tries returns commands that a person may try.
 func (s *server) tries() (all []string) {
-	line := s.plainLine()
-	if line != nil {
-		host, port := reachable(line)
-		all = append(all, fmt.Sprintf("printf 'HELLO sensor-1 ttl=10s\\n' | nc %s %s", host, port))
-	}
-	if at := s.plainPort(config.ProtocolMQTT); at != nil {
-		host, port := reachable(at)
-		text := "mosquitto_pub -h " + host + " -p " + port + " -i sensor-2 -k 10 -t hello -l"
-		if s.config.MQTT.Anonymous == config.AnonymousNever {
-			text += " -u NAME -P PASSWORD"
+	ways := s.ways("127.0.0.1")
+	for _, w := range ways {
+		if w.Kind != "http" {
+			all = append(all, w.Command)
 		}
-		all = append(all, text)
 	}
 	all = append(all, "curl -N "+APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})+"/v1/events/stream?after=0")
-	if line == nil {
+	if s.plainLine() == nil {
 		return append(all, programName()+" devices"+s.apiFlag())
 	}
 	return append(all, programName()+" explain sensor-1"+s.apiFlag())
 }
 
-// reachable returns the host and port at which this machine reaches a listener.
-func reachable(address net.Addr) (host, port string) {
+// ways returns commands that send a first heartbeat. host stands for this machine where a listener is on all of its addresses.
+func (s *server) ways(host string) (all []httpapi.Way) {
+	if line := s.plainLine(); line != nil {
+		host, port := reachable(line, host)
+		all = append(all, httpapi.Way{Kind: "line", Command: fmt.Sprintf("printf 'HELLO sensor-1 ttl=10s\\n' | nc %s %s", host, port)})
+	}
+	if at := s.plainPort(config.ProtocolMQTT); at != nil {
+		host, port := reachable(at, host)
+		text := "mosquitto_pub -h " + host + " -p " + port + " -i sensor-2 -k 10 -t hello -l"
+		if s.config.MQTT.Anonymous == config.AnonymousNever {
+			text += " -u NAME -P PASSWORD"
+		}
+		all = append(all, httpapi.Way{Kind: "mqtt", Command: text})
+	}
+	at, port := reachable(s.http.Addr(), host)
+	return append(all, httpapi.Way{Kind: "http", Command: fmt.Sprintf("curl 'http%s://%s/v1/beat/sensor-3?ttl=10s'", encryptedS(s.config.TLS), net.JoinHostPort(at, port))})
+}
+
+// reachable returns the host and port at which a listener is reached: on this machine if it is on all addresses, which host stands for.
+func reachable(address net.Addr, here string) (host, port string) {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
+		host = here
 	}
 	return host, port
 }

@@ -140,6 +140,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Delivery:     s.delivery,
 		Playbooks:    s.books,
 		Schedules:    s.cron,
+		Ways:         s.ways,
 		Collectors:   []prometheus.Collector{metrics.Collector(s.collect)},
 	})
 	return err
