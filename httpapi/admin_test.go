@@ -53,6 +53,38 @@ func TestPolicy(t *testing.T) {
 	})
 }
 
+// A device's own policy is replaced or removed only if nobody has changed it since it was read.
+func TestPolicyEdits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		f.open("a")
+		h := f.api(httpapi.Config{}).Handler()
+		const path = "/v1/devices/a/policy"
+		read := func(want string) string {
+			t.Helper()
+			w := get(h, path)
+			if w.Code != 200 || strings.TrimSpace(w.Body.String()) != want {
+				t.Errorf("GET = %d %s, want %s", w.Code, w.Body, want)
+			}
+			return w.Header().Get("ETag")
+		}
+		none := read("{}")
+		if w := send(h, "PUT", path, `{"timeout_ms":60000}`, "If-Match", none, "Content-Type", "application/json"); w.Code != 200 {
+			t.Fatalf("PUT = %d %s", w.Code, w.Body)
+		}
+		one := read(`{"timeout_ms":60000}`)
+		wantProblem(t, send(h, "PUT", path, `{"timeout_ms":70000}`, "If-Match", none, "Content-Type", "application/json"), "PUT of an old one", 412, "has changed since it was read")
+		wantProblem(t, send(h, "DELETE", path, "", "If-Match", none), "DELETE of an old one", 412, "has changed since it was read")
+		read(`{"timeout_ms":60000}`)
+		if w := send(h, "DELETE", path, "", "If-Match", one); w.Code != 200 {
+			t.Errorf("DELETE = %d %s", w.Code, w.Body)
+		}
+		read("{}")
+		wantProblem(t, get(h, "/v1/devices/b/policy"), "GET of another", 404, "")
+		wantProblem(t, send(h, "PUT", "/v1/devices/b/policy", `{"timeout_ms":70000}`, "If-Match", none, "Content-Type", "application/json"), "PUT of another", 412, "does not exist any more")
+	})
+}
+
 func TestPolicyProblems(t *testing.T) {
 	tests := []struct {
 		body   string
