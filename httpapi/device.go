@@ -9,6 +9,7 @@ import (
 // Device is a snapshot of a device. Fields that do not apply are left out.
 type Device struct {
 	ID          string     `json:"id"`
+	Number      uint32     `json:"number,omitempty" doc:"Its place in the fleet map; none before its first event. Once it is forgotten, another device may get it."`
 	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect,pending" doc:"pending: the new state is decided and not stored yet."`
 	Decided     string     `json:"decided,omitempty" enum:"never_seen,online,late,sleeping,offline" doc:"For a pending device: its state once the event is stored."`
 	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin,reported" doc:"Reason why it is or will be offline."`
@@ -82,7 +83,7 @@ type Deaf struct {
 
 func deviceOf(v *liveness.View, now time.Time) Device {
 	d := Device{
-		ID: v.ID, State: v.State.String(), Reason: v.Reason.String(), Seq: v.Seq, Epoch: v.Epoch, Source: v.Source,
+		ID: v.ID, Number: v.Num, State: v.State.String(), Reason: v.Reason.String(), Seq: v.Seq, Epoch: v.Epoch, Source: v.Source,
 		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: timeoutOf(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
 		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),

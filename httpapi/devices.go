@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 )
 
 const (
-	// maxScan bounds the devices or events that one request with a filter examines.
+	// maxScan bounds the events, or what is learned of devices, that one request with a filter examines.
 	maxScan = 10_000
 	maxPage = 1000
 )
@@ -27,8 +28,12 @@ type devicesInput struct {
 	SeenAfter   string   `query:"seen_after" doc:"Only devices that were heard after then, written in the same way."`
 	Connected   string   `query:"connected" doc:"true: only devices with a connection; false: only those without."`
 	Maintenance string   `query:"maintenance" doc:"true: only devices in maintenance; false: only those that are not."`
+	Flapping    string   `query:"flapping" doc:"true: only devices that are flapping; false: only those that are not."`
+	Number      string   `query:"number" doc:"Only the device with this number."`
+	Sort        string   `query:"sort" enum:"id,last_seen,since" doc:"By what to sort; devices that were never heard come first by last_seen. Left out: a stable order that is none of these, and costs least."`
+	Order       string   `query:"order" enum:"asc,desc" doc:"With sort: ascending, which is the default, or descending."`
 
-	filter deviceFilter
+	filter liveness.Filter
 }
 
 // Resolve implements huma.Resolver.
@@ -36,6 +41,9 @@ func (i *devicesInput) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
 	var errs []error
 	i.filter, errs = parseDeviceFilter(u.Query(), time.Now())
+	if i.Order != "" && i.Sort == "" {
+		errs = append(errs, &huma.ErrorDetail{Location: "query.order", Message: "expected together with sort", Value: i.Order})
+	}
 	return errs
 }
 
@@ -63,13 +71,16 @@ type deviceEventPage struct {
 func (a *API) registerDevices(api huma.API) {
 	const missing = http.StatusNotFound
 	serve(a, api, operation("devices", "list-devices", "GET /v1/devices", "Devices, page by page",
-		"In a stable order. A page with a filter may be short or empty although more follow: "+
-			"continue while there is a next. A device has to match all filters."), a.devices)
+		"A device has to match all filters. Continue while there is a next. A device that exists all the time is on exactly one page; with sort, if "+
+			"that by which is sorted does not change meanwhile. A page with a filter or sort examines all devices."), a.devices)
 	op := api.OpenAPI().Paths["/v1/devices"].Get
 	listOf(op, "state", deviceStates())
 	for _, p := range op.Parameters {
-		if p.Name == "connected" || p.Name == "maintenance" {
+		switch p.Name {
+		case "connected", "maintenance", "flapping":
 			p.Schema = &huma.Schema{Type: huma.TypeBoolean}
+		case "number":
+			p.Schema = &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(float64(math.MaxUint32))}
 		}
 	}
 	serve(a, api, operation("devices", "get-device", "GET /v1/devices/{id}", "A device, and everything that its state is derived from",
@@ -83,27 +94,36 @@ func (a *API) registerDevices(api huma.API) {
 }
 
 func (a *API) devices(_ context.Context, in *devicesInput) (page devicePage, err error) {
-	cursor, err := a.decodeCursor(in.After)
-	if err != nil {
-		return page, err
-	}
-	page.Devices = make([]Device, 0, in.Limit)
 	var views []liveness.View
-	for scanned := 0; scanned < maxScan; {
-		views, cursor = a.registry.List(views[:0], cursor, in.Limit-len(page.Devices))
-		now := a.now()
-		for i := range views {
-			if in.filter.matches(&views[i]) {
-				page.Devices = append(page.Devices, deviceOf(&views[i], now))
-			}
+	if in.Sort == "" {
+		cursor, err := a.decodeCursor(in.After)
+		if err != nil {
+			return page, err
 		}
-		scanned += len(views)
-		if cursor == 0 || len(page.Devices) == in.Limit {
-			break
+		views, cursor = a.registry.Pick(nil, cursor, in.Limit, &in.filter)
+		page.Next = a.encodeCursor(cursor)
+	} else {
+		q := liveness.Query{Filter: in.filter, By: orderOf(in.Sort), Descending: in.Order == "desc", Limit: in.Limit}
+		if q.After, err = a.decodePlace(in.After, &q); err != nil {
+			return page, err
 		}
+		var next *liveness.Place
+		views, next = a.registry.Select(q)
+		page.Next = a.encodePlace(next, &q)
 	}
-	page.Next = a.encodeCursor(cursor)
+	now := a.now()
+	page.Devices = mapped(views, func(v *liveness.View) Device { return deviceOf(v, now) })
 	return page, nil
+}
+
+func orderOf(sort string) liveness.Order {
+	switch sort {
+	case "last_seen":
+		return liveness.ByLastSeen
+	case "since":
+		return liveness.BySince
+	}
+	return liveness.ByID
 }
 
 func (a *API) device(_ context.Context, in *deviceInput) (Device, error) {

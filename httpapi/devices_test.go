@@ -87,8 +87,8 @@ func TestDevices(t *testing.T) {
 	})
 }
 
-// TestDevicesBoundedWork looks for a device among more than a request looks at: a page is empty, and the list goes on.
-func TestDevicesBoundedWork(t *testing.T) {
+// TestDevicesFullPages looks for a few devices among many: no page is short.
+func TestDevicesFullPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := liveness.Config{Devices: map[string]liveness.Policy{}}
 		for i := range 25_000 {
@@ -96,13 +96,86 @@ func TestDevicesBoundedWork(t *testing.T) {
 		}
 		f := newFleet(t, cfg, 0)
 		h := f.api(httpapi.Config{}).Handler()
-		for _, query := range []string{"prefix=none", "state=online&limit=1000"} {
-			if ids, n := pages(t, h, query); len(ids) != 0 || n != 3 {
-				t.Errorf("?%s: %d devices in %d pages, want none in 3", query, len(ids), n)
+		for _, query := range []string{"prefix=none", "state=online&limit=1000", "state=online&sort=id"} {
+			if ids, n := pages(t, h, query); len(ids) != 0 || n != 1 {
+				t.Errorf("?%s: %d devices in %d pages, want none in 1", query, len(ids), n)
 			}
 		}
-		if ids, _ := pages(t, h, "prefix=device-24&limit=1000"); len(ids) != 1111 {
-			t.Errorf("prefix: %d devices, want 1111", len(ids))
+		for _, sort := range []string{"", "&sort=id", "&sort=since&order=desc"} {
+			if ids, n := pages(t, h, "prefix=device-24&limit=1000"+sort); len(ids) != 1111 || n != 2 {
+				t.Errorf("prefix%s: %d devices in %d pages, want 1111 in 2", sort, len(ids), n)
+			}
+		}
+	})
+}
+
+func TestDevicesSorted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{Devices: map[string]liveness.Policy{"never": {}}, Flapping: liveness.FlappingConfig{Threshold: 2}}, 0)
+		h := f.api(httpapi.Config{}).Handler()
+		for _, id := range []string{"c", "a", "b"} {
+			f.open(id)
+			f.listen(time.Second)
+		}
+		f.open("c").Bye(f.source.Time(time.Now()))
+		f.listen(time.Second)
+		a := f.open("a")
+		a.Bye(f.source.Time(time.Now()))
+		f.open("a")
+		for _, tt := range []struct{ query, want string }{
+			{"sort=id", "a b c never"},
+			{"sort=id&order=asc", "a b c never"},
+			{"sort=id&order=desc", "never c b a"},
+			{"sort=last_seen", "never b c a"},
+			{"sort=last_seen&order=desc", "a c b never"},
+			{"sort=since", "never b c a"},
+			{"sort=since&order=desc&state=online", "a b"},
+			{"sort=id&flapping=true", "a"},
+			{"sort=id&flapping=false", "b c never"},
+			{"number=2", "a"},
+			{"sort=id&number=3", "b"},
+			{"number=9", ""},
+		} {
+			for _, limit := range []string{"", "&limit=1", "&limit=2"} {
+				if got, _ := pages(t, h, tt.query+limit); strings.Join(got, " ") != tt.want {
+					t.Errorf("?%s%s = %v, want %s", tt.query, limit, got, tt.want)
+				}
+			}
+		}
+		if d := getJSON[httpapi.Device](t, h, "/v1/devices/b"); d.Number != 3 {
+			t.Errorf("number %d, want 3", d.Number)
+		}
+		if text := get(h, "/v1/devices/never").Body.String(); strings.Contains(text, `"number"`) {
+			t.Errorf("a device without an event has a number: %s", text)
+		}
+	})
+}
+
+func TestDevicesBadSort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		h := f.api(httpapi.Config{}).Handler()
+		for _, id := range []string{"a", "b"} {
+			f.open(id)
+		}
+		sorted := url.QueryEscape(getJSON[devicePage](t, h, "/v1/devices?sort=id&limit=1").Next)
+		plain := url.QueryEscape(getJSON[devicePage](t, h, "/v1/devices?limit=1").Next)
+		for query, part := range map[string]string{
+			"sort=name":                            "query.sort",
+			"sort=id&order=up":                     "query.order",
+			"order=desc":                           "query.order: expected together with sort",
+			"flapping=perhaps":                     "query.flapping: expected true or false",
+			"number=0":                             "query.number: expected the number of a device",
+			"number=-1":                            "query.number",
+			"number=4294967296":                    "query.number",
+			"sort=id&after=x":                      "not a cursor of this process",
+			"sort=id&after=" + plain:               "another sort or order",
+			"after=" + sorted:                      "another sort or order",
+			"sort=since&after=" + sorted:           "another sort or order",
+			"sort=id&order=desc&after=" + sorted:   "another sort or order",
+			"sort=id&after=" + sorted[:9] + "AAAA": "not a cursor of this process",
+		} {
+			wantProblem(t, get(h, "/v1/devices?"+query), query, http.StatusUnprocessableEntity, part)
 		}
 	})
 }
@@ -159,7 +232,7 @@ func TestDevice(t *testing.T) {
 		}
 		got.Listening = nil
 		want := httpapi.Device{ // a stall cost it no connection
-			ID: "site/1", State: "online", Seq: 1, Epoch: 1, Source: "line", LastSeen: began, Silence: 11_000.25, Timeout: 30_000,
+			ID: "site/1", Number: 1, State: "online", Seq: 1, Epoch: 1, Source: "line", LastSeen: began, Silence: 11_000.25, Timeout: 30_000,
 			Deadline: began.Add(40 * time.Second), Group: "site", Connected: true, Since: began, AsOf: time.Now().UTC(),
 			Policy: httpapi.Policy{
 				Interval: 10_000, Timeout: 30_000, LateAfter: 20_000, CloseGrace: 10_000, SleepLimit: 86_400_000, Recover: 1, From: "group site",

@@ -53,34 +53,18 @@ func eventTypes() []string {
 	return names
 }
 
-// deviceFilter chooses devices. An empty field chooses all.
-type deviceFilter struct {
-	prefix                 string
-	states                 []string
-	groups, sources        []string
-	before, after          time.Time // bounds of the last heartbeat
-	connected, maintenance *bool
-}
-
-func parseDeviceFilter(query url.Values, now time.Time) (deviceFilter, []error) {
+// parseDeviceFilter reads a filter of devices.
+func parseDeviceFilter(query url.Values, now time.Time) (liveness.Filter, []error) {
 	p := filterParser{query: query}
-	f := deviceFilter{
-		prefix: query.Get("prefix"), states: p.list("state", deviceStates()), groups: p.all("group"), sources: p.all("source"),
-		before: p.instant("seen_before", now), after: p.instant("seen_after", now),
-		connected: p.bool("connected"), maintenance: p.bool("maintenance"),
+	f := liveness.Filter{
+		Prefix: query.Get("prefix"), Groups: p.all("group"), Sources: p.all("source"),
+		SeenBefore: p.instant("seen_before", now), SeenAfter: p.instant("seen_after", now),
+		Connected: p.bool("connected"), Maintenance: p.bool("maintenance"), Flapping: p.bool("flapping"), Number: p.number("number"),
+	}
+	for _, name := range p.list("state", deviceStates()) {
+		f.States = append(f.States, liveness.State(slices.Index(deviceStates(), name)))
 	}
 	return f, p.errs
-}
-
-func (f *deviceFilter) matches(v *liveness.View) bool {
-	return strings.HasPrefix(v.ID, f.prefix) &&
-		(len(f.states) == 0 || slices.Contains(f.states, v.State.String())) &&
-		(len(f.groups) == 0 || slices.Contains(f.groups, v.Group)) &&
-		(len(f.sources) == 0 || slices.Contains(f.sources, v.Source)) &&
-		(f.before.IsZero() || !v.LastSeen.IsZero() && v.LastSeen.Before(f.before)) &&
-		(f.after.IsZero() || v.LastSeen.After(f.after)) &&
-		(f.connected == nil || v.Connected == *f.connected) &&
-		(f.maintenance == nil || v.Maintenance == *f.maintenance)
 }
 
 // deviceStates returns the names of the states.
@@ -164,6 +148,20 @@ func (p *filterParser) bool(name string) *bool {
 		return nil
 	}
 	return &v
+}
+
+// number reads the number of a device.
+func (p *filterParser) number(name string) uint32 {
+	text := p.query.Get(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n == 0 {
+		p.wrong(name, text, "expected the number of a device, from 1 on")
+		return 0
+	}
+	return uint32(n)
 }
 
 // onlyKnown returns an error for parameters that are not in names.

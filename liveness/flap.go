@@ -76,6 +76,12 @@ func (f *flappers) set(handle uint32, flapping bool) {
 	f.handles[handle] = struct{}{}
 }
 
+func (f *flappers) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.handles)
+}
+
 func (f *flappers) all() []uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

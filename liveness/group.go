@@ -52,6 +52,8 @@ const outageSlots = 12
 type group struct {
 	GroupConfig
 
+	at int // its place among the registry's
+
 	shape habit.Shape // guarded by the registry's learning.mu
 
 	mu      sync.Mutex // guards the fields below; taken after a device shard's and a source's, before the outbox's

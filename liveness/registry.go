@@ -147,8 +147,9 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	for _, g := range cfg.Groups {
+	for i, g := range cfg.Groups {
 		r.groups = append(r.groups, newGroup(g))
+		r.groups[i].at = i
 	}
 	for id := range cfg.Devices {
 		sh, hash := r.shardOf(id)

@@ -140,7 +140,10 @@ func (d *device) expected() bool {
 // instant at which it was not.
 func (d *device) lastLocked() time.Duration {
 	f, known := d.conditionLocked()
-	if step, ok := f.next(d.policyLocked(), 0); !known && ok { // it was heard a period ago or earlier
+	if known {
+		return f.last
+	}
+	if step, ok := f.next(d.policyLocked(), 0); ok { // it was heard a period ago or earlier
 		f.last = max(f.last, d.source.Now()-step.period)
 	}
 	return f.last

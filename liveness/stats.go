@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -24,6 +25,7 @@ type Stats struct {
 	Lag       []uint64
 	LagBounds []time.Duration
 	LagSum    time.Duration
+	LagMax    time.Duration // the greatest lag of all
 	// PutOff counts those verdicts whose deadline was put off because the source had been deaf, or
 	// another of its pool had left.
 	PutOff uint64
@@ -32,15 +34,34 @@ type Stats struct {
 // Stats returns a picture of the registry. It takes each shard's lock for a moment, repeatedly;
 // once a source has had a cut it costs a cache line or two per device.
 func (r *Registry) Stats() Stats {
-	st := Stats{Devices: int(r.devices.Load()), States: make(map[State]int), Flaps: len(r.flaps.all())}
+	st := r.Gauges()
+	st.States = make(map[State]int)
 	if r.anyCut() {
 		r.each(func(_ *deviceShard, d *device) { st.States[d.stateLocked()]++ })
 	} else {
 		r.addCounts(st.States)
 	}
+	return st
+}
+
+// Gauges is Stats without States. It costs the same for any number of devices.
+func (r *Registry) Gauges() Stats {
+	st := Stats{Devices: int(r.devices.Load()), Flaps: r.flaps.count()}
 	r.outbox.stats(&st)
 	r.lag.stats(&st)
 	return st
+}
+
+// LagQuantile returns a bound within which a share q, 0 to 1, of all verdicts came after their deadline: the
+// bound of a class of Lag, or LagMax if that is less; 0 if there are no verdicts.
+func (st *Stats) LagQuantile(q float64) time.Duration {
+	rank, n := max(uint64(math.Ceil(q*float64(st.Verdicts))), 1), uint64(0)
+	for i, bound := range st.LagBounds {
+		if n += st.Lag[i]; n >= rank {
+			return min(bound, st.LagMax)
+		}
+	}
+	return st.LagMax
 }
 
 // addCounts adds how many devices are counted in each state.
@@ -80,6 +101,7 @@ func lagBounds() []time.Duration {
 type lag struct {
 	counts [lagBuckets]atomic.Uint64
 	sum    atomic.Int64
+	most   atomic.Int64
 	putOff atomic.Uint64 // verdicts whose deadline was put off
 }
 
@@ -90,6 +112,9 @@ func (l *lag) add(d time.Duration) {
 	}
 	l.counts[i].Add(1)
 	l.sum.Add(int64(d))
+	for most := l.most.Load(); int64(d) > most && !l.most.CompareAndSwap(most, int64(d)); {
+		most = l.most.Load()
+	}
 }
 
 func (l *lag) stats(st *Stats) {
@@ -98,6 +123,6 @@ func (l *lag) stats(st *Stats) {
 		st.Lag[i] = l.counts[i].Load()
 		st.Verdicts += st.Lag[i]
 	}
-	st.LagSum = time.Duration(l.sum.Load())
+	st.LagSum, st.LagMax = time.Duration(l.sum.Load()), time.Duration(l.most.Load())
 	st.PutOff = l.putOff.Load()
 }

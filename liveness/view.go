@@ -5,6 +5,7 @@ import "time"
 // View is a picture of a device, with all that its state follows from.
 type View struct {
 	ID        string
+	Num       uint32 // the device's number; 0 before its first event
 	State     State
 	Decided   State  // of a Pending device: its state once that is committed
 	Reason    Reason // of an offline device
@@ -82,7 +83,7 @@ func (r *Registry) viewLocked(d *device) View {
 	f.last = d.lastLocked()
 	rule := d.rule.Value()
 	v := View{
-		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.uncommitted), Epoch: d.epoch,
+		ID: d.id, Num: d.num, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.uncommitted), Epoch: d.epoch,
 		Since: r.clock.wall(d.since), Policy: d.heldLocked(), From: d.fromLocked(),
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 		Unverified: d.unverified(),
@@ -150,7 +151,11 @@ func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
 
 // stateLocked returns the state to show.
 func (d *device) stateLocked() State {
-	if shown := d.shownLocked(); shown == Pending || !d.expected() || d.state == Sleeping || !d.source.unheard(d.wholeLocked(d.lastLocked())) {
+	shown := d.shownLocked()
+	if shown == Pending || !d.expected() || d.state == Sleeping {
+		return shown
+	}
+	if !d.source.unheard(d.wholeLocked(d.last)) || !d.source.unheard(d.wholeLocked(d.lastLocked())) { // the timer's is no earlier
 		return shown
 	}
 	return Unknown

@@ -56,6 +56,7 @@ func TestDeviceView(t *testing.T) {
 		r.listen(2 * unit)
 		session := r.open("site/configured")
 		want.State, want.Connected, want.Seq, want.Epoch, want.Source = liveness.Online, true, 1, 1, "edge"
+		want.Num = 1
 		want.Since, want.LastSeen, want.Deadline = r.start.Add(2*unit), r.start.Add(2*unit), r.start.Add(52*unit)
 		want.Last, want.Now = 2*unit, 2*unit
 		check()
