@@ -156,9 +156,15 @@ func (s *server) beat(ttl time.Duration, ids ...string) {
 	for some := range slices.Chunk(ids, 10_000) {
 		var list []beat
 		for _, id := range some {
-			list = append(list, beat{id, ttl.String()})
+			b := beat{ID: id}
+			if ttl > 0 {
+				b.TTL = ttl.String()
+			}
+			list = append(list, b)
 		}
-		s.ask(http.MethodPost, "/v1/beats", map[string]any{"beats": list})
+		if answer := s.ask(http.MethodPost, "/v1/beats", list); !bytes.Contains(answer, []byte(`"rejected":0`)) {
+			s.t.Fatalf("heartbeats were rejected: %.500s", answer)
+		}
 	}
 }
 
@@ -202,7 +208,10 @@ func newBrowser(t *testing.T) context.Context {
 	allocator, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	t.Cleanup(cancel)
 	browser, stop := chromedp.NewContext(allocator)
-	t.Cleanup(stop)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(browser) // it waits until the browser has ended
+		stop()
+	})
 	if err := chromedp.Run(browser); err != nil {
 		t.Fatalf("start chromium: %v", err)
 	}
@@ -238,6 +247,9 @@ func newTab(t *testing.T, browser context.Context, l look, options ...chromedp.C
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, options...)
 	t.Cleanup(cancel)
+	if err := chromedp.Run(ctx); err != nil { // the first context is that of the tab
+		t.Fatalf("open a tab: %v", err)
+	}
 	b := &tab{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, b.note)
 	theme := "light"

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holter-iot/holter/cluster"
+	"github.com/holter-iot/holter/console"
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
@@ -141,6 +142,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Playbooks:    s.books,
 		Schedules:    s.cron,
 		Ways:         s.ways,
+		Console:      console.Handler,
 		Collectors:   []prometheus.Collector{metrics.Collector(s.collect)},
 	})
 	return err

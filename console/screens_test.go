@@ -1,0 +1,94 @@
+package console_test
+
+import (
+	"flag"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+)
+
+// pictures says that the pictures in the documentation are to be taken anew.
+var pictures = flag.Bool("pictures", false, "take the pictures in docs/img anew") //nolint:gochecknoglobals // a flag
+
+// screen is a page of the console, and what it shows when it is whole.
+type screen struct {
+	name, path, shows string
+}
+
+func screens() []screen {
+	return []screen{
+		{"fleet", "/console/", "berlin"},
+		{"fleet-by-group", "/console/?by=group", "berlin"},
+		{"devices", "/console/devices?state=offline&sort=since&order=desc", "berlin/meter-"},
+		{"device", "/console/devices/" + url.PathEscape("berlin/meter-003"), "Nothing was heard of it"},
+		{"device-online", "/console/devices/" + url.PathEscape("hamburg/pump-000"), "It was heard in time"},
+		{"groups", "/console/groups", "hamburg"},
+		{"sources", "/console/sources", "gateway"},
+		{"events", "/console/events", "berlin/meter-"},
+		{"delivery", "/console/delivery", "default"},
+		{"delivery-endpoints", "/console/delivery/endpoints", "oncall"},
+		{"delivery-routes", "/console/delivery/routes", "alerts"},
+		{"playbooks", "/console/playbooks", "escalate"},
+		{"playbook", "/console/playbooks/escalate", "patience"},
+		{"runs", "/console/runs", "escalate"},
+		{"run", "/console/runs/1", "patience"},
+		{"schedules", "/console/schedules", "nightly"},
+		{"schedule", "/console/schedules/nightly", "Europe/Berlin"},
+		{"settings", "/console/settings", "token"},
+	}
+}
+
+// TestScreens opens each screen in a real browser, light, dark and narrow: nothing goes wrong in it, it can be used by everybody
+// (axe finds nothing serious), it asks for nothing elsewhere, and it stays within its budgets.
+func TestScreens(t *testing.T) {
+	browser := newBrowser(t)
+	s := fixture(t)
+	axe, err := os.ReadFile(tool(t, "axe-4.14.1/node_modules/axe-core/axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []struct {
+		name string
+		look
+	}{
+		{"light", look{}},
+		{"dark", look{dark: true}},
+		{"narrow", look{width: 360, height: 740}},
+	} {
+		t.Run(l.name, func(t *testing.T) {
+			b := newTab(t, browser, l.look)
+			for _, c := range screens() {
+				b.t = t
+				b.visit(s.url(c.path))
+				b.sees(c.shows)
+				b.awaits("it is calm", `!document.body.innerText.includes('Loading…')`)
+				if n := eval[int](b, `document.querySelectorAll('*').length`); n > 2000 {
+					t.Errorf("%s has %d nodes, want at most 2000", c.name, n)
+				}
+				if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+					t.Errorf("%s is %d pixels wider than the window", c.name, wide)
+				}
+				for _, v := range violations(b, string(axe)) {
+					t.Errorf("%s: %s", c.name, v)
+				}
+				b.isClean(s)
+				if dir := os.Getenv("HOLTER_TEST_PICTURES"); dir != "" {
+					b.picture(fmt.Sprintf("%s/%s-%s.png", dir, c.name, l.name))
+				}
+				if *pictures && l.name != "narrow" && !strings.Contains(c.name, "-") {
+					b.picture(fmt.Sprintf("../docs/img/console/%s-%s.png", c.name, l.name))
+				}
+			}
+		})
+	}
+}
+
+// violations returns what axe finds serious in a page.
+func violations(b *tab, axe string) []string {
+	b.t.Helper()
+	eval[any](b, "void (window.axe || (0, eval)("+quote(axe)+"))")
+	return eval[[]string](b, `axe.run({resultTypes: ['violations']}).then((r) => r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+		.map((v) => v.impact + ': ' + v.help + ': ' + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message ?? '')).join(' | ')))`)
+}
