@@ -59,6 +59,7 @@ type server struct {
 	reporter   *report.Reporter // nil without a report
 	api        *httpapi.API
 	auth       *tokenAuth
+	examine    Examine // nil: none
 	http       net.Listener
 	ears       net.Listener // where ears connect; nil if there are none
 	linkServer *grpc.Server
@@ -140,6 +141,10 @@ func (s *server) build(ctx context.Context) (err error) {
 		Delivery:     s.delivery,
 		Playbooks:    s.books,
 		Schedules:    s.cron,
+		Tokens:       s.auth,
+		Settings:     s.settings,
+		Examine:      s.examination(),
+		Console:      s.console(),
 		Collectors:   []prometheus.Collector{metrics.Collector(s.collect)},
 	})
 	return err
