@@ -194,7 +194,7 @@ func TestConsoleIsServed(t *testing.T) {
 			w.Header().Set("Cache-Control", "max-age=60")
 			_, _ = w.Write([]byte(r.URL.Path))
 		})
-		h := f.api(httpapi.Config{Auth: newSecrets(), Console: func(http.Handler) (http.Handler, error) { return console, nil }, Starting: func() error { return errors.New("it starts") }}).Handler()
+		h := f.api(httpapi.Config{Auth: newSecrets(), Console: console, Starting: func() error { return errors.New("it starts") }}).Handler()
 		for _, path := range []string{"/console/", "/console/deep/app.js"} {
 			w := get(h, path)
 			if header := w.Header(); w.Code != 200 || w.Body.String() != path || header.Get("Cache-Control") != "max-age=60" || header.Get("X-Content-Type-Options") != "nosniff" {

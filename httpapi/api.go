@@ -116,10 +116,10 @@ type Config struct {
 	// stands for it where it listens at all of its addresses. It is called concurrently and must
 	// return at once. Default: none; then the API does not tell them.
 	Ways func(host string) []Way
-	// Console returns the web console, served at /console/ and below without a token, so it may hold
-	// no secrets. It is given the API, to ask it on behalf of requests. It gets the whole path, and
-	// overrides the headers of the API, such as Cache-Control. Default: none.
-	Console func(api http.Handler) (http.Handler, error)
+	// Console is the web console, served at /console/ and below without a token, so it may hold no
+	// secrets. It is given the whole path, and overrides the headers of the API, such as
+	// Cache-Control. Default: none.
+	Console http.Handler
 	// Collectors are served at /metrics, besides the API's own metrics.
 	Collectors []prometheus.Collector
 }
@@ -233,9 +233,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	}
 	a.registerHealth(mux, api, metrics)
 	a.registerProfiles(mux, api)
-	if err := a.registerConsole(mux); err != nil {
-		return err
-	}
+	a.registerConsole(mux)
 	describeAll(api.OpenAPI())
 	return a.registerDocs(mux, api.OpenAPI())
 }

@@ -63,3 +63,12 @@ func (a *API) examineOnce(ctx context.Context, _ *struct{}) (findingList, error)
 		return findingList{}, later("the checks take longer than 20 s; look for what keeps the disk or the database busy, and try again")
 	}
 }
+
+// Snapshot returns what /v1/stats, /v1/sources and /v1/nodes show now, for [Config.Examine]. Without a
+// Roster there are no nodes.
+func (a *API) Snapshot() (stats Stats, sources []Source, nodes []Node) {
+	if a.config.Roster != nil {
+		nodes = a.nodes()
+	}
+	return a.statsNow(), a.sourcesNow(), nodes
+}

@@ -118,7 +118,9 @@ func (a *API) listPolicies(context.Context, *struct{}) (policyList, error) {
 	}), policyOf(a.registry.Policy(), "default", false)}, nil
 }
 
-func (a *API) stats(context.Context, *struct{}) (Stats, error) {
+func (a *API) stats(context.Context, *struct{}) (Stats, error) { return a.statsNow(), nil }
+
+func (a *API) statsNow() Stats {
 	st := a.registry.Stats()
 	out := Stats{
 		Devices: st.Devices, States: statesOf(func(s liveness.State) int { return st.States[s] }), Queued: st.Queued, Stalled: milliseconds(st.StalledFor), Waits: st.Waits,
@@ -129,7 +131,7 @@ func (a *API) stats(context.Context, *struct{}) (Stats, error) {
 		out.Beats = a.ear.beats.Load()
 	}
 	out.Oldest, out.Latest = a.events.Bounds()
-	return out, nil
+	return out
 }
 
 func buildOf() Build {

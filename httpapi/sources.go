@@ -49,10 +49,14 @@ func (a *API) registerSources(api huma.API) {
 }
 
 func (a *API) listSources(context.Context, *struct{}) (sourceList, error) {
-	return sourceList{mapped(a.registry.Sources(), func(s **liveness.Source) Source {
+	return sourceList{a.sourcesNow(), a.now().UTC()}, nil
+}
+
+func (a *API) sourcesNow() []Source {
+	return mapped(a.registry.Sources(), func(s **liveness.Source) Source {
 		v := (*s).View()
 		return sourceOf(&v)
-	}), a.now().UTC()}, nil
+	})
 }
 
 func sourceOf(v *liveness.SourceView) Source {

@@ -19,7 +19,7 @@ func directions() table {
 	belowEdges := slices.Concat(belowServices, []string{"availability", "cluster", "delivery", "jobs", "playbook", "replay", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
-	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/route", "mqtt/sqlstore", "gateway", "httpapi", "link", "mqttbridge"})
+	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/route", "mqtt/sqlstore", "console", "gateway", "httpapi", "link", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
 
@@ -45,6 +45,7 @@ func directions() table {
 		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 
 		// Edges.
+		"console":                 {"internal"},
 		"link":                    {"internal", "liveness"},
 		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"mqtt/conformance"}), // the broker in its tests
 		"gateway/codec":           {},

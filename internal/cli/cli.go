@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
@@ -172,6 +173,7 @@ type linkFlags struct {
 // serverFlags are those of all commands that watch devices.
 type serverFlags struct {
 	HTTP      string     `setting:"http" name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
+	Console   string     `setting:"http_console" name:"http-console" env:"HOLTER_HTTP_CONSOLE" placeholder:"on|off" help:"Whether the web console is served at /console/. Default: on."`
 	Origins   string     `setting:"http_allow_origins" name:"http-allow-origins" env:"HOLTER_HTTP_ALLOW_ORIGINS" placeholder:"ORIGIN,..." help:"Origins whose pages may read the API in a browser (CORS) and connect to the broker by WebSocket, such as https://board.example. Default: none."`
 	TLSCert   string     `setting:"tls.cert" name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
 	TLSKey    string     `setting:"tls.key" name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
@@ -222,7 +224,7 @@ func (c *serveCommand) Run(ctx context.Context, command *kong.Context, out outpu
 	if err != nil {
 		return server.BadConfig(err)
 	}
-	return server.Serve(ctx, cfg, out.stdout, out.stderr)
+	return server.Serve(ctx, cfg, doctor.Inside, out.stdout, out.stderr)
 }
 
 // resolveFlags joins command line, environment, a configuration file and defaults.

@@ -72,6 +72,10 @@ func TestPrecedence(t *testing.T) {
 			"HOLTER_HTTP_ALLOW_ORIGINS", "http://env,http://b", "http://env http://b", "--http-allow-origins=http://flag", "http://flag",
 		},
 		{
+			"console", func(c config.Config) any { return c.Console }, "on",
+			"http_console: on", "on", "HOLTER_HTTP_CONSOLE", "off", "off", "--http-console=on", "on",
+		},
+		{
 			"data", func(c config.Config) any { return c.Data }, "./holter-data",
 			"data: file", "file", "HOLTER_DATA", "env", "env", "--data=flag", "flag",
 		},

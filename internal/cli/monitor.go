@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
@@ -70,7 +71,7 @@ func (c *monitorCommand) Run(ctx context.Context, command *kong.Context, out out
 	case c.DryRun:
 		return server.DryRun(ctx, cfg, out.stdout, out.stderr)
 	}
-	return server.Serve(ctx, cfg, out.stdout, out.stderr)
+	return server.Serve(ctx, cfg, doctor.Inside, out.stdout, out.stderr)
 }
 
 // listPresets prints names, and what they are for.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/testwait"
 )
@@ -391,7 +392,7 @@ func TestServeStopsWhileItStarts(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			log := &endsAt{text: `"msg":"` + text + `"`, stop: stop}
-			if err := server.Serve(ctx, cfg, io.Discard, log); err != nil || ctx.Err() == nil {
+			if err := server.Serve(ctx, cfg, doctor.Inside, io.Discard, log); err != nil || ctx.Err() == nil {
 				t.Errorf("ended with %v\n%s", err, log)
 			}
 		})

@@ -50,6 +50,7 @@ type Config struct {
 	HTTP      string                // HOST:PORT of the API
 	HTTPRate  int                   // requests per second from one IP address; 0 is no limit
 	Streams   int                   // largest number of streams of events; 0 if it was not given
+	Console   string                // on or off: whether the web console is served; never for holter ear
 	Origins   []string              // whose pages may read the API in a browser
 	TLS       cert.Files            // of the API; unset means plain HTTP
 	Data      string                // directory for what is stored; relative to the working directory
@@ -79,7 +80,8 @@ type Config struct {
 	DevicesFile      string // file of the devices that may connect, with their secrets; empty: all devices, or those with Token
 	AcceptLoss       bool   // start a new fleet although the database of the old one is gone
 
-	file *strictyaml.Reader // nil: there is none
+	file    *strictyaml.Reader // nil: there is none
+	inForce *inForce           // nil for holter ear
 }
 
 // Jobs says which jobs that ended can be looked up.

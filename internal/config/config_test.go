@@ -67,7 +67,7 @@ func TestResolveFull(t *testing.T) {
 		TLS:      cert.Files{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
 		Database: config.NewSecret("postgres://holter:secret@db.example/holter"),
 		Node:     "berlin-1", Advertise: "https://berlin-1.example:8081",
-		HTTPRate: 500, Streams: 2000, Origins: []string{"https://board.example", "http://localhost:3000"},
+		HTTPRate: 500, Streams: 2000, Console: "off", Origins: []string{"https://board.example", "http://localhost:3000"},
 		MQTT: config.MQTT{
 			Users: "/etc/holter/users", Rules: "/etc/holter/rules.yaml", Anonymous: config.AnonymousAnyone, MaxPacket: 65536,
 			SessionExpiry: 168 * time.Hour, MaxQueue: 5000, MaxQueueBytes: 4 << 20, MaxHeldBytes: 512 << 20, MaxRetained: 20_000, MaxRetainedBytes: 16 << 20, Routed: true,
@@ -180,7 +180,7 @@ func unset(cfg config.Config) []string {
 	others := []string{
 		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "TLS.Ciphers", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Judge", "Gateway.Pool", "Gateway.Loops",
 		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Link.TLS.Optional", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Store.Tail", "Store.Follower", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every", "Source.Connectionless",
+		"Link.TLS.Optional", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Store.Tail", "Store.Follower", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every", "Source.Connectionless", "inForce",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))
@@ -194,7 +194,7 @@ func TestResolveDefaults(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: append(lines("127.0.0.1:7700"), mqttAt("127.0.0.1:1883")),
-		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, ForgetUnverified: 168 * time.Hour, Jobs: config.Jobs{Keep: 1_000_000}, Fleet: liveness.Config{MinTimeout: time.Second},
+		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, Console: "on", ForgetUnverified: 168 * time.Hour, Jobs: config.Jobs{Keep: 1_000_000}, Fleet: liveness.Config{MinTimeout: time.Second},
 		Data: "./holter-data",
 		Log:  config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		MQTT: config.MQTT{Anonymous: config.AnonymousLoopback},

@@ -19,7 +19,7 @@ import (
 
 // Setting is one value from the command line or the environment.
 type Setting struct {
-	// Key is as in the file, with a dot where it nests: listen, http, http_allow_origins, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
+	// Key is as in the file, with a dot where it nests: listen, http, http_console, http_allow_origins, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
 	// log.level, log.format, mqtt.listen, judges, drain.delay, drain.limit, link.listen, link.tls.cert, link.tls.key, link.tls.ca. Those of the bridges that stand on the command line begin with bridge: bridge.url, which
 	// begins a list of its own, and for all of that list bridge.preset, which may be repeated, bridge.username, bridge.password_file,
 	// bridge.tls.ca, bridge.tls.cert, bridge.tls.key and bridge.share. bridge.password is for all bridges that have a name but no password.
@@ -64,7 +64,7 @@ func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 			r.load(file, text)
 		}
 	}
-	r.given = make(map[string]spot, len(settings))
+	r.given, r.options = make(map[string]spot, len(settings)), make(map[string][]Setting)
 	for _, s := range settings {
 		r.apply(s)
 	}
@@ -75,7 +75,10 @@ func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 type resolver struct {
 	cfg         Config
 	errs        []error
-	given       map[string]spot // the settings by key, and the latest of each section
+	given       map[string]spot      // the settings by key, and the latest of each section
+	fileName    string               // "": there is none
+	document    ast.Node             // of the file; nil if there is none
+	options     map[string][]Setting // by key, in their order
 	typed       typedBridges
 	mqttListen  string // HOST:PORT or off; "": not given
 	monitor     bool   // for holter monitor
@@ -101,6 +104,7 @@ func (r *resolver) finish() (Config, error) {
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}
+	r.noteInForce()
 	if len(r.cfg.Playbooks) == 0 {
 		r.cfg.file = nil // nobody asks it any more
 	}
@@ -157,7 +161,7 @@ func (r *resolver) load(name, text string) {
 		r.errs = append(r.errs, err)
 		return
 	}
-	r.cfg.file = d
+	r.cfg.file, r.document, r.fileName = d, root, name
 	seen := d.Mapping("", root, r.root(d))
 	r.unsure = seen["token"] != nil && !r.cfg.Token.IsSet() || seen["devices_file"] != nil && r.cfg.DevicesFile == ""
 	r.errs = append(r.errs, d.Errs()...)
@@ -166,6 +170,7 @@ func (r *resolver) load(name, text string) {
 // apply stores a setting.
 func (r *resolver) apply(s Setting) {
 	d, n := strictyaml.Given(s.Origin, s.Value)
+	r.options[s.Key] = append(r.options[s.Key], s)
 	section, _, _ := strings.Cut(s.Key, ".")
 	r.given[s.Key], r.given[section] = d.Place(s.Key, n), d.Place(s.Key, n)
 	if set := r.setter(d, s.Key); set != nil {
@@ -212,6 +217,8 @@ func (r *resolver) fillDefaults() {
 	c.Fleet.MinTimeout = cmp.Or(c.Fleet.MinTimeout, DefaultMinTimeout)
 	if r.ear {
 		c.HTTP = cmp.Or(c.HTTP, DefaultEarHTTP)
+	} else {
+		c.Console = cmp.Or(c.Console, on)
 	}
 	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
 	c.Data = cmp.Or(c.Data, DefaultData)

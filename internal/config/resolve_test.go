@@ -63,7 +63,7 @@ func TestResolveSettings(t *testing.T) {
 	want := config.Config{
 		Listen: lines("[::1]:5", "127.0.0.1:6"),
 		HTTP:   "localhost:7", Data: "flag", Token: config.NewSecret("flag"),
-		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON}, HTTPRate: 20_000, ForgetUnverified: config.DefaultForgetUnverified, Jobs: config.Jobs{Keep: config.DefaultKeepJobs}, Fleet: liveness.Config{MinTimeout: config.DefaultMinTimeout},
+		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON}, HTTPRate: 20_000, Console: "on", ForgetUnverified: config.DefaultForgetUnverified, Jobs: config.Jobs{Keep: config.DefaultKeepJobs}, Fleet: liveness.Config{MinTimeout: config.DefaultMinTimeout},
 		MQTT: config.MQTT{Anonymous: config.AnonymousLoopback},
 	}
 	if got = config.Plain(got); !reflect.DeepEqual(got, want) {

@@ -31,6 +31,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "http", Set: strictyaml.Value(d, &c.HTTP, parseAddress)},
 		{Key: "http_rate", Set: strictyaml.Plain(d, &c.HTTPRate, count{min: 1, max: 1_000_000, off: true}.parse)},
 		{Key: "http_max_streams", Set: strictyaml.Plain(d, &c.Streams, count{min: 1, max: 100_000}.parse)},
+		{Key: "http_console", Set: strictyaml.Value(d, &c.Console, parseConsole)},
 		{Key: "http_allow_origins", Set: list(d, &c.Origins, "write an origin", parseOrigin)},
 		{Key: "tls", Fields: certificate(d, &c.TLS)},
 		{Key: "data", Set: strictyaml.Value(d, &c.Data, parseData)},

@@ -89,6 +89,13 @@ func parseFormat(text string) (LogFormat, error) {
 	return oneOf(text, "a log format; allowed are: auto, text, json", LogAuto, LogText, LogJSON)
 }
 
+// on is the opposite of off.
+const on = "on"
+
+func parseConsole(text string) (string, error) {
+	return oneOf(text, "allowed; write on or off", on, off)
+}
+
 func parseData(text string) (string, error) {
 	if text == "" {
 		return "", errors.New("the directory is empty; write a path, as in ./holter-data")

@@ -128,7 +128,11 @@ func (d *doctor) judgeCertificate(state *tls.ConnectionState, now time.Time) {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return
 	}
-	end := state.PeerCertificates[0].NotAfter
+	d.judgeEnd(state.PeerCertificates[0].NotAfter, now)
+}
+
+// judgeEnd judges the end of the certificate of the API.
+func (d *doctor) judgeEnd(end, now time.Time) {
 	if left := end.Sub(now); left < expiresSoon {
 		d.warn("certificate", fmt.Sprintf("it ends on %s, in %s", end.Format(time.DateOnly), terminal.Short(left)),
 			"Renew it; the server reads the new one by itself.")

@@ -46,6 +46,8 @@ type doctor struct {
 	surveyOf func(ctx context.Context, cfg config.Config) (sqldb.Survey, error)  // asks the server of a database
 	findings []Finding
 
+	does string // what storeOf shows of the database; "": that it opens
+
 	mostConnections int // as the configuration says; 0 if it does not
 }
 

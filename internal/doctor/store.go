@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,9 +165,9 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) bool {
 		}
 		d.fail(check, text, why)
 	case took > slowAnswer:
-		d.warn(check, "it opens, but only after "+terminal.Short(took+time.Millisecond), "Look at the disk, the server or the network.")
+		d.warn(check, "it "+cmp.Or(d.does, "opens")+", but only after "+terminal.Short(took+time.Millisecond), "Look at the disk, the server or the network.")
 	default:
-		d.ok(check, "it opens, within "+terminal.Short(took+time.Millisecond))
+		d.ok(check, "it "+cmp.Or(d.does, "opens")+", within "+terminal.Short(took+time.Millisecond))
 	}
 	if aside > 0 {
 		d.warn("damaged devices", server.AsideText(aside), strings.ToUpper(server.AsideHelp[:1])+server.AsideHelp[1:]+".")

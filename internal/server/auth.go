@@ -38,6 +38,25 @@ func (a *tokenAuth) Required() (bool, error) {
 	return *some, nil
 }
 
+// Create is that of auth.Tokens. Requests need a token at once if it is the first one.
+func (a *tokenAuth) Create(ctx context.Context, name string, role auth.Role) (secret string, _ auth.Token, err error) {
+	secret, t, err := a.Tokens.Create(ctx, name, role)
+	if err == nil {
+		a.look(ctx)
+	}
+	return secret, t, err
+}
+
+// Revoke is that of auth.Tokens. Requests at a local address need no token at once if it was the last
+// one.
+func (a *tokenAuth) Revoke(ctx context.Context, id string) error {
+	err := a.Tokens.Revoke(ctx, id)
+	if err == nil {
+		a.look(ctx)
+	}
+	return err
+}
+
 // run checks every two seconds whether tokens exist, until ctx is done. While the database does not
 // answer, the last result stays in effect.
 func (a *tokenAuth) run(ctx context.Context) error {

@@ -54,6 +54,7 @@ type node struct {
 	config   config.Config
 	log      *slog.Logger
 	stdout   io.Writer
+	examine  Examine          // nil: none
 	api      *net.TCPListener // of the API; each role serves on a duplicate
 	ears     filer            // where ears connect; the same; nil if there are none
 	roster   *cluster.Roster
@@ -67,9 +68,10 @@ type node struct {
 }
 
 // Serve runs the whole of Holter until ctx is done. While another server has the database, it stands
-// by: it hands requests on to that one, and takes over when it ends or is lost.
-func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	n := &node{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout}
+// by: it hands requests on to that one, and takes over when it ends or is lost. examine is what its API
+// offers as an examination; nil: none.
+func Serve(ctx context.Context, cfg config.Config, examine Examine, stdout, stderr io.Writer) error {
+	n := &node{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, examine: examine}
 	slog.SetDefault(n.log)
 	n.config.Gateway.Loops = eventLoops()
 	if err := Check(&cfg); err != nil {
@@ -206,7 +208,7 @@ func reason(err error) string {
 
 // judge runs all parts until ctx is done or another server has the database.
 func (n *node) judge(ctx context.Context) error {
-	s := &server{front: n.front(), roster: n.roster, peers: n.peers, follower: &n.follower, tail: &n.tail, terms: &n.terms}
+	s := &server{front: n.front(), examine: n.examine, roster: n.roster, peers: n.peers, follower: &n.follower, tail: &n.tail, terms: &n.terms}
 	if err := n.free(ctx); err != nil {
 		return err
 	}

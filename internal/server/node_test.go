@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	cfg, err := config.Resolve(file, nil)
 	if err == nil {
-		err = Serve(context.Background(), cfg, io.Discard, os.Stderr)
+		err = Serve(context.Background(), cfg, nil, io.Discard, os.Stderr)
 	}
 	if err != nil {
 		os.Exit(1) // it is in the log
@@ -85,6 +85,12 @@ func serveWith(t *testing.T, database, line string) *served {
 // serveFile is serve with lines for its file.
 func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 	t.Helper()
+	return serveExamine(t, node, lines, nil, log)
+}
+
+// serveExamine is serveFile with an examination.
+func serveExamine(t *testing.T, node, lines string, examine Examine, log io.Writer) *served {
+	t.Helper()
 	file, address := configured(t, node, lines)
 	cfg, err := config.Resolve(file, nil)
 	if err != nil {
@@ -92,7 +98,7 @@ func serveFile(t *testing.T, node, lines string, log io.Writer) *served {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, cfg, io.Discard, log) }()
+	go func() { ended <- Serve(ctx, cfg, examine, io.Discard, log) }()
 	s := &served{t: t, api: "http://" + address, stop: sync.OnceValue(func() error {
 		cancel()
 		return <-ended

@@ -23,7 +23,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holter-iot/holter/cluster"
-	"github.com/holter-iot/holter/console"
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
@@ -60,6 +59,7 @@ type server struct {
 	reporter   *report.Reporter // nil without a report
 	api        *httpapi.API
 	auth       *tokenAuth
+	examine    Examine // nil: none
 	http       net.Listener
 	ears       net.Listener // where ears connect; nil if there are none
 	linkServer *grpc.Server
@@ -119,6 +119,10 @@ func (s *server) build(ctx context.Context) (err error) {
 	}
 	s.buildHub()
 	s.auth = newTokenAuth(s.database, s.config)
+	page, err := s.console()
+	if err != nil {
+		return err
+	}
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
 		Version:      Version(),
 		Node:         s.config.Node,
@@ -142,7 +146,10 @@ func (s *server) build(ctx context.Context) (err error) {
 		Playbooks:    s.books,
 		Schedules:    s.cron,
 		Ways:         s.ways,
-		Console:      console.Handler,
+		Tokens:       s.auth,
+		Settings:     s.settings,
+		Examine:      s.examination(),
+		Console:      page,
 		Collectors:   []prometheus.Collector{metrics.Collector(s.collect)},
 	})
 	return err

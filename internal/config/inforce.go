@@ -1,0 +1,149 @@
+package config
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// InForce is a setting as it is in force.
+type InForce struct {
+	Key   string // as in the file, with a dot where it nests and a number in brackets for an entry of a list
+	Value string // as it was written, or the default in words; *** for a secret
+	From  string // default, file, or the option or the variable: --http, HOLTER_HTTP
+}
+
+const (
+	// maxInForce is how many settings are shown.
+	maxInForce = 2000
+	// maxShown bounds a value that is shown, in characters.
+	maxShown = 500
+	hidden   = "***"
+)
+
+// inForce is what InForce returns.
+type inForce struct {
+	file    string
+	all     []InForce
+	leftOut int
+}
+
+// InForce returns the name of the file, or "", and the settings of holter serve or holter monitor in the
+// order of docs/reference/configuration.md. Policies of single devices and playbooks are only counted.
+// leftOut is how many settings of the file there are beyond the first 2,000.
+func (c *Config) InForce() (file string, all []InForce, leftOut int) {
+	if c.inForce == nil {
+		return "", nil, 0
+	}
+	return c.inForce.file, slices.Clone(c.inForce.all), c.inForce.leftOut
+}
+
+// defaults has a line for each key, with its default.
+//
+//go:embed defaults.txt
+var defaults string
+
+// noteInForce notes what is in force, and where it is from.
+func (r *resolver) noteInForce() {
+	if r.ear { // which has no API to show it
+		return
+	}
+	file := r.written()
+	f := &inForce{file: r.fileName}
+	r.cfg.inForce = f
+	for line := range strings.Lines(defaults) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		section, _, _ := strings.Cut(key, ".")
+		if r.monitor && slices.Contains([]string{"listen", "link", "mqtt"}, section) { // it has none
+			continue
+		}
+		some, replaced := r.fromOptions(key)
+		if !replaced {
+			some = append(file[key], some...)
+		}
+		if len(some) == 0 {
+			some = []InForce{{key, value, "default"}}
+		}
+		for _, s := range some {
+			if len(f.all) >= maxInForce {
+				f.leftOut++
+				continue
+			}
+			if s.From != "default" {
+				s.Value = shown(s.Key, s.Value)
+			}
+			f.all = append(f.all, s)
+		}
+	}
+}
+
+// written returns what the file has, by the key in defaults that it belongs to.
+func (r *resolver) written() map[string][]InForce {
+	all := make(map[string][]InForce)
+	if r.document == nil {
+		return all
+	}
+	for key, n := range map[string]int{"devices": len(r.cfg.Fleet.Devices), "playbooks": len(r.cfg.Playbooks)} {
+		if n > 0 {
+			all[key] = []InForce{{key, fmt.Sprintf("%d, see the file", n), "file"}}
+		}
+	}
+	counted := func(path string) bool { return path == "devices" || path == "playbooks" }
+	r.cfg.file.Flat("", r.document, counted, func(path, text string) {
+		key, _, _ := strings.Cut(path, "[")
+		all[key] = append(all[key], InForce{path, text, "file"})
+	})
+	return all
+}
+
+// fromOptions returns what options and variables have for a key, and reports whether it replaces what
+// the file has.
+func (r *resolver) fromOptions(key string) (all []InForce, replaced bool) {
+	add := func(as, option string) {
+		var values []string
+		from := ""
+		for _, s := range r.options[option] {
+			if key != "listen" && option != "bridge.url" && option != "bridge.preset" {
+				values = nil // the last one counts
+			}
+			values, from = append(values, s.Value), s.Origin
+		}
+		if text := strings.Join(values, ", "); text != "" {
+			all = append(all, InForce{as, text, from})
+		}
+	}
+	switch key {
+	case "bridges":
+		for _, name := range []string{"url", "preset", "username", "password", "password_file", "tls.ca", "tls.cert", "tls.key", "share"} {
+			add("bridges."+name, "bridge."+name)
+		}
+		return all, len(r.options["bridge.url"]) > 0
+	case "report.to":
+		add(key, "bridge.report")
+		if len(all) > 0 {
+			all[0].Value = r.cfg.Report.To
+		}
+	case "report.home_assistant":
+		add(key, "bridge.home_assistant")
+	default:
+		add(key, key)
+	}
+	return all, len(all) > 0
+}
+
+// shown returns a value as it may be shown.
+func shown(key, value string) string {
+	switch key {
+	case "token", "bridges.password":
+		return hidden
+	case "database":
+		if scheme, _, _ := strings.Cut(value, ":"); scheme != "sqlite" { // which has no password
+			return scheme + ":" + hidden
+		}
+	}
+	if runes := []rune(value); len(runes) > maxShown {
+		return string(runes[:maxShown]) + "…"
+	}
+	return value
+}
