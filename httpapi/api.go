@@ -144,7 +144,8 @@ type API struct {
 	ear     *hearing   // nil without heartbeats by HTTP
 	tokens  *tokens    // nil without Auth
 	rates   *addresses // nil without a limit
-	groups  groupCounts
+	fleet   *pictures
+	news    newsroom
 	sockets *sockets.Set
 	turns   turns
 	callers *limits[caller] // of messages to devices
@@ -177,7 +178,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
 	a.callers, a.sends, a.editing = newLimits[caller](sendRate, sendRate), newSends(), make(chan struct{}, 1)
-	a.adding, a.examine = make(chan struct{}, 1), make(chan struct{}, 1)
+	a.adding, a.examine, a.fleet = make(chan struct{}, 1), make(chan struct{}, 1), newPictures()
 	_, _ = rand.Read(a.tagKey[:]) // it never fails
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
@@ -228,6 +229,8 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerSettings(api)
 	a.registerDoctor(api)
 	a.registerWays(api)
+	a.registerMap(mux, api)
+	a.registerFleetStream(mux, api)
 	if a.ear != nil {
 		a.registerBeats(mux, api)
 	}

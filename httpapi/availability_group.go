@@ -173,10 +173,11 @@ type member struct {
 
 // members returns the devices of a group, sorted by id.
 func (a *API) members(group string) []member {
+	const batch = 512
 	var members []member
 	var views []liveness.View
 	for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
-		views, cursor = a.registry.List(views[:0], cursor, countBatch)
+		views, cursor = a.registry.List(views[:0], cursor, batch)
 		for i := range views {
 			if v := &views[i]; v.Group == group {
 				members = append(members, member{v.ID, availability.PresentOf(v)})

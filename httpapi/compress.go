@@ -23,8 +23,8 @@ func newCompressor() (func(http.Handler) http.HandlerFunc, error) {
 	return compress, nil
 }
 
-// isCompressed reports whether the answers of a route may be compressed: a stream and profiles are
-// not. Heartbeats have no such routes, because their answers are short.
+// isCompressed reports whether the answers of a route may be compressed: streams and profiles are
+// not, and the fleet map is compressed once for all. Heartbeats have no such routes, because their answers are short.
 func isCompressed(path string) bool {
-	return path != streamPath && !strings.HasPrefix(path, "/debug/")
+	return !isStream(path) && path != mapPath && !strings.HasPrefix(path, "/debug/")
 }

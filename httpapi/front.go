@@ -108,7 +108,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 			"make fewer, put heartbeats together in POST /v1/beats, or raise the limit")
 		return false
 	}
-	waits := r.URL.Path == streamPath && r.Method == http.MethodGet // see afterStart
+	waits := isStream(r.URL.Path) && r.Method == http.MethodGet // see afterStart
 	if strings.HasPrefix(r.URL.Path, "/v1/") && !waits {
 		if err := a.config.Starting(); err != nil {
 			writeLater(w, http.StatusServiceUnavailable, time.Second, "starting: "+err.Error())

@@ -65,7 +65,7 @@ func (a *API) collect(m metrics.Sample) {
 	oldest, latest := a.events.Bounds()
 	m.Count("events_total", "Events that the sink has ever taken, which is the offset of the latest: changes of state and all others.", latest)
 	m.Add("events_oldest_offset", "Offset of the oldest event that is kept.", float64(oldest))
-	m.Add("http_streams", "Open streams of events.", float64(a.streams.Load()))
+	m.Add("http_streams", "Open streams of events and of the fleet.", float64(a.streams.Load()))
 	m.Count("http_streams_dropped_total", "Streams ended because their reader was too slow.", a.dropped.Load())
 	m.Count("http_streams_refused_total", "Streams refused because there were too many.", a.refused.Load())
 	m.Count("http_connections_evicted_total", "Idle connections closed because others waited for a place.", a.sockets.Evicted())

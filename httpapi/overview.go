@@ -46,16 +46,29 @@ type Stats struct {
 	Fails    uint64         `json:"fails" doc:"Times that events could not be appended."`
 	Lost     uint64         `json:"lost" doc:"Events that could not be appended when the process stopped."`
 	Verdicts uint64         `json:"verdicts" doc:"Deadlines that passed and were judged."`
+	Lag      Lag            `json:"lag_ms" doc:"How long after their deadlines, in listening time, the verdicts came since the process started."`
 	Flaps    int            `json:"flaps" doc:"Devices that are flapping."`
 	Oldest   uint64         `json:"oldest" doc:"Offset of the oldest event that is kept."`
 	Latest   uint64         `json:"latest" doc:"Offset of the latest event; less than oldest if there is none."`
-	Streams  int64          `json:"streams" doc:"Open streams of events."`
+	Streams  int64          `json:"streams" doc:"Open streams of events and of the fleet."`
 	Beats    uint64         `json:"beats" doc:"Heartbeats accepted by HTTP."`
 	Node     string         `json:"node"`
 	Version  string         `json:"version"`
 	Build    Build          `json:"build"`
 	Started  time.Time      `json:"started"`
 	AsOf     time.Time      `json:"as_of"`
+}
+
+// Lag is how late verdicts were, in milliseconds. The quantiles are upper bounds, at most four times too
+// large.
+type Lag struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+func lagOf(st *liveness.Stats) Lag {
+	return Lag{P50: milliseconds(st.LagQuantile(0.5)), P99: milliseconds(st.LagQuantile(0.99)), Max: milliseconds(st.LagMax)}
 }
 
 // Build says from what the program was built.
@@ -87,7 +100,7 @@ type policyList struct {
 
 func (a *API) registerOverview(api huma.API) {
 	serve(a, api, operation("overview", "list-groups", "GET /v1/groups", "Groups of devices",
-		"Devices are counted at most once a second, and less often in large fleets, so that counting takes at most a twentieth of a processor."),
+		pictureMeans),
 		a.listGroups)
 	serve(a, api, operation("overview", "list-policies", "GET /v1/policies", "Policies of groups, and the default",
 		"A device's own policy overrides them; /v1/devices/{id} shows the policy of a device and where it is from."), a.listPolicies)
@@ -100,16 +113,16 @@ func timersOf(st *timer.Stats) Timers {
 }
 
 func (a *API) listGroups(context.Context, *struct{}) (groupList, error) {
-	counts, at := a.groups.count(a.registry)
-	of := func(group string) map[string]int {
-		if c := counts[group]; c != nil {
-			return c
-		}
-		return statesOf(func(liveness.State) int { return 0 })
+	p := a.fleet.latest(a.registry)
+	list := groupList{Others: p.counts[len(p.counts)-1].states(), CountedAt: utc(p.at)}
+	groups := a.registry.Groups()
+	list.Groups = make([]Group, 0, len(groups))
+	for i, g := range groups {
+		list.Groups = append(list.Groups, Group{
+			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: p.counts[i].states(),
+		})
 	}
-	return groupList{mapped(a.registry.Groups(), func(g *liveness.GroupView) Group {
-		return Group{Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: of(g.Name)}
-	}), of(""), utc(at)}, nil
+	return list, nil
 }
 
 func (a *API) listPolicies(context.Context, *struct{}) (policyList, error) {
@@ -124,7 +137,7 @@ func (a *API) statsNow() Stats {
 	st := a.registry.Stats()
 	out := Stats{
 		Devices: st.Devices, States: statesOf(func(s liveness.State) int { return st.States[s] }), Queued: st.Queued, Stalled: milliseconds(st.StalledFor), Waits: st.Waits,
-		Fails: st.Fails, Lost: st.Lost, Verdicts: st.Verdicts, Flaps: st.Flaps, Streams: a.streams.Load(), Node: a.config.Node,
+		Fails: st.Fails, Lost: st.Lost, Verdicts: st.Verdicts, Lag: lagOf(&st), Flaps: st.Flaps, Streams: a.streams.Load(), Node: a.config.Node,
 		Version: a.config.Version, Build: buildOf(), Started: utc(a.began), AsOf: utc(a.now()),
 	}
 	if a.ear != nil {

@@ -39,11 +39,11 @@ func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *ht
 	if isCompressed(path) {
 		handler = m.compress(http.HandlerFunc(handler))
 	}
-	if role == auth.RoleRead && path != streamPath {
+	if role == auth.RoleRead && !isStream(path) {
 		handler = m.api.turns.handler(handler)
 	}
 	handler = m.api.guard(role, handler)
-	if path == streamPath {
+	if isStream(path) {
 		handler = untilStop(m.api.afterStart(handler))
 	}
 	m.route(pattern, handler)

@@ -75,6 +75,7 @@ func TestStandby(t *testing.T) {
 		{"GET", "/v1/stats", 200, `"node":"judge"`},
 		{"GET", "/v1/devices/nobody", 404, "no device with this id"},
 		{"POST", "/v1/beat/d?ttl=60s", 200, `"timeout_ms":60000`},
+		{"GET", "/v1/fleet/map", 200, "\x20"}, // number 1 is online
 		{"GET", "/openapi.json", 200, "openapi"},
 	} {
 		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), tt.method, "http://localhost:9"+tt.path, http.NoBody)

@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -64,42 +61,9 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
-	if !a.takeStream(w) {
-		return
-	}
-	defer a.streams.Add(-1)
-	setStreamHeader(w)
-	if r.Method == http.MethodHead {
-		return
-	}
-	expectNoInput(r.Context())
-	s := &streamWriter{control: http.NewResponseController(w), out: w, eventOf: a.eventOf, filter: filter, checked: time.Now()}
-	s.whyEnd = func() string { return a.whyEnd(r) }
-	err = a.follow(r.Context(), s, at)
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		a.dropped.Add(1)
-		a.config.Logger.Info("event stream closed: its reader is too slow", "remote", r.RemoteAddr)
-	case errors.Is(err, errUnreadable):
-		a.config.Logger.Error("event stream closed: cannot read events", "error", err)
-	}
-}
-
-// takeStream counts a stream, or refuses it because there are too many.
-func (a *API) takeStream(w http.ResponseWriter) bool {
-	if a.streams.Add(1) <= int64(a.config.MaxStreams) {
-		return true
-	}
-	a.streams.Add(-1)
-	a.refused.Add(1)
-	writeLater(w, http.StatusServiceUnavailable, 10*time.Second, fmt.Sprintf("there are %d streams already, and no room for another; "+
-		"come back later, read /v1/events page by page, or raise http_max_streams", a.config.MaxStreams))
-	return false
-}
-
-func setStreamHeader(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // else nginx buffers events
+	a.serveStream(w, r, func(ctx context.Context, out *sseWriter) error {
+		return a.follow(ctx, &streamWriter{sseWriter: out, eventOf: a.eventOf, filter: filter}, at)
+	})
 }
 
 // startOf returns the position and the filter that a request asks for.
@@ -176,55 +140,29 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 			return err
 		}
 	}
-	return s.comment("the server stops, come back later")
+	return s.comment(stopping)
 }
 
-// Between two reads, a stream keeps the memory for so much.
-const (
-	keepEvents = 4
-	keepBytes  = 4 << 10
-)
+// keepEvents is for how many events a stream keeps the memory between two reads.
+const keepEvents = 4
 
 // release lets go of memory that a burst of events needed, because a stream mostly waits, and there
 // may be thousands. It returns the events' memory if it is to be used again.
 func (s *streamWriter) release(events []liveness.Event) []liveness.Event {
-	if cap(s.buffer) > keepBytes {
-		s.buffer = nil
-	}
+	s.sseWriter.release()
 	if cap(events) > keepEvents {
 		return nil
 	}
 	return events
 }
 
-// whyEnd returns why a stream may not go on, or nothing if it may. A token counts as valid while it
-// cannot be checked.
-func (a *API) whyEnd(r *http.Request) string {
-	secret := credentialOf(r, false).secret
-	switch {
-	case !a.needsToken():
-		return ""
-	case secret == "":
-		return "a token is needed now"
-	}
-	who, err := a.tokens.lookup(r.Context(), secret, addressOf(r), a.now(), streamFresh)
-	if errors.Is(err, errWrongToken) || errors.Is(err, errGuessing) || err == nil && !who.Role.Includes(auth.RoleRead) {
-		return "the token was revoked"
-	}
-	return ""
-}
-
-// streamWriter writes server-sent events. Each method fails if the reader does not take what it writes in time.
+// streamWriter writes events as server-sent ones.
 type streamWriter struct {
-	control *http.ResponseController
-	out     io.Writer
+	*sseWriter
+
 	eventOf func(*liveness.Event) Event
 	filter  eventFilter
-	whyEnd  func() string
-	checked time.Time // time of the last call of whyEnd
-	buffer  []byte
-	wrote   time.Time // time of the last write
-	told    uint64    // the offset that the reader was told last
+	told    uint64 // the offset that the reader was told last
 }
 
 // hello sends the offset at which the stream starts, so that a reader that reconnects before the
@@ -267,16 +205,6 @@ func (s *streamWriter) missed(oldest uint64) error {
 	return s.flush()
 }
 
-// recheck looks from time to time whether the reader may go on, and returns why not.
-func (s *streamWriter) recheck() string {
-	now := time.Now()
-	if now.Sub(s.checked) < streamReview {
-		return ""
-	}
-	s.checked = now
-	return s.whyEnd()
-}
-
 // heartbeat writes a comment, with the current offset if the reader was told another.
 func (s *streamWriter) heartbeat(at place) error {
 	s.buffer = append(s.buffer[:0], ": still here\n"...)
@@ -286,21 +214,4 @@ func (s *streamWriter) heartbeat(at place) error {
 	}
 	s.buffer = append(s.buffer, '\n')
 	return s.flush()
-}
-
-func (s *streamWriter) comment(text string) error {
-	s.buffer = fmt.Appendf(s.buffer[:0], ": %s\n\n", text)
-	return s.flush()
-}
-
-func (s *streamWriter) flush() error {
-	s.wrote = time.Now()
-	_ = s.control.SetWriteDeadline(s.wrote.Add(writeTimeout)) // not every writer has deadlines, see Handler
-	if _, err := s.out.Write(s.buffer); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	if err := s.control.Flush(); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
 }
