@@ -300,6 +300,9 @@ func (c Command) argv() ([]string, error) {
 }
 
 func (c Command) do(ctx context.Context, r *run, s *Step, _ RunStep) outcome {
+	if r.book.stored && !r.engine.config.Commands { // the server's settings may have changed since it was stored
+		return outcome{err: permanent{errNoCommands}}
+	}
 	argv, err := c.argv()
 	if err != nil {
 		return outcome{err: err}

@@ -1,7 +1,6 @@
 package playbook
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/holter-iot/holter/internal/duration"
@@ -97,10 +96,4 @@ func spanText(d time.Duration) string {
 		return ""
 	}
 	return duration.String(d)
-}
-
-// encode returns the definition as JSON, for a row of the database.
-func (p *Playbook) encode() (json.RawMessage, error) {
-	d := p.Definition()
-	return json.Marshal(d)
 }
