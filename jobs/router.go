@@ -129,15 +129,15 @@ func (r *Route) WhyNot(ev *liveness.Event) (string, error) {
 	case err != nil:
 		return "", err
 	case to.types&(1<<ev.Type) == 0:
-		return fmt.Sprintf("type: the event is %s, want %s", ev.Type, strings.Join(r.Types, " or ")), nil
+		return fmt.Sprintf("its type is %s, want %s", ev.Type, strings.Join(r.Types, " or ")), nil
 	case to.reasons&(1<<ev.Reason) == 0:
-		return fmt.Sprintf("reason: it is %s, want %s", cmp.Or(ev.Reason.String(), "none"), strings.Join(r.Reasons, " or ")), nil
+		return fmt.Sprintf("its reason is %s, want %s", cmp.Or(ev.Reason.String(), "none"), strings.Join(r.Reasons, " or ")), nil
 	case !to.suppressed && isSuppressed(ev):
-		return "all: the event is suppressed, because its device is in maintenance or the outage of its group was reported instead", nil
+		return "it is suppressed: its device is in maintenance, or the outage of its group was reported instead; with all it would count", nil
 	case r.Group != "" && !liveness.Match(r.Group, ev.Group):
-		return fmt.Sprintf("group: it is %q, want one that matches %q", ev.Group, r.Group), nil
+		return fmt.Sprintf("its group is %q, want one that matches %q", ev.Group, r.Group), nil
 	case !to.matches(ev):
-		return fmt.Sprintf("device: the event is about %q, want a device that matches %q", ev.Subject, r.Device), nil
+		return fmt.Sprintf("it is about %q, want a device that matches %q", ev.Subject, r.Device), nil
 	}
 	return "", nil
 }

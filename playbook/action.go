@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -49,7 +50,10 @@ type Probe struct {
 	Wait  time.Duration // from one probe to the next, and after the last; default 5 s
 }
 
-const defaultProbeWait = 5 * time.Second
+const (
+	defaultProbes    = 2
+	defaultProbeWait = 5 * time.Second
+)
 
 // Kind implements Action.
 func (Probe) Kind() string { return "probe" }
@@ -66,13 +70,7 @@ func (p Probe) check() error {
 }
 
 func (p Probe) do(_ context.Context, r *run, _ *Step, before RunStep) outcome {
-	times, wait := p.Times, p.Wait
-	if times == 0 {
-		times = 2
-	}
-	if wait == 0 {
-		wait = defaultProbeWait
-	}
+	times, wait := cmp.Or(p.Times, defaultProbes), cmp.Or(p.Wait, defaultProbeWait)
 	fleet := r.engine.config.Fleet
 	view, err := fleet.Device(r.Subject)
 	asked := before.Attempts
