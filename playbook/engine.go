@@ -148,11 +148,11 @@ func (e *Engine) Paused(name string) bool {
 	return err == nil && p.Disabled
 }
 
-// Mermaid returns the steps of a playbook as a flowchart; see dag.Drawing.Mermaid. Errors: ErrUnknown.
-func (e *Engine) Mermaid(name string) (string, error) {
-	b := e.book(name)
-	if b == nil {
-		_, err := e.Playbook(name)
+// Mermaid returns the steps of a playbook as a flowchart; see dag.Drawing.Mermaid. Errors: those of
+// [Check], but for programs that do not exist.
+func Mermaid(p Playbook) (string, error) {
+	b, err := compile(p)
+	if err != nil && !onlyCommands(err) {
 		return "", err
 	}
 	return b.steps.Drawing().Mermaid(), nil
