@@ -219,7 +219,7 @@ func (a *API) viewEndpoints(endpoints ...jobs.Endpoint) []Endpoint {
 
 // errOfPlaybook is the problem of a change to the endpoint or the route of a playbook.
 func errOfPlaybook(name string) error {
-	return huma.Error409Conflict(fmt.Sprintf("%.80q belongs to a playbook; change the playbook in the server's configuration", name))
+	return huma.Error409Conflict(fmt.Sprintf("%.80q belongs to a playbook; change the playbook", name))
 }
 
 func (a *API) putEndpoint(ctx context.Context, in *putInput[EndpointSettings]) error {

@@ -67,7 +67,9 @@ func (a *API) problem(ctx context.Context, err error) error {
 	}
 	lines := strings.ReplaceAll(err.Error(), "\n", "; ")
 	switch {
-	case errors.Is(err, jobs.ErrBad), errors.Is(err, cron.ErrBad), errors.Is(err, auth.ErrBad):
+	case errors.Is(err, playbook.ErrReadOnly):
+		return huma.Error409Conflict(lines)
+	case len(playbook.Mistakes(err)) > 0, errors.Is(err, jobs.ErrBad), errors.Is(err, cron.ErrBad), errors.Is(err, auth.ErrBad):
 		return huma.Error422UnprocessableEntity(lines)
 	case isMissing(err):
 		return huma.Error404NotFound(lines)

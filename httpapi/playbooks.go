@@ -19,7 +19,10 @@ type Playbook struct {
 	OnRecover string            `json:"on_recover" enum:"cancel,ignore,divert" doc:"What happens to a run when its subject recovers: it is canceled, continues, or is diverted to the steps of recovered."`
 	Steps     []PlaybookStep    `json:"steps"`
 	Recovered []PlaybookStep    `json:"recovered,omitempty"`
+	Origin    string            `json:"origin" enum:"file,api" doc:"file: it is in the server's configuration file, and cannot be changed here; api: it was written through the API."`
 	Mermaid   string            `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
+
+	Definition *PlaybookDefinition `json:"definition,omitempty" doc:"The fields that PUT takes. In lists they are left out."`
 }
 
 // PlaybookStep is one action of a playbook.
@@ -102,8 +105,10 @@ func (a *API) registerPlaybooks(api huma.API) {
 	if a.config.Playbooks == nil {
 		return
 	}
-	serve(a, api, operation("playbooks", "list-playbooks", "GET /v1/playbooks", "List the playbooks", "They are in the server's configuration."), a.listPlaybooks)
-	serve(a, api, operation("playbooks", "get-playbook", "GET /v1/playbooks/{name}", "Show a playbook", "With its steps, also as a flowchart.", http.StatusNotFound), a.getPlaybook)
+	serve(a, api, operation("playbooks", "list-playbooks", "GET /v1/playbooks", "List the playbooks", "Those of the server's configuration file, and those that were written through the API, by name."), a.listPlaybooks)
+	serveTagged(a, api, operation("playbooks", "get-playbook", "GET /v1/playbooks/{name}", "Show a playbook",
+		"With its steps, also as a flowchart and as PUT takes them. The ETag stands for the definition.", http.StatusNotFound), a.playbookSettings, a.getPlaybook)
+	a.registerPlaybookEdits(api)
 	serve(a, api, operation("playbooks", "start-run", "POST /v1/playbooks/{name}/run", "Run a playbook for a device",
 		"It needs no event. The run is stored when this is answered.", http.StatusNotFound), a.startRun)
 	serve(a, api, operation("playbooks", "list-runs", "GET /v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound), a.listRuns)
@@ -122,12 +127,17 @@ func (a *API) getPlaybook(_ context.Context, in *nameInput) (Playbook, error) {
 		return Playbook{}, err
 	}
 	out := a.viewPlaybook(&p)
-	out.Mermaid, err = a.config.Playbooks.Mermaid(in.Name)
+	definition := PlaybookDefinition(p.Definition())
+	out.Definition = &definition
+	out.Mermaid, err = playbook.Mermaid(p)
 	return out, err
 }
 
 func (a *API) viewPlaybook(p *playbook.Playbook) Playbook {
-	out := Playbook{Name: p.Name, OnRecover: p.Recovery.String(), Steps: viewSteps(p.Steps), Recovered: viewSteps(p.Recovered)}
+	out := Playbook{Name: p.Name, Origin: "file", OnRecover: p.Recovery.String(), Steps: viewSteps(p.Steps), Recovered: viewSteps(p.Recovered)}
+	if a.config.Playbooks.Stored(p.Name) {
+		out.Origin = "api"
+	}
 	if p.On != nil {
 		out.When, out.Paused = p.On, a.config.Playbooks.Paused(p.Name)
 	}
@@ -138,7 +148,10 @@ func viewSteps(steps []playbook.Step) []PlaybookStep {
 	out := make([]PlaybookStep, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		out[i] = PlaybookStep{Name: s.Name, Kind: s.Do.Kind(), Does: playbook.Describe(s.Do), After: playbook.Before(steps, i), If: s.If}
+		out[i] = PlaybookStep{Name: s.Name, After: playbook.Before(steps, i), If: s.If}
+		if s.Do != nil { // else there is a mistake in it
+			out[i].Kind, out[i].Does = s.Do.Kind(), playbook.Describe(s.Do)
+		}
 		if s.Not {
 			out[i].If = "not " + s.If
 		}

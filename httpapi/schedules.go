@@ -64,6 +64,27 @@ type scheduleInput struct {
 	Body        ScheduleSettings
 }
 
+type checkScheduleInput struct {
+	Body struct {
+		ScheduleSettings
+
+		Name string `json:"name" doc:"Its name."`
+	}
+}
+
+// ScheduleMistake is a mistake in the settings of a schedule.
+type ScheduleMistake struct {
+	Key     string `json:"key" doc:"Name of the setting; empty if it is in none alone."`
+	Message string `json:"message"`
+}
+
+// ScheduleCheck is the result of a check.
+type ScheduleCheck struct {
+	OK       bool              `json:"ok" doc:"PUT would store it."`
+	Mistakes []ScheduleMistake `json:"mistakes"`
+	Next     []time.Time       `json:"next" doc:"Its first 5 instants, also if it is paused. Empty if there are mistakes in them."`
+}
+
 type scheduleList struct {
 	Schedules []Schedule `json:"schedules"`
 }
@@ -97,6 +118,9 @@ func (a *API) registerSchedules(api huma.API) {
 	serveTagged(a, api, operation("schedules", "get-schedule", "GET /v1/schedules/{name}", "Show a schedule", "With its next instant.", missing), a.scheduleSettings, a.getSchedule)
 	serve(a, api, operation("schedules", "put-schedule", "PUT /v1/schedules/{name}", "Make or change a schedule",
 		"A schedule whose instants change continues from now, others where they were. Waiting runs use the new settings.", exists, changed), a.putSchedule)
+	check := operation("schedules", "check-schedule", "POST /v1/schedules/check", "Check a schedule", "The body is that of PUT, with a name. Nothing is stored.")
+	check.SkipValidateBody = true // what is missing is a mistake that the answer has
+	serve(a, api, check, a.checkSchedule)
 	a.serveChange(api, operation("schedules", "delete-schedule", "DELETE /v1/schedules/{name}", "Delete a schedule",
 		"Its history is deleted as well. A running command continues; a maintenance window ends within some seconds.", missing), "schedule deleted", a.scheduleSettings, engine.Delete)
 	serve(a, api, operation("schedules", "pause-schedule", "PUT /v1/schedules/{name}/pause", "Pause a schedule",
@@ -158,6 +182,22 @@ func (a *API) putSchedule(ctx context.Context, in *scheduleInput) (Schedule, err
 		err = a.edit(ctx, in.Name, condition{in.IfMatch, in.IfNoneMatch}, a.scheduleSettings, func() error { return a.config.Schedules.Put(ctx, sc, in.New) })
 	}
 	return a.changedSchedule(ctx, "schedule set", in.Name, err)
+}
+
+// nextInstants is how many instants a check of a schedule shows.
+const nextInstants = 5
+
+func (a *API) checkSchedule(ctx context.Context, in *checkScheduleInput) (ScheduleCheck, error) {
+	sc, wrong := in.Body.schedule(in.Body.Name)
+	next, mistakes, err := a.config.Schedules.Validate(ctx, sc, nextInstants)
+	if err != nil {
+		return ScheduleCheck{}, err
+	}
+	mistakes = append(mistakes, cron.Mistakes(wrong)...)
+	return ScheduleCheck{
+		OK: len(mistakes) == 0, Next: mapped(next, func(at *time.Time) time.Time { return utc(*at) }),
+		Mistakes: mapped(mistakes, func(m *cron.Mistake) ScheduleMistake { return ScheduleMistake{Key: m.Key, Message: m.Message} }),
+	}, nil
 }
 
 // changedSchedule logs a change of a schedule and returns the schedule as it is now. It returns err

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -118,6 +119,27 @@ func (r *route) matches(ev *liveness.Event) bool {
 		return false
 	}
 	return r.device == "" || ev.Type.OfDevice() && liveness.Match(r.device, ev.Subject)
+}
+
+// WhyNot returns why a route does not choose an event; nothing if it does. Whether it is paused does not
+// count. Errors: a type or a reason that does not exist.
+func (r *Route) WhyNot(ev *liveness.Event) (string, error) {
+	to, err := compile(r)
+	switch {
+	case err != nil:
+		return "", err
+	case to.types&(1<<ev.Type) == 0:
+		return fmt.Sprintf("its type is %s, want %s", ev.Type, strings.Join(r.Types, " or ")), nil
+	case to.reasons&(1<<ev.Reason) == 0:
+		return fmt.Sprintf("its reason is %s, want %s", cmp.Or(ev.Reason.String(), "none"), strings.Join(r.Reasons, " or ")), nil
+	case !to.suppressed && isSuppressed(ev):
+		return "it is suppressed: its device is in maintenance, or the outage of its group was reported instead; with all it would count", nil
+	case r.Group != "" && !liveness.Match(r.Group, ev.Group):
+		return fmt.Sprintf("its group is %q, want one that matches %q", ev.Group, r.Group), nil
+	case !to.matches(ev):
+		return fmt.Sprintf("it is about %q, want a device that matches %q", ev.Subject, r.Device), nil
+	}
+	return "", nil
 }
 
 // isSuppressed reports whether an event needs nobody's attention: its device is in maintenance, or the

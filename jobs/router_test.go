@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -47,6 +48,11 @@ func TestRoutes(t *testing.T) {
 			}
 			c.route.Num, c.route.Endpoint = 4, 3
 			settings.Routes = append(settings.Routes, c.route)
+			for i := range events {
+				if why, err := c.route.WhyNot(&events[i]); err != nil || (why == "") != slices.Contains(c.want, i) && !c.route.Paused {
+					t.Errorf("WhyNot of event %d: %q, %v", i, why, err)
+				}
+			}
 			list, err := jobs.RouteEvents(settings, events)
 			if err != nil {
 				t.Fatal(err)
@@ -62,5 +68,21 @@ func TestRoutes(t *testing.T) {
 				t.Errorf("events %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestWhyNot(t *testing.T) {
+	ev := liveness.Event{Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: "a", Group: "site-7", Maintenance: true}
+	for want, r := range map[string]jobs.Route{
+		"": {Suppressed: true}, "its type is device.offline, want device.online or source.*": {Types: []string{"device.online", "source.*"}},
+		"its reason is silence, want bye": {Reasons: []string{"bye"}}, "it is suppressed: its device is in maintenance, or the outage of its group was reported instead; with all it would count": {Device: "a"},
+		`its group is "site-7", want one that matches "b*"`: {Group: "b*", Suppressed: true}, `it is about "a", want a device that matches "b"`: {Device: "b", Suppressed: true},
+	} {
+		if got, err := r.WhyNot(&ev); err != nil || got != want {
+			t.Errorf("WhyNot of %+v: %q, %v, want %q", r, got, err, want)
+		}
+	}
+	if _, err := (&jobs.Route{Types: []string{"x"}}).WhyNot(&ev); !errors.Is(err, jobs.ErrBad) {
+		t.Errorf("WhyNot of a route that cannot be: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -49,7 +50,10 @@ type Probe struct {
 	Wait  time.Duration // from one probe to the next, and after the last; default 5 s
 }
 
-const defaultProbeWait = 5 * time.Second
+const (
+	defaultProbes    = 2
+	defaultProbeWait = 5 * time.Second
+)
 
 // Kind implements Action.
 func (Probe) Kind() string { return "probe" }
@@ -66,13 +70,7 @@ func (p Probe) check() error {
 }
 
 func (p Probe) do(_ context.Context, r *run, _ *Step, before RunStep) outcome {
-	times, wait := p.Times, p.Wait
-	if times == 0 {
-		times = 2
-	}
-	if wait == 0 {
-		wait = defaultProbeWait
-	}
+	times, wait := cmp.Or(p.Times, defaultProbes), cmp.Or(p.Wait, defaultProbeWait)
 	fleet := r.engine.config.Fleet
 	view, err := fleet.Device(r.Subject)
 	asked := before.Attempts
@@ -99,11 +97,13 @@ type Wait struct {
 	For time.Duration // from the step's first attempt; a restart does not start it again
 }
 
+const maxWait = 30 * 24 * time.Hour
+
 // Kind implements Action.
 func (Wait) Kind() string { return "wait" }
 
 func (w Wait) check() error {
-	if w.For < time.Second || w.For > 30*24*time.Hour {
+	if w.For < time.Second || w.For > maxWait {
 		return fmt.Errorf("it waits %v, want 1 s to 30 days", w.For)
 	}
 	return nil
@@ -194,13 +194,13 @@ func (e *Engine) look(r *run) []string {
 // before it is delivered. The job's queue decides on retries.
 type Deliver struct {
 	// As is the required kind of the endpoint: webhook, mqtt or another. Empty: any.
-	As       string
-	Endpoint string // Endpoint or URL is required
-	URL      string // URL of a webhook without a signature
-	Queue    string // default: the default queue
+	As       string `json:"-"`
+	Endpoint string `json:"endpoint,omitempty" doc:"Endpoint or url is required."`
+	URL      string `json:"url,omitempty" doc:"URL of a webhook without a signature."`
+	Queue    string `json:"queue,omitempty" doc:"Left out: that of the endpoint."` // default: that of the endpoint, or the default queue
 	// Body is the JSON to deliver. In its texts, ${device} and other names stand for data of the
 	// run. Default: an object with all of that data and the event.
-	Body json.RawMessage
+	Body json.RawMessage `json:"body,omitempty" doc:"What is delivered; ${device} and other names in its texts are replaced. Left out: an object with all data of the run."`
 }
 
 // Kind implements Action.
@@ -272,9 +272,9 @@ func (d Deliver) key(subject string) string {
 // Command runs a program. It is done when the program ends with exit code 0. Its input is the body
 // that Deliver would send, and its environment has HOLTER_DEVICE and other names.
 type Command struct {
-	Argv  []string // program and arguments, without a shell; or
-	Shell string   // a command line for /bin/sh
-	Dir   string   // working directory; default: that of this process
+	Argv  []string `json:"argv,omitempty" doc:"Program and arguments, without a shell. Either this or shell."`
+	Shell string   `json:"shell,omitempty" doc:"A command line for /bin/sh."`
+	Dir   string   `json:"dir,omitempty" doc:"Working directory. Left out: that of the server."` // default: that of this process
 }
 
 const keptOutput = 4096
@@ -298,6 +298,9 @@ func (c Command) argv() ([]string, error) {
 }
 
 func (c Command) do(ctx context.Context, r *run, s *Step, _ RunStep) outcome {
+	if r.book.stored && !r.engine.config.Commands { // the server's settings may have changed since it was stored
+		return outcome{err: permanent{errNoCommands}}
+	}
 	argv, err := c.argv()
 	if err != nil {
 		return outcome{err: err}

@@ -38,6 +38,7 @@ type book struct {
 
 	steps     *dag.Graph[run]
 	recovered *dag.Graph[run] // nil without Divert
+	stored    bool            // it is in the database, not in Config.Playbooks
 }
 
 // compile compiles a playbook. The error joins an [Error] for each mistake.
@@ -51,7 +52,8 @@ func compile(p Playbook) (*book, error) {
 		c.fail("", "on_recover", errors.New("want steps for a run that is diverted by a recovery, and for no other"))
 	}
 	if t := p.On; t != nil {
-		c.fail("", "when", (&jobs.Route{Types: t.Types, Reasons: t.Reasons, Group: t.Group, Device: t.Device}).ValidateEvents())
+		r := t.route()
+		c.fail("", "when", r.ValidateEvents())
 	}
 	b := &book{Playbook: p, steps: c.graph(p.Steps)}
 	if p.Recovery == Divert {

@@ -101,6 +101,9 @@ func newCrashRig(ctx context.Context, folder string, steps []playbook.Step) (*cr
 		return nil, err
 	}
 	e.Attach(d)
+	if err := e.Open(ctx); err != nil {
+		return nil, err
+	}
 	if err := d.Load(ctx); err != nil {
 		return nil, err
 	}

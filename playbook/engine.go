@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -53,8 +54,11 @@ type Config struct {
 	Database *sqldb.DB    // required; has the runs
 	Store    *store.Store // required; has the events and the jobs
 	Fleet    Fleet        // required
-	// Playbooks are all playbooks.
+	// Playbooks are the playbooks that cannot be changed, beside those that are stored in the database.
 	Playbooks []Playbook
+	// Commands allows stored playbooks to run programs. Whoever may write playbooks can then run any
+	// program as the user of this process. Default: false.
+	Commands bool
 	// Logger receives notes and the ends of runs. Default: nothing is logged.
 	Logger *slog.Logger
 	// Now reads the clock. Default: time.Now.
@@ -62,15 +66,18 @@ type Config struct {
 }
 
 // Engine runs playbooks. Make one with [New], give [Engine.Kind] to a delivery.Engine, pass that to
-// [Engine.Attach], and call [Engine.Load] and [Engine.Run]. All methods may be called concurrently.
+// [Engine.Attach], and call [Engine.Open], [Engine.Load] and [Engine.Run]. All methods may be called concurrently.
 type Engine struct {
 	config Config
-	books  map[string]*book
 	runs   *table
 	saver  groupcommit.Group[runChange]
 	outbox *delivery.Engine // set by Attach
 
+	opened   atomic.Bool // the stored playbooks were read
+	changing sync.Mutex  // held while playbooks are changed, also while the database is written; taken before mu
+
 	mu     sync.Mutex // guards the fields below
+	books  map[string]*book
 	active map[uint64]*run
 	ended  map[Ended]uint64
 }
@@ -109,17 +116,20 @@ func New(cfg Config) (*Engine, error) {
 
 // Playbooks returns all playbooks, by name.
 func (e *Engine) Playbooks() []Playbook {
-	list := slices.Clone(e.config.Playbooks)
+	var list []Playbook
+	for _, b := range e.shelf() {
+		list = append(list, b.Playbook)
+	}
 	slices.SortFunc(list, func(a, b Playbook) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
 // Playbook returns a playbook by name. Errors: ErrUnknown.
 func (e *Engine) Playbook(name string) (Playbook, error) {
-	if b := e.books[name]; b != nil {
+	if b := e.book(name); b != nil {
 		return b.Playbook, nil
 	}
-	return Playbook{}, errkind.Errorf(ErrUnknown, "there is no playbook %.80q in the configuration", name)
+	return Playbook{}, errkind.Errorf(ErrUnknown, "there is no playbook %.80q", name)
 }
 
 // List returns up to limit runs, the latest first.
@@ -138,11 +148,11 @@ func (e *Engine) Paused(name string) bool {
 	return err == nil && p.Disabled
 }
 
-// Mermaid returns the steps of a playbook as a flowchart; see dag.Drawing.Mermaid. Errors: ErrUnknown.
-func (e *Engine) Mermaid(name string) (string, error) {
-	b := e.books[name]
-	if b == nil {
-		_, err := e.Playbook(name)
+// Mermaid returns the steps of a playbook as a flowchart; see dag.Drawing.Mermaid. Errors: those of
+// [Check], but for programs that do not exist.
+func Mermaid(p Playbook) (string, error) {
+	b, err := compile(p)
+	if err != nil && !onlyCommands(err) {
 		return "", err
 	}
 	return b.steps.Drawing().Mermaid(), nil
@@ -153,20 +163,20 @@ func (e *Engine) Mermaid(name string) (string, error) {
 func (e *Engine) Attach(outbox *delivery.Engine) { e.outbox = outbox }
 
 // Load creates the queue, endpoints and routes of the playbooks, and deletes the routes of
-// playbooks that do not exist any more. Call it after the delivery engine's Load and before its
-// Run.
+// playbooks that do not exist any more. Call it after [Engine.Open] and the delivery engine's Load, and
+// before its Run.
 func (e *Engine) Load(ctx context.Context) error {
-	outbox := e.outbox
-	if _, err := outbox.Queue(Queue); errors.Is(err, jobs.ErrUnknown) && len(e.books) > 0 {
-		q := jobs.NewQueue(Queue)
-		q.Concurrency, q.MaxAge = 64, 365*24*time.Hour
-		if err := outbox.PutQueue(ctx, q); err != nil {
-			return fmt.Errorf("make the queue of playbooks: %w", err)
-		}
+	if !e.opened.Load() {
+		return errors.New("playbook: Load needs Open before it")
 	}
-	for _, r := range outbox.Settings().Routes {
-		if name, ours := strings.CutPrefix(r.Name, EndpointPrefix); ours && name != "" && (e.books[name] == nil || e.books[name].On == nil) {
-			if err := outbox.DeleteRoute(ctx, r.Name); err != nil {
+	e.changing.Lock()
+	defer e.changing.Unlock()
+	if err := e.makeQueue(ctx); err != nil {
+		return err
+	}
+	for _, r := range e.outbox.Settings().Routes {
+		if name, ours := strings.CutPrefix(r.Name, EndpointPrefix); ours && name != "" && e.book(name) == nil {
+			if err := e.outbox.DeleteRoute(ctx, r.Name); err != nil {
 				return fmt.Errorf("delete the route of playbook %q: %w", name, err)
 			}
 		}
@@ -180,12 +190,25 @@ func (e *Engine) Load(ctx context.Context) error {
 	return nil
 }
 
-// warn logs steps that would fail because their endpoint does not exist. It may be created while
-// the process runs.
-func (e *Engine) warn(ctx context.Context, p *Playbook) {
+// makeQueue creates the queue of the runs, if there are playbooks.
+func (e *Engine) makeQueue(ctx context.Context) error {
+	if _, err := e.outbox.Queue(Queue); !errors.Is(err, jobs.ErrUnknown) || len(e.shelf()) == 0 {
+		return nil
+	}
+	q := jobs.NewQueue(Queue)
+	q.Concurrency, q.MaxAge = 64, 365*24*time.Hour
+	if err := e.outbox.PutQueue(ctx, q); err != nil {
+		return fmt.Errorf("make the queue of playbooks: %w", err)
+	}
+	return nil
+}
+
+// Warnings returns an error for each step that would fail now, because its endpoint or queue does not
+// exist. They may be created later.
+func (e *Engine) Warnings(p *Playbook) (list []*Error) {
 	for _, s := range slices.Concat(p.Steps, p.Recovered) {
 		d, ok := s.Do.(Deliver)
-		if !ok {
+		if !ok || d.Endpoint == "" && d.URL == "" {
 			continue
 		}
 		err := d.checkKind(e.outbox)
@@ -193,21 +216,44 @@ func (e *Engine) warn(ctx context.Context, p *Playbook) {
 			err = e.outbox.Check(delivery.Request{Queue: d.Queue, Endpoint: d.Endpoint, URL: d.URL, Body: []byte("{}")})
 		}
 		if err != nil {
-			e.config.Logger.WarnContext(ctx, "a playbook step would fail now", "playbook", p.Name, "step", s.Name, "error", err)
+			list = append(list, &Error{Playbook: p.Name, Step: s.Name, Key: d.Kind(), Err: err})
 		}
+	}
+	return list
+}
+
+// warn logs steps that would fail.
+func (e *Engine) warn(ctx context.Context, p *Playbook) {
+	for _, w := range e.Warnings(p) {
+		e.config.Logger.WarnContext(ctx, "a playbook step would fail now", "playbook", p.Name, "step", w.Step, "error", w.Err)
 	}
 }
 
-// install creates the endpoint and the route of a playbook.
+// install creates the endpoint and the route of a playbook, or changes them.
 func (e *Engine) install(ctx context.Context, p *Playbook) error {
 	name := EndpointPrefix + p.Name
-	if old, err := e.outbox.Endpoint(name); err != nil || old.Kind != EndpointKind || old.Target != p.Name {
-		if err := e.outbox.PutEndpoint(ctx, jobs.Endpoint{Name: name, Kind: EndpointKind, Target: p.Name, Settings: segment()}); err != nil {
-			return err
-		}
+	old, err := e.outbox.Endpoint(name)
+	switch {
+	case err != nil || old.Kind != EndpointKind || old.Target != p.Name:
+		err = e.outbox.PutEndpoint(ctx, jobs.Endpoint{Name: name, Kind: EndpointKind, Target: p.Name, Settings: segment()})
+	case old.Disabled && old.Note == gone:
+		err = e.outbox.EnableEndpoint(ctx, name, true, "")
 	}
-	if p.On == nil {
-		return nil
+	if err != nil {
+		return err
+	}
+	return e.route(ctx, name, p.On)
+}
+
+// route creates the route that leads to the endpoint of a playbook, or deletes it if no events start
+// runs.
+func (e *Engine) route(ctx context.Context, name string, on *Trigger) error {
+	old, unknown := e.outbox.Route(name)
+	if on == nil {
+		if unknown != nil {
+			return nil
+		}
+		return e.outbox.DeleteRoute(ctx, name)
 	}
 	endpoint, err := e.outbox.Endpoint(name)
 	if err != nil {
@@ -217,13 +263,17 @@ func (e *Engine) install(ctx context.Context, p *Playbook) error {
 	if err != nil {
 		return err
 	}
-	r := jobs.Route{
-		Name: name, Types: p.On.Types, Reasons: p.On.Reasons, Group: p.On.Group, Device: p.On.Device, Suppressed: p.On.All, Queue: queue.Num, Endpoint: endpoint.Num,
-	}
-	if old, err := e.outbox.Route(name); err == nil {
+	r := on.route()
+	r.Name, r.Queue, r.Endpoint = name, queue.Num, endpoint.Num
+	if unknown == nil {
 		r.Paused = old.Paused // it may have been paused
 	}
 	return e.outbox.PutRoute(ctx, r)
+}
+
+// route returns the route that chooses the same events.
+func (t *Trigger) route() jobs.Route {
+	return jobs.Route{Types: t.Types, Reasons: t.Reasons, Group: t.Group, Device: t.Device, Suppressed: t.All}
 }
 
 // Start starts a run of a playbook for a device without an event. It returns the number of the run,

@@ -37,6 +37,8 @@ func (b Busy) do(ctx context.Context, _ *run, s *Step, before RunStep) outcome {
 type (
 	Table  = table
 	Change = runChange
+
+	StoredRow = storedRow
 )
 
 // NewTable returns the runs in a database.

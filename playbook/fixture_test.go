@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -121,19 +122,20 @@ func (m *memo) steps(t *testing.T) []string {
 
 // rig runs playbooks on a store, with a clock that the test moves.
 type rig struct {
-	t      *testing.T
-	url    string
-	books  []playbook.Playbook
-	logger *slog.Logger
-	poll   time.Duration
-	fleet  *fleet
-	memo   *memo
-	ahead  atomic.Int64 // of the clock
-	store  *store.Store
-	jobs   *delivery.Engine
-	engine *playbook.Engine
-	stop   func()
-	seqs   map[string]uint64
+	t        *testing.T
+	url      string
+	books    []playbook.Playbook
+	commands bool
+	logger   *slog.Logger
+	poll     time.Duration
+	fleet    *fleet
+	memo     *memo
+	ahead    atomic.Int64 // of the clock
+	store    *store.Store
+	jobs     *delivery.Engine
+	engine   *playbook.Engine
+	stop     func()
+	seqs     map[string]uint64
 }
 
 func newRig(t *testing.T, books ...playbook.Playbook) *rig {
@@ -171,7 +173,7 @@ func (r *rig) start() {
 	end()
 	r.check(registry.Run(ended)) // the test says what there is
 	now := func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
-	e, err := playbook.New(playbook.Config{Database: db, Store: s, Fleet: r.fleet, Playbooks: r.books, Logger: r.logger, Now: now})
+	e, err := playbook.New(playbook.Config{Database: db, Store: s, Fleet: r.fleet, Playbooks: r.books, Commands: r.commands, Logger: r.logger, Now: now})
 	r.check(err)
 	kinds := map[string]sink.Kind{
 		playbook.EndpointKind: e.Kind,
@@ -180,6 +182,7 @@ func (r *rig) start() {
 	d, err := delivery.New(s, outbox, delivery.Config{Node: "node-1", Kinds: kinds, Poll: r.poll})
 	r.check(err)
 	e.Attach(d)
+	r.check(e.Open(r.t.Context()))
 	r.check(d.Load(r.t.Context()))
 	r.check(d.PutEndpoint(r.t.Context(), jobs.Endpoint{Name: "ops", Kind: "memo", Target: "ops"}))
 	r.check(e.Load(r.t.Context()))
@@ -315,4 +318,18 @@ func tell(name string) playbook.Step {
 
 func wait(name string) playbook.Step {
 	return playbook.Step{Name: name, Do: playbook.Wait{For: 10 * time.Minute}}
+}
+
+// exists reports whether there is a file.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// write makes an empty file.
+func write(t *testing.T, file string) {
+	t.Helper()
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

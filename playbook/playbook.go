@@ -19,6 +19,8 @@ type Playbook struct {
 	// Recovered are the steps that, after a recovery, replace the steps that have not started. Only
 	// with Divert.
 	Recovered []Step
+	// Place is where it was written, such as fleet.yaml:12. Default: it is not known.
+	Place string
 }
 
 // Trigger chooses events, which must match all its fields. The zero Trigger chooses all events.

@@ -31,7 +31,7 @@ type run struct {
 	begun  time.Time       // start of the current segment
 	over   atomic.Bool     // the subject recovered meanwhile
 	ended  atomic.Bool     // the run was canceled
-	spent  atomic.Bool     // the segment's time is used up
+	spent  atomic.Bool     // the segment is to end: its time is used up, or the playbook was changed
 
 	mu    sync.Mutex          // guards the field below
 	steps map[string]*RunStep // steps that have started
@@ -104,7 +104,8 @@ func (s *Step) try(ctx context.Context, r *run) error {
 		return errOver
 	case before.State == StepWaiting && now.Before(before.Wake) && !s.tooFar(before.Wake, now):
 		return dag.ErrWaiting
-	case now.Sub(r.begun)+timeout > stretch: // the segment would end during the attempt, and it would start again
+	case now.Sub(r.begun)+timeout > stretch, // the segment would end during the attempt, and it would start again
+		r.engine.book(r.Playbook) != r.book: // the playbook was changed; the next segment has the new one
 		r.spent.Store(true)
 		return dag.ErrWaiting
 	case before.Started.IsZero() || before.Started.After(now): // the clock was ahead

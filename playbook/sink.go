@@ -13,11 +13,10 @@ import (
 
 // Kind returns the sink of the endpoints that start runs, see [EndpointKind]. It is a [sink.Kind].
 func (e *Engine) Kind(target string, settings json.RawMessage) (sink.Sink, error) {
-	b := e.books[target]
-	if b == nil {
-		return nil, fmt.Errorf("target: there is no playbook %.80q in the configuration", target)
+	if e.book(target) == nil {
+		return nil, fmt.Errorf("target: there is no playbook %.80q", target)
 	}
-	w := &worker{engine: e, book: b}
+	w := &worker{engine: e, name: target}
 	return w, sink.Decode(settings, w)
 }
 
@@ -35,7 +34,7 @@ type worker struct {
 	sink.Settings
 
 	engine *Engine
-	book   *book
+	name   string // of the playbook, which may change, and may be deleted
 }
 
 // Close implements sink.Sink.
@@ -53,9 +52,16 @@ func (w *worker) Deliver(ctx context.Context, messages []sink.Message) []sink.Re
 // retryAfter is the pause of a run whose state could not be read or stored.
 const retryAfter = time.Second
 
+// goneFor is the pause of a run whose playbook was deleted just now, before its endpoint is disabled.
+const goneFor = 10 * time.Second
+
 // work advances a run.
 func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
-	r, err := w.open(ctx, m)
+	b := w.engine.book(w.name)
+	if b == nil {
+		return sink.Result{Again: w.engine.config.Now().Add(goneFor)}
+	}
+	r, err := w.open(ctx, b, m)
 	if err == nil && !r.State.Final() {
 		w.engine.enter(r)
 		defer w.engine.leave(r)
@@ -64,7 +70,7 @@ func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			w.engine.config.Logger.WarnContext(ctx, "cannot continue a playbook run; retrying", "playbook", w.book.Name, "run", m.Job, "error", err)
+			w.engine.config.Logger.WarnContext(ctx, "cannot continue a playbook run; retrying", "playbook", w.name, "run", m.Job, "error", err)
 		}
 		return sink.Result{Again: w.engine.config.Now().Add(retryAfter)}
 	case r.State.Final() || r.ended.Load():
@@ -78,12 +84,12 @@ func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
 }
 
 // open returns a run with its stored state.
-func (w *worker) open(ctx context.Context, m *sink.Message) (*run, error) {
-	r := &run{engine: w.engine, book: w.book, event: m.Event, begun: w.engine.config.Now(), steps: make(map[string]*RunStep)}
+func (w *worker) open(ctx context.Context, b *book, m *sink.Message) (*run, error) {
+	r := &run{engine: w.engine, book: b, event: m.Event, begun: w.engine.config.Now(), steps: make(map[string]*RunStep)}
 	stored, steps, err := w.engine.runs.Get(ctx, m.Job)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		r.Run = Run{ID: m.Job, Playbook: w.book.Name, Subject: m.Key, Started: w.engine.config.Now()}
+		r.Run = Run{ID: m.Job, Playbook: w.name, Subject: m.Key, Started: w.engine.config.Now()}
 		if m.Event != nil {
 			r.Event = m.Event.Offset
 		}

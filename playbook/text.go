@@ -116,17 +116,26 @@ func eachText(value any, change func(string) string) any {
 
 // body returns the body that a step sends: the configured one, or all data of the run.
 func (r *run) body(s *Step, asked json.RawMessage) (json.RawMessage, error) {
-	names := r.names(s)
-	if len(asked) > 0 {
-		value, err := decodeBody(asked)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(eachText(value, func(text string) string {
-			text, _ = expand(text, names) // the unknown names were rejected by check
-			return text
-		}))
+	return r.bodyWith(s, asked, r.names(s))
+}
+
+// bodyWith returns the body that a step sends: asked with its names replaced, or all data of the run.
+func (r *run) bodyWith(s *Step, asked json.RawMessage, names map[string]string) (json.RawMessage, error) {
+	if len(asked) == 0 {
+		return r.allData(s)
 	}
+	value, err := decodeBody(asked)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(eachText(value, func(text string) string {
+		text, _ = expand(text, names) // the unknown names were rejected by check
+		return text
+	}))
+}
+
+// allData returns what is known of the run, its steps and its event.
+func (r *run) allData(s *Step) (json.RawMessage, error) {
 	all := struct {
 		Playbook string            `json:"playbook"`
 		Run      uint64            `json:"run"`

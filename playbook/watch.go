@@ -111,7 +111,7 @@ func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error 
 
 // mayRecover reports whether the playbook of a run reacts to a recovery.
 func (e *Engine) mayRecover(r *Run) bool {
-	b := e.books[r.Playbook]
+	b := e.book(r.Playbook)
 	return b != nil && b.Recovery != Ignore && !r.Diverted
 }
 
@@ -177,7 +177,7 @@ func (e *Engine) tooFar(ctx context.Context, runs []Run) ([]uint64, error) {
 	steps := make(map[uint64][]Step)
 	for i := range runs {
 		r := &runs[i]
-		b := e.books[r.Playbook]
+		b := e.book(r.Playbook)
 		if b == nil || r.State != RunWaiting {
 			continue
 		}

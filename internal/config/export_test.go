@@ -17,5 +17,8 @@ func Plain(c Config) Config {
 	for i := range c.Bridges {
 		c.Bridges[i].at = spot{}
 	}
+	for i := range c.Playbooks {
+		c.Playbooks[i].Place = ""
+	}
 	return c
 }

@@ -8,10 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
@@ -22,17 +19,7 @@ type span struct {
 }
 
 func (s span) parse(text string) (time.Duration, error) {
-	d, err := strictyaml.Duration(text, "90s")
-	switch {
-	case err != nil:
-		return 0, err
-	case s.off && d == 0:
-		return 0, nil
-	case d < s.min || d > s.max:
-		return 0, fmt.Errorf("%s is out of range; allowed are %s%s to %s",
-			text, zeroToo(s.off, "0 (off) and "), duration.String(s.min), duration.String(s.max))
-	}
-	return d, nil
+	return strictyaml.DurationIn(text, s.min, s.max, s.off)
 }
 
 // count is the range of a whole number; off allows 0 beside it.
@@ -42,24 +29,7 @@ type count struct {
 }
 
 func (c count) parse(text string) (int, error) {
-	n, err := strictyaml.WholeNumber(text)
-	switch {
-	case errors.Is(err, strconv.ErrSyntax):
-		return 0, fmt.Errorf("%s is not a whole number; allowed are %d to %d", strictyaml.Quote(text), c.min, c.max)
-	case c.off && n == 0 && err == nil:
-		return 0, nil
-	case err != nil, n < c.min, n > c.max:
-		return 0, fmt.Errorf("%s is out of range; allowed are %s%d to %d",
-			strictyaml.Shorten(text), zeroToo(c.off, "0 (no limit) and "), c.min, c.max)
-	}
-	return n, nil
-}
-
-func zeroToo(off bool, text string) string {
-	if off {
-		return text
-	}
-	return ""
+	return strictyaml.NumberIn(text, c.min, c.max, c.off)
 }
 
 func parseShare(text string) (float64, error) {
@@ -106,12 +76,7 @@ func parseData(text string) (string, error) {
 	return text, nil
 }
 
-func parseFile(text string) (string, error) {
-	if text == "" || strings.ContainsRune(text, 0) {
-		return "", fmt.Errorf("%s is not the name of a file", strictyaml.Quote(text))
-	}
-	return text, nil
-}
+func parseFile(text string) (string, error) { return strictyaml.FileName(text) }
 
 // parseDatabase looks no further than the scheme; package store knows the
 // rest. It never shows the URL in its error: there may be a password in it.
@@ -148,13 +113,7 @@ func parseID(text string) (string, error) { return label("device id", text, 128)
 func parseName(text string) (string, error) { return label("name", text, 128) }
 
 // parsePattern checks a pattern on device ids; see Group.Match.
-func parsePattern(text string) (string, error) {
-	if i := strings.IndexAny(text, `[]{}\`); i >= 0 {
-		return "", fmt.Errorf("%s is not a pattern: %q is reserved; "+
-			"* stands for any run of characters (/ included), ? for one, and all else for itself", strictyaml.Quote(text), text[i])
-	}
-	return label("pattern", text, 256)
-}
+func parsePattern(text string) (string, error) { return strictyaml.Pattern(text) }
 
 // text returns a parser of texts with a label's form.
 func text(what string, most int) func(string) (string, error) {
@@ -162,14 +121,4 @@ func text(what string, most int) func(string) (string, error) {
 }
 
 // label checks a text that is shown and stored: most is in bytes.
-func label(what, text string, most int) (string, error) {
-	switch {
-	case text == "":
-		return "", fmt.Errorf("the %s is empty", what)
-	case len(text) > most:
-		return "", fmt.Errorf("the %s %s is longer than %d bytes", what, strictyaml.Quote(text), most)
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return "", fmt.Errorf("the %s %s contains control characters or is not UTF-8", what, strictyaml.Quote(text))
-	}
-	return text, nil
-}
+func label(what, text string, most int) (string, error) { return strictyaml.Label(what, text, most) }

@@ -49,7 +49,7 @@ func (s *server) deliveryConfig() (delivery.Config, error) {
 	return cfg, nil
 }
 
-// commandsAllowed reports whether endpoints and schedules may run programs.
+// commandsAllowed reports whether endpoints, schedules and playbooks of the API may run programs.
 func commandsAllowed() (bool, error) {
 	text := os.Getenv(CommandsEnv)
 	if text == "" {
@@ -89,7 +89,14 @@ func (s *server) buildDelivery() error {
 	if err != nil {
 		return BadConfig(err)
 	}
-	if s.books, err = playbook.New(playbook.Config{Database: s.database, Store: s.store, Fleet: s.registry, Playbooks: s.config.Playbooks, Logger: s.log}); err != nil {
+	commands, err := commandsAllowed()
+	if err != nil {
+		return BadConfig(err)
+	}
+	s.books, err = playbook.New(playbook.Config{
+		Database: s.database, Store: s.store, Fleet: s.registry, Playbooks: s.config.Playbooks, Commands: commands, Logger: s.log,
+	})
+	if err != nil {
 		return err
 	}
 	cfg.Kinds[playbook.EndpointKind] = s.books.Kind

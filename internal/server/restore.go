@@ -56,6 +56,9 @@ func (s *server) restore(ctx context.Context) error {
 	if err := os.MkdirAll(s.config.Data, 0o700); err != nil {
 		s.log.Warn("the data directory cannot be made; with a database elsewhere, that matters after a crash without it", "error", err)
 	}
+	if err := s.books.Open(ctx); err != nil {
+		return fmt.Errorf("read the playbooks: %w", err)
+	}
 	if err := s.delivery.Load(ctx); err != nil { // events may be appended again, and become jobs
 		return err
 	}

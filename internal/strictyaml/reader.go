@@ -26,9 +26,14 @@ type Reader struct {
 }
 
 type mistake struct {
+	Mistake
+
 	line, column int
 	err          error
 }
+
+// Mistake is what is wrong, and the path that leads to it, without the text of the file.
+type Mistake struct{ Path, Message string }
 
 // maxMistakes is how many mistakes of a file are shown.
 const maxMistakes = 20
@@ -82,6 +87,14 @@ func Outside(name string) Place { return Place{path: name} }
 func Given(origin, text string) (*Reader, ast.Node) {
 	plain := &token.Token{Type: token.StringType, Value: text, Position: &token.Position{Line: 1, Column: 1}}
 	return &Reader{origin: origin, places: map[string]Place{}}, ast.String(plain)
+}
+
+// String returns the file and the line, or the name of an option or a variable.
+func (p Place) String() string {
+	if p.src == nil {
+		return p.path
+	}
+	return fmt.Sprintf("%s:%d", p.src.name, p.line)
 }
 
 // Mistake returns the error for a mistake at a place, and shows the line.
@@ -138,7 +151,7 @@ func (r *Reader) fail(at Place, message string) {
 		r.dropped++
 		return
 	}
-	r.found = append(r.found, mistake{at.line, at.column, at.Mistake(message)})
+	r.found = append(r.found, mistake{Mistake{at.path, message}, at.line, at.column, at.Mistake(message)})
 }
 
 // Mistakes returns how many there are so far.
@@ -158,6 +171,16 @@ func (r *Reader) Errs() []error {
 		errs = append(errs, fmt.Errorf("%s: and %d more mistakes", r.src.name, r.dropped))
 	}
 	return errs
+}
+
+// Found returns the mistakes in the order in which they were reported: the first twenty. It is for those
+// who know the text and its lines by another name.
+func (r *Reader) Found() []Mistake {
+	list := make([]Mistake, len(r.found))
+	for i := range r.found {
+		list[i] = r.found[i].Mistake
+	}
+	return list
 }
 
 // Mapping stores each value of a mapping, and returns the values by key; nil if it found nothing but

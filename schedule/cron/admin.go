@@ -68,7 +68,7 @@ func (e *Engine) Put(ctx context.Context, sc Schedule, fresh bool) error {
 		case old != nil && fresh:
 			return nil, errkind.Errorf(ErrExists, "name: there is a schedule %q; choose another name, or change that one", sc.Name)
 		case old != nil && old.Kind != sc.Kind:
-			return nil, errkind.Errorf(ErrExists, "kind: there is a schedule %q of kind %s; delete it first", sc.Name, old.Kind)
+			return nil, ofKind(old)
 		}
 		if err := act.check(e); err != nil {
 			return nil, err
@@ -118,16 +118,23 @@ func (e *Engine) check(sc *Schedule) (action, error) {
 	reject(sc.Jitter < 0 || sc.Jitter > maxJitter, bad("jitter: it is %v, want 0 to %v", sc.Jitter, maxJitter))
 	reject(sc.Jitter != 0 && sc.Kind == kindMaintenance, bad("jitter: it is %v, but a maintenance window opens at its instant; want 0", sc.Jitter))
 	reject(len(sc.Spec) > schedule.MaxExpression, bad("when: it has %d bytes, want %d at most", len(sc.Spec), schedule.MaxExpression))
-	if len(errs) > 0 {
+	if len(sc.Spec) <= schedule.MaxExpression {
+		errs = append(errs, checkInstants(sc))
+	}
+	if len(sc.Settings) > maxSettings {
 		return nil, errors.Join(errs...)
 	}
+	act, err := actionOf(sc.Kind, sc.Settings)
+	return act, errors.Join(append(errs, err)...)
+}
+
+// checkInstants returns the errors of the expression and the zone.
+func checkInstants(sc *Schedule) error {
 	if err := checkZone(sc); err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := compile(sc); err != nil {
-		return nil, err
-	}
-	return actionOf(sc.Kind, sc.Settings)
+	_, err := compile(sc)
+	return err
 }
 
 // change applies do to a schedule, which is nil if there is none, and stores the result. It repeats
