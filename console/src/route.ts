@@ -46,11 +46,16 @@ export function go(address: string, replace = false): void {
   route.value = read()
 }
 
+/** All parameters of an address. */
+export function allOf(query: URLSearchParams): Query {
+  const all: Query = {}
+  for (const name of new Set(query.keys())) all[name] = query.getAll(name)
+  return all
+}
+
 /** Changes parameters of the page that is shown. */
 export function setQuery(change: Query, replace = false): void {
-  const query: Query = {}
-  for (const name of new Set(route.value.query.keys())) query[name] = route.value.query.getAll(name)
-  go(to(route.value.path, { ...query, ...change }), replace)
+  go(to(route.value.path, { ...allOf(route.value.query), ...change }), replace)
 }
 
 export function listenToLinks(): void {

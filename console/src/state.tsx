@@ -41,6 +41,18 @@ export function Badge({ state, title }: { state: string; title?: string }) {
   )
 }
 
+/** How many devices are in each state, as a bar. Its numbers stand beside it as text, or are its label. */
+export function StateBar({ of }: { of: Record<string, number> }) {
+  const some = states.filter((s) => (of[s.name] ?? 0) > 0)
+  return (
+    <div class="bar" role="img" aria-label={some.map((s) => `${s.label} ${of[s.name]}`).join(', ') || 'no devices'}>
+      {some.map((s) => (
+        <i class={`s-${s.name}`} style={{ flexGrow: of[s.name] }} />
+      ))}
+    </div>
+  )
+}
+
 export function State({ state, reason }: { state: string; reason?: string }) {
   return (
     <span class="state" title={lookOf(state).means}>

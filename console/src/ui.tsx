@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { Problem } from './api'
+import { api, may, Problem } from './api'
 import { now, serverNow } from './clock'
 import { duration, instant, visible } from './format'
 import { route, setQuery, to } from './route'
@@ -151,6 +151,19 @@ export function Choice({ name, label, options }: { name: string; label: string; 
   )
 }
 
+/** A choice of few that the address holds, all of which are seen. */
+export function Toggle({ name, label, options, value }: { name: string; label: string; options: [value: string, text: string][]; value: string }) {
+  return (
+    <span class="tabs" role="group" aria-label={label}>
+      {options.map(([v, text]) => (
+        <button type="button" aria-pressed={v === value} onClick={() => setQuery({ [name]: v }, true)}>
+          {text}
+        </button>
+      ))}
+    </span>
+  )
+}
+
 /** A text that the address holds, a moment after it was typed. */
 export function TextFilter({ name, label, placeholder }: { name: string; label: string; placeholder?: string }) {
   const value = route.value.query.get(name) ?? ''
@@ -227,6 +240,34 @@ export function Action({ q, children, danger }: { q: () => Question; children: C
     <button type="button" class={danger ? 'danger' : ''} onClick={() => confirm(q())}>
       {children}
     </button>
+  )
+}
+
+/** A button for who may change things. It asks first, and then sends a request. */
+export function Change(c: {
+  label: string
+  title: string
+  text: ComponentChildren
+  method: string
+  path: string
+  /** What is sent, if anything, from the values of the fields. */
+  body?: (values: Record<string, string>) => unknown
+  fields?: ComponentChildren
+  danger?: boolean
+  /** What is said when it was done, also by what was answered. */
+  done: string | ((answer: any) => string)
+  then?: () => void
+}) {
+  if (!may('admin')) return null
+  const run = async (values: Record<string, string>) => {
+    const answer = await api(c.path, { method: c.method, body: c.body?.(values) })
+    say(typeof c.done === 'string' ? c.done : c.done(answer))
+    c.then?.()
+  }
+  return (
+    <Action danger={c.danger} q={() => ({ title: c.title, text: c.text, action: c.label, danger: c.danger, fields: c.fields, run })}>
+      {c.label}…
+    </Action>
   )
 }
 

@@ -6,10 +6,10 @@ import { duration, instant, percent, plural } from '../format'
 import { useLoad } from '../load'
 import { onMap } from '../live'
 import { changes } from '../map'
-import { route, setQuery, to } from '../route'
+import { route, to } from '../route'
 import { State } from '../state'
 import { HistoryStrip, LiveStrip, type Mark, type Span } from '../strip'
-import { Ago, Empty, Facts, Id, Page, Panel, Table, Time, Trouble } from '../ui'
+import { Ago, Empty, Facts, Id, Page, Panel, Table, Time, Toggle, Trouble } from '../ui'
 import { Actions } from './deviceactions'
 import type { Device as Listed } from './devices'
 import { EventList, type Event } from './events'
@@ -199,15 +199,7 @@ function Past({ id }: { id: string }) {
   return (
     <Panel
       title="Past"
-      head={
-        <span class="tabs" role="group" aria-label="Length of the past">
-          {windows.map(([value, label]) => (
-            <button type="button" aria-pressed={value === window} onClick={() => setQuery({ window: value }, true)}>
-              {label}
-            </button>
-          ))}
-        </span>
-      }
+      head={<Toggle name="window" label="Length of the past" options={windows} value={window} />}
     >
       <div class="shares">
         {windows.slice(1).map(([value, label]) => (

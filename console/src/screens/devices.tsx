@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { duration, plural } from '../format'
 import { useLoad } from '../load'
-import { route, setQuery, to, type Query } from '../route'
+import { allOf, route, setQuery, to } from '../route'
 import { State, states } from '../state'
 import { Ago, announce, Choice, DeviceLink, Empty, Id, Page, Table, TextFilter, Trouble, type Column } from '../ui'
 
@@ -91,17 +91,11 @@ export function DevicesPage() {
       </p>
       {shown && rows.length === 0 ? <NoDevices filtered={names.some((n) => query.get(n))} /> : <DeviceTable rows={rows} old={shown?.of !== address} />}
       <nav class="pages" aria-label="Pages of the list">
-        {query.get('after') && <a href={to(['devices'], { ...all(query), after: undefined })}>First page</a>}
-        {shown?.page.next && <a href={to(['devices'], { ...all(query), after: shown.page.next })}>Next page</a>}
+        {query.get('after') && <a href={to(['devices'], { ...allOf(query), after: undefined })}>First page</a>}
+        {shown?.page.next && <a href={to(['devices'], { ...allOf(query), after: shown.page.next })}>Next page</a>}
       </nav>
     </Page>
   )
-}
-
-function all(query: URLSearchParams): Query {
-  const q: Query = {}
-  for (const name of new Set(query.keys())) q[name] = query.getAll(name)
-  return q
 }
 
 /** The rows in their place, each as it is now. */

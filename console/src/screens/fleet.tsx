@@ -6,7 +6,7 @@ import { count, duration, plural } from '../format'
 import { fleet } from '../live'
 import { useLoad } from '../load'
 import { go, route, setQuery, to } from '../route'
-import { Badge, states } from '../state'
+import { Badge, StateBar, states } from '../state'
 import type { Fleet, Source } from '../stream'
 import { Empty, Facts, Id, Page, Panel } from '../ui'
 import { FirstRun } from './firstrun'
@@ -70,12 +70,9 @@ function useHeight(): number {
 }
 
 function Legend({ f }: { f: Fleet }) {
-  const total = Math.max(1, f.devices)
   return (
     <>
-      <div class="bar" role="img" aria-label={states.filter((s) => f.states[s.name]).map((s) => `${s.label} ${f.states[s.name]}`).join(', ')}>
-        {states.map((s) => (f.states[s.name] ?? 0) > 0 && <i class={`s-${s.name}`} style={{ flexGrow: (f.states[s.name] ?? 0) / total }} />)}
-      </div>
+      <StateBar of={f.states} />
       <ul class="legend">
         {states.map((s) => (
           <li class={f.states[s.name] ? '' : 'zero'}>

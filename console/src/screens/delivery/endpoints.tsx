@@ -1,0 +1,145 @@
+// Endpoints: where messages go, and how they are doing.
+import { may } from '../../api'
+import type { Spec, Values } from '../../fields'
+import { count, visible } from '../../format'
+import { useLoad } from '../../load'
+import { route, to } from '../../route'
+import { Change, Empty, Id, Snippet, Table, Trouble, type Column } from '../../ui'
+import { Editor } from './form'
+import type { Queue } from './queues'
+
+export interface Endpoint {
+  name: string
+  kind: string
+  target: string
+  queue?: string
+  state: string
+  note?: string
+  delivered: number
+  failed: number
+}
+
+/** What a kind delivers to, and its settings: text, a number with #, yes or no with ?, JSON with {}, and what is not shown with *. */
+const kinds: Record<string, { target: string; settings: string }> = {
+  webhook: { target: 'https://HOST/PATH', settings: 'headers{} secret* previous_secret*' },
+  mqtt: { target: 'tcp://HOST:1883 or tls://HOST:8883', settings: 'topic qos# retain? username client_id password*' },
+  nats: { target: 'nats://HOST:4222 or tls://HOST:4222; several with commas', settings: 'subject username ca password* token* seed* credentials*' },
+  kafka: { target: 'kafka://HOST:9092,HOST:9092/TOPIC', settings: 'username sasl tls? ca password*' },
+  log: { target: 'the name of a file in the logs of the data directory', settings: 'max_bytes# files#' },
+  command: { target: 'a program; allowed with HOLTER_DELIVERY_ALLOW_COMMANDS=true', settings: 'args{} shell? dir' },
+}
+
+const hints: Record<string, string> = {
+  topic: 'holter/{type}/{key}',
+  subject: 'holter.{type}',
+  sasl: 'plain, scram-sha-256 or scram-sha-512',
+  ca: 'the text of a PEM file',
+  headers: '{"X-Site": "north"}',
+  args: '["--quiet"]',
+}
+
+function settingsOf(kind: string | undefined, secret: boolean): Spec[] {
+  const as = { '#': 'number', '?': 'flag', '{}': 'json', '*': undefined } as const
+  return (kinds[kind ?? '']?.settings ?? '').split(' ').filter(Boolean).flatMap((s): Spec[] => {
+    const [, name, mark] = /^(\w+)(.*)$/.exec(s)!
+    if ((mark === '*') !== secret) return []
+    const words = name!.replace('_', ' ')
+    return [{ name: 'settings.' + name, label: words[0]!.toUpperCase() + words.slice(1), as: as[mark as keyof typeof as], placeholder: hints[name!] }]
+  })
+}
+
+function specs(queues: Queue[]) {
+  return (v: Values): Spec[] => [
+    { name: 'kind', label: 'Kind', options: Object.keys(kinds).map((k) => [k, k]) },
+    { name: 'target', label: 'Target', help: kinds[v.kind || 'webhook']?.target },
+    { name: 'queue', label: 'Queue', help: 'of the jobs and routes to it that name none', options: [['', 'default'], ...queues.filter((q) => q.name !== 'default').map((q): [string, string] => [q.name, q.name])] },
+    { name: 'settings.timeout_ms', label: 'Time for a delivery', as: 'ms', placeholder: '10s' },
+    { name: 'settings.batch', label: 'Messages in a delivery', as: 'number', placeholder: '1' },
+    { name: 'settings.break_after', label: 'Failures before a rest', as: 'number', placeholder: '5', help: 'in a row' },
+    { name: 'settings.break_over_ms', label: 'These are over', as: 'ms', placeholder: '1s', help: 'at least' },
+    { name: 'settings.break_for_ms', label: 'The rest', as: 'ms', placeholder: '10s' },
+    ...settingsOf(v.kind || 'webhook', false),
+  ]
+}
+
+export function EndpointsTab({ name }: { name?: string }) {
+  const create = route.value.query.get('new') === 'true'
+  const queues = useLoad<{ queues: Queue[] }>(name !== undefined || create ? '/v1/queues' : null).data.value?.queues ?? []
+  if (name === undefined && !create) return <Endpoints />
+  return <Editor what="endpoint" tab="endpoints" name={name} specs={specs(queues)} secrets={(v) => settingsOf(v.kind || 'webhook', true)} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
+}
+
+function Endpoints() {
+  const l = useLoad<{ endpoints: Endpoint[] }>('/v1/endpoints', 4000)
+  const rows = l.data.value?.endpoints
+  return (
+    <>
+      <Trouble problem={l.problem.value} retry={l.reload} />
+      {may('admin') && (
+        <p class="actions">
+          <a class="button" href={to(['delivery', 'endpoints'], { new: 'true' })}>
+            New endpoint
+          </a>
+        </p>
+      )}
+      {!rows ? (
+        <p class="dim">Loading…</p>
+      ) : rows.length > 0 ? (
+        <Table label="Endpoints" columns={columns(l.reload)} rows={rows} keyOf={(p) => p.name} link={(p) => to(['delivery', 'endpoints', p.name])} />
+      ) : (
+        <Empty>
+          <p>There are no endpoints: events stay in the log, and are sent nowhere. Make one here, or with the command line, and then a route to it:</p>
+          <Snippet text={'holter endpoints set ops --target https://ops.example/holter\nholter routes set offline --type device.offline --endpoint ops'} />
+        </Empty>
+      )}
+    </>
+  )
+}
+
+/** The states of endpoints in words. */
+const words: Record<string, [word: string, means: string, warn: boolean]> = {
+  closed: ['active', 'Deliveries are made.', false],
+  open: ['failing', 'Deliveries failed repeatedly: it rests for a moment.', true],
+  'half-open': ['recovering', 'One delivery is tried.', true],
+  disabled: ['disabled', 'No deliveries are made: its jobs wait, and events make none for it.', true],
+  broken: ['broken', 'Its settings cannot be used.', true],
+}
+
+function columns(changed: () => void): Column<Endpoint>[] {
+  return [
+    { head: 'Endpoint', class: 'tight', cell: (p) => <a href={to(['delivery', 'endpoints', p.name])}><Id text={p.name} /></a> },
+    { head: 'Kind', class: 'tight', cell: (p) => p.kind },
+    { head: 'Target', class: 'grow', cell: (p) => <Id text={p.target} /> },
+    { head: 'State', cell: (p) => <><span class={words[p.state]?.[2] ? 'tag warn' : 'tag'} title={words[p.state]?.[1]}>{words[p.state]?.[0] ?? p.state}</span>{p.note && <small><Id text={p.note} /></small>}</> },
+    { head: 'Delivered', class: 'num', cell: (p) => count(p.delivered) },
+    { head: 'Failed', class: 'num', cell: (p) => count(p.failed) },
+    { head: <span class="sr">Actions</span>, cell: (p) => <Actions p={p} changed={changed} /> },
+  ]
+}
+
+function Actions({ p, changed }: { p: Endpoint; changed: () => void }) {
+  const name = <b><Id text={p.name} /></b>
+  const path = `/v1/endpoints/${encodeURIComponent(p.name)}`
+  const shown = visible(p.name)
+  return (
+    <span class="row-actions">
+      {p.state === 'disabled' ? (
+        <Change label="Enable" title="Enable an endpoint" text={<>The jobs of {name} are delivered again.</>} method="DELETE" path={path + '/disabled'} done={`Endpoint ${shown} enabled.`} then={changed} />
+      ) : (
+        <Change
+          label="Disable"
+          title="Disable an endpoint"
+          text={<>The jobs of {name} wait, and events make no jobs for it until it is enabled. To miss nothing, pause its queue instead.</>}
+          method="PUT"
+          path={path + '/disabled'}
+          done={`Endpoint ${shown} disabled.`}
+          then={changed}
+        />
+      )}
+      <Change label="Retry now" title="Retry at once" text={<>Jobs of {name} that wait for another attempt are tried now.</>} method="POST" path={path + '/retry-now'} done={(a) => `${a.number} jobs of ${shown} rescheduled.`} then={changed} />
+      {!p.name.startsWith('playbook-') && (
+        <Change label="Delete" danger title="Delete an endpoint" text={<>{name} is deleted. That is refused while it has jobs or dead letters, or a route leads to it.</>} method="DELETE" path={path} done={`Endpoint ${shown} deleted.`} then={changed} />
+      )}
+    </span>
+  )
+}
