@@ -260,7 +260,7 @@ func newTab(t *testing.T, browser context.Context, l look, options ...chromedp.C
 		l.width, l.height = 1280, 900
 	}
 	b.run("open a tab",
-		network.Enable(), log.Enable(), runtime.Enable(),
+		page.BringToFront(), network.Enable(), log.Enable(), runtime.Enable(),
 		emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 500),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
 		emulation.SetScriptExecutionDisabled(l.noScript),

@@ -37,7 +37,7 @@ type FleetSource struct {
 	Absent    bool       `json:"absent"`
 	Retired   bool       `json:"retired"`
 	Held      bool       `json:"held"`
-	Listening float64    `json:"listening_ms"` // reading of its listening clock
+	Listened  float64    `json:"listened_ms"` // reading of its listening clock
 	Behind    float64    `json:"behind_ms"`
 	Now       time.Time  `json:"now"` // when the clock was read
 	Devices   int        `json:"devices"`
@@ -126,7 +126,7 @@ func (a *API) fleetNow() Fleet {
 func fleetSourceOf(v *liveness.SourceView, now time.Time) FleetSource {
 	s := FleetSource{
 		Name: v.Name, Note: v.Note, Deaf: !v.DeafSince.IsZero(), Absent: v.Absent, Retired: v.Absent && v.Retired, Held: v.Held,
-		Listening: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Now: now, Devices: v.Devices,
+		Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Now: now, Devices: v.Devices,
 	}
 	if s.Deaf {
 		since := utc(v.DeafSince)

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { api, ask, Problem } from './api'
 import { parse, pretty, type Mistake } from './fields'
+import { visible } from './format'
 import { Id, Snippet, Trouble } from './ui'
 
 /** What is stored, with its entity tag. */
@@ -114,7 +115,7 @@ export function Mistakes({ of, show }: { of: (Mistake & { step?: string })[]; sh
               )}{' '}
             </>
           )}
-          <Id text={m.message} />
+          {visible(m.message)}
         </li>
       ))}
     </ul>

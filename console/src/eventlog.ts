@@ -39,12 +39,7 @@ export async function before(offset: number, filter: string, signal: AbortSignal
     p.end = gone || after === 0
     width = Math.min(scan, 4 * width)
   }
-  if (p.events.length > page) {
-    p.events.length = page
-    p.down = p.events.at(-1)!.data.offset - 1
-    p.end = false
-  }
-  return p
+  return cut(p)
 }
 
 /** Reads events after an offset, and says whether those right after it are no longer kept: then it begins with the oldest. */
@@ -64,11 +59,15 @@ export async function after(offset: number, latest: number, filter: string): Pro
   return { events: a.events.reverse(), up: a.next, down, end: false }
 }
 
-/** Two pieces, the later before the earlier, as far as there is no hole between them; at most two pages. */
+/** Two pieces, the later before the earlier, as far as there is no hole between them; at most a page. */
 export function joined(later: Piece, earlier: Piece): Piece {
   if (later.down > earlier.up) return later
-  const events = [...later.events, ...earlier.events]
-  if (events.length <= 2 * page) return { events, up: later.up, down: earlier.down, end: earlier.end }
-  events.length = 2 * page
-  return { events, up: later.up, down: events.at(-1)!.data.offset - 1, end: false }
+  return cut({ events: [...later.events, ...earlier.events], up: later.up, down: earlier.down, end: earlier.end })
+}
+
+/** The latest of a piece that has more than a page. */
+function cut(p: Piece): Piece {
+  if (p.events.length <= page) return p
+  const events = p.events.slice(0, page)
+  return { events, up: p.up, down: events.at(-1)!.data.offset - 1, end: false }
 }

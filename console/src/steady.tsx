@@ -21,7 +21,7 @@ export function useSteady<T, P>(address: string, loaded: Loaded<P>, rowsOf: (pag
   const latest = loaded.data.value
   const of = loaded.of.value
   useEffect(() => {
-    if (latest && of !== shown?.of) setShown({ of, page: latest })
+    if (latest && (of !== shown?.of || rowsOf(shown.page).length === 0)) setShown({ of, page: latest })
   }, [latest, of])
   const now = new Map((latest ? rowsOf(latest) : []).map((r) => [keyOf(r), r]))
   const before = shown ? rowsOf(shown.page) : []

@@ -292,7 +292,7 @@ export function Confirm() {
       asking.value = undefined
       if (q.done) say(q.done)
     } catch (err) {
-      setProblem(err instanceof Problem ? err : new Problem(0, String(err)))
+      setProblem(err instanceof Problem ? err : new Problem(0, (err as Error).message))
     } finally {
       setBusy(false)
     }

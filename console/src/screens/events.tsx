@@ -1,5 +1,5 @@
 // Events, the latest first, as they come.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { api, type Problem } from '../api'
 import { after, before, joined, type Piece } from '../eventlog'
 import { count, duration, plural, visible } from '../format'
@@ -57,7 +57,7 @@ function Detail({ e }: { e: Event }) {
   if (d.members !== undefined && d.silent !== undefined) parts.push(`${count(d.silent)} of ${count(d.members)} silent`)
   if (d.deaf_ms) parts.push(`deaf for ${duration(d.deaf_ms)}`)
   if (d.maintenance) parts.push('suppressed: in maintenance')
-  if (d.outage) parts.push('suppressed: the outage of its group stands for it')
+  if (d.outage) parts.push('suppressed: outage of its group')
   if (d.message) parts.push(`“${d.message}”`)
   return <Id text={parts.join(' · ')} />
 }
@@ -189,6 +189,7 @@ function Log({ filter, pinned, follow }: { filter: string; pinned: string; follo
     return () => clearTimeout(timer)
   }, [grows, latest, up, following, problem])
 
+  const list = useMemo(() => shown && <EventList events={shown.events} />, [shown]) // the stream does not have it drawn again
   const n = !shown || pinned !== '' ? 0 : filter ? (fresh?.events.length ?? 0) : Math.max(0, latest - shown.up)
   useEffect(() => {
     if (n > 0 && !follow) announce(`${plural(n, 'new event')}.`)
@@ -213,7 +214,7 @@ function Log({ filter, pinned, follow }: { filter: string; pinned: string; follo
         )}
       </p>
       {filter !== '' && skipped > 0 && <p class="dim">{plural(skipped, 'new event')} went by too fast to be searched here; “Older” searches them.</p>}
-      {shown && shown.events.length > 0 && <EventList events={shown.events} />}
+      {shown && shown.events.length > 0 && list}
       {shown && shown.events.length === 0 && <Nothing filter={filter} end={shown.end} />}
       <nav class="pages" aria-label="Pages of the list">
         {pinned !== '' && <a href={to(['events'], { ...allOf(route.value.query), before: undefined })}>Newest</a>}

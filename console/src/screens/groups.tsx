@@ -143,7 +143,7 @@ function Details({ group }: { group: Group }) {
   const head = useRef<HTMLHeadingElement>(null)
   useEffect(() => head.current?.scrollIntoView(), []) // it may stand below many groups
   return (
-    <>
+    <div class="below">
       <h2 class="part" ref={head}>
         <Id text={group.name} /> <a href={to(['devices'], { group: group.name })}>Its devices</a> <a href={to(['events'], { group: group.name })}>Its events</a>
       </h2>
@@ -156,7 +156,7 @@ function Details({ group }: { group: Group }) {
       )}
       <Past group={group} />
       <GroupPolicy name={group.name} />
-    </>
+    </div>
   )
 }
 

@@ -46,7 +46,7 @@ function Both({ choice, which, then, all }: { choice: object; which: ComponentCh
 function DeadLetters() {
   const query = route.value.query
   const [queue, endpoint] = [query.get('queue') ?? '', query.get('endpoint') ?? '']
-  const q = new URLSearchParams({ limit: '100' })
+  const q = new URLSearchParams({ limit: '50' })
   for (const name of ['queue', 'endpoint', 'after']) if (query.get(name)) q.set(name, query.get(name)!)
   const address = '/v1/dead-letters?' + q
   const l = useLoad<DeadPage>(address, 6000)
@@ -146,7 +146,7 @@ const refused: Column<Refused>[] = [
 
 export function RefusedTab() {
   const query = route.value.query
-  const address = `/v1/refused-rows?limit=100${query.get('after') ? `&after=${encodeURIComponent(query.get('after')!)}` : ''}`
+  const address = `/v1/refused-rows?limit=75${query.get('after') ? `&after=${encodeURIComponent(query.get('after')!)}` : ''}`
   const l = useLoad<{ refused_rows: Refused[]; next?: number }>(address, 8000)
   const s = useSteady(address, l, (p) => p.refused_rows, (r) => r.row)
   return (

@@ -1,11 +1,11 @@
 // Endpoints: where messages go, and how they are doing.
-import { may } from '../../api'
 import type { Spec, Values } from '../../fields'
-import { count, visible } from '../../format'
+import { count, plural, visible } from '../../format'
 import { useLoad } from '../../load'
-import { route, to } from '../../route'
-import { Change, Empty, Id, Snippet, Table, Trouble, type Column } from '../../ui'
+import { route } from '../../route'
+import { Change, Id, Snippet, type Column } from '../../ui'
 import { Editor } from './form'
+import { Delete, disabling, Link, List, Switch } from './list'
 import type { Queue } from './queues'
 
 export interface Endpoint {
@@ -44,7 +44,7 @@ function settingsOf(kind: string | undefined, secret: boolean): Spec[] {
     const [, name, mark] = /^(\w+)(.*)$/.exec(s)!
     if ((mark === '*') !== secret) return []
     const words = name!.replace('_', ' ')
-    return [{ name: 'settings.' + name, label: words[0]!.toUpperCase() + words.slice(1), as: as[mark as keyof typeof as], placeholder: hints[name!] }]
+    return [{ name: 'settings.' + name, label: words.length <= 4 && words !== 'dir' ? words.toUpperCase() : words[0]!.toUpperCase() + words.slice(1), as: as[mark as keyof typeof as], placeholder: hints[name!] }]
   })
 }
 
@@ -66,33 +66,15 @@ export function EndpointsTab({ name }: { name?: string }) {
   const create = route.value.query.get('new') === 'true'
   const queues = useLoad<{ queues: Queue[] }>(name !== undefined || create ? '/v1/queues' : null).data.value?.queues ?? []
   if (name === undefined && !create) return <Endpoints />
-  return <Editor what="endpoint" tab="endpoints" name={name} specs={specs(queues)} secrets={(v) => settingsOf(v.kind || 'webhook', true)} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
+  return <Editor what="endpoint" tab="endpoints" name={name} required={['target']} specs={specs(queues)} secrets={(v) => settingsOf(v.kind || 'webhook', true)} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
 }
 
 function Endpoints() {
-  const l = useLoad<{ endpoints: Endpoint[] }>('/v1/endpoints', 4000)
-  const rows = l.data.value?.endpoints
   return (
-    <>
-      <Trouble problem={l.problem.value} retry={l.reload} />
-      {may('admin') && (
-        <p class="actions">
-          <a class="button" href={to(['delivery', 'endpoints'], { new: 'true' })}>
-            New endpoint
-          </a>
-        </p>
-      )}
-      {!rows ? (
-        <p class="dim">Loading…</p>
-      ) : rows.length > 0 ? (
-        <Table label="Endpoints" columns={columns(l.reload)} rows={rows} keyOf={(p) => p.name} link={(p) => to(['delivery', 'endpoints', p.name])} />
-      ) : (
-        <Empty>
-          <p>There are no endpoints: events stay in the log, and are sent nowhere. Make one here, or with the command line, and then a route to it:</p>
-          <Snippet text={'holter endpoints set ops --target https://ops.example/holter\nholter routes set offline --type device.offline --endpoint ops'} />
-        </Empty>
-      )}
-    </>
+    <List tab="endpoints" what="endpoint" columns={columns}>
+      <p>There are no endpoints: events stay in the log, and are sent nowhere. Make one here, or with the command line, and then a route to it:</p>
+      <Snippet text={'holter endpoints set ops --target https://ops.example/holter\nholter routes set offline --type device.offline --endpoint ops'} />
+    </List>
   )
 }
 
@@ -107,10 +89,10 @@ const words: Record<string, [word: string, means: string, warn: boolean]> = {
 
 function columns(changed: () => void): Column<Endpoint>[] {
   return [
-    { head: 'Endpoint', class: 'tight', cell: (p) => <a href={to(['delivery', 'endpoints', p.name])}><Id text={p.name} /></a> },
+    { head: 'Endpoint', class: 'tight', cell: (p) => <Link tab="endpoints" name={p.name} /> },
     { head: 'Kind', class: 'tight', cell: (p) => p.kind },
     { head: 'Target', class: 'grow', cell: (p) => <Id text={p.target} /> },
-    { head: 'State', cell: (p) => <><span class={words[p.state]?.[2] ? 'tag warn' : 'tag'} title={words[p.state]?.[1]}>{words[p.state]?.[0] ?? p.state}</span>{p.note && <small><Id text={p.note} /></small>}</> },
+    { head: 'State', cell: (p) => <><span class={words[p.state]?.[2] ? 'tag warn' : 'tag'} title={words[p.state]?.[1]}>{words[p.state]?.[0] ?? p.state}</span>{p.note && <small> {visible(p.note)}</small>}</> },
     { head: 'Delivered', class: 'num', cell: (p) => count(p.delivered) },
     { head: 'Failed', class: 'num', cell: (p) => count(p.failed) },
     { head: <span class="sr">Actions</span>, cell: (p) => <Actions p={p} changed={changed} /> },
@@ -118,28 +100,20 @@ function columns(changed: () => void): Column<Endpoint>[] {
 }
 
 function Actions({ p, changed }: { p: Endpoint; changed: () => void }) {
-  const name = <b><Id text={p.name} /></b>
-  const path = `/v1/endpoints/${encodeURIComponent(p.name)}`
-  const shown = visible(p.name)
+  const it = { tab: 'endpoints', what: 'endpoint', name: p.name, then: changed }
   return (
     <span class="row-actions">
-      {p.state === 'disabled' ? (
-        <Change label="Enable" title="Enable an endpoint" text={<>The jobs of {name} are delivered again.</>} method="DELETE" path={path + '/disabled'} done={`Endpoint ${shown} enabled.`} then={changed} />
-      ) : (
-        <Change
-          label="Disable"
-          title="Disable an endpoint"
-          text={<>The jobs of {name} wait, and events make no jobs for it until it is enabled. To miss nothing, pause its queue instead.</>}
-          method="PUT"
-          path={path + '/disabled'}
-          done={`Endpoint ${shown} disabled.`}
-          then={changed}
-        />
-      )}
-      <Change label="Retry now" title="Retry at once" text={<>Jobs of {name} that wait for another attempt are tried now.</>} method="POST" path={path + '/retry-now'} done={(a) => `${a.number} jobs of ${shown} rescheduled.`} then={changed} />
-      {!p.name.startsWith('playbook-') && (
-        <Change label="Delete" danger title="Delete an endpoint" text={<>{name} is deleted. That is refused while it has jobs or dead letters, or a route leads to it.</>} method="DELETE" path={path} done={`Endpoint ${shown} deleted.`} then={changed} />
-      )}
+      <Switch {...it} at="disabled" off={p.state === 'disabled'} words={disabling} text={['its jobs wait, and events make none for it until it is enabled. To miss nothing, pause its queue instead.', 'its jobs are delivered again.']} />
+      <Change
+        label="Retry now"
+        title="Retry at once"
+        text={<>Jobs of <b><Id text={p.name} /></b> that wait for another attempt are tried now.</>}
+        method="POST"
+        path={`/v1/endpoints/${encodeURIComponent(p.name)}/retry-now`}
+        done={(a) => `${plural(a.number, 'job')} of ${visible(p.name)} rescheduled.`}
+        then={changed}
+      />
+      {!p.name.startsWith('playbook-') && <Delete {...it}>That is refused while it has jobs or dead letters, or a route leads to it.</Delete>}
     </span>
   )
 }

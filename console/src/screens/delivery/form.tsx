@@ -18,6 +18,8 @@ interface Form {
   specs: (values: Values) => Spec[]
   /** Fields whose values are not shown. */
   secrets?: (values: Values) => Spec[]
+  /** The names of those that may not be empty. */
+  required: string[]
   /** Why it cannot be changed here. */
   fixed?: string
 }
@@ -38,7 +40,11 @@ function Inputs({ f, first }: { f: Form; first: Stored }) {
   const before = flat(stored.value)
   const all = (v: Values) => [...f.specs(v), ...(f.secrets?.(v) ?? [])]
   const texts = (v: Record<string, unknown>) => textsOf(all(v as Values), v)
-  const [values, setValues] = useState<Values>(() => texts(before))
+  const [values, setValues] = useState<Values>(() => {
+    const v = texts(before)
+    for (const s of f.specs(v)) if (s.options) v[s.name] ||= s.options[0]![0] // which the browser shows
+    return v
+  })
   const [name, setName] = useState(f.name ?? '')
   const [mistakes, setMistakes] = useState<Mistake[]>([])
   const [problem, setProblem] = useState<Problem>()
@@ -48,6 +54,7 @@ function Inputs({ f, first }: { f: Form; first: Stored }) {
     e.preventDefault()
     const specs = all(values)
     const [body, wrong] = jsonOf(specs, values)
+    for (const key of f.required) if (!body[key]) wrong.push({ key, message: 'It may not be empty.' })
     setMistakes(wrong)
     setProblem(undefined)
     if (wrong.length > 0) return

@@ -7,6 +7,7 @@ import { allOf, route, setQuery, to } from '../../route'
 import { Changes, useSteady } from '../../steady'
 import { Ago, Change, Choice, DeviceLink, Empty, Facts, Field, Id, Panel, Snippet, Table, TextFilter, Time, Trouble, type Column } from '../../ui'
 import { milliseconds } from '../deviceactions'
+import { Link } from './list'
 
 export interface Job {
   job: number
@@ -53,7 +54,7 @@ export function JobState({ state }: { state: string }) {
 }
 
 export function Target({ of: j }: { of: { endpoint?: string; url?: string } }) {
-  if (j.endpoint) return <a href={to(['delivery', 'endpoints', j.endpoint])}><Id text={j.endpoint} /></a>
+  if (j.endpoint) return <Link tab="endpoints" name={j.endpoint} />
   return <Id text={j.url ?? '—'} />
 }
 
@@ -89,7 +90,7 @@ const filters = ['state', 'name', 'queue', 'endpoint', 'ordering_key']
 
 function Jobs() {
   const query = route.value.query
-  const q = new URLSearchParams({ limit: '100' })
+  const q = new URLSearchParams({ limit: '75' })
   for (const name of [...filters, 'after']) if (query.get(name)) q.set(name, query.get(name)!)
   const address = '/v1/jobs?' + q
   const l = useLoad<{ jobs: Job[]; next?: number }>(address, 4000)
@@ -203,7 +204,7 @@ function OneJob({ number }: { number: string }) {
 
 function JobFacts({ j }: { j: Job }) {
   const rows: [string, preact.ComponentChildren][] = [
-    ['Queue', <a href={to(['delivery', 'queues', j.queue])}><Id text={j.queue} /></a>],
+    ['Queue', <Link tab="queues" name={j.queue} />],
     ['To', <Target of={j} />],
   ]
   if (j.name) rows.push(['Name', <Id text={j.name} />])

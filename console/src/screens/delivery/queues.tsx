@@ -1,11 +1,10 @@
 // Queues: how fast what is in them is delivered, and how often it is tried.
-import { may } from '../../api'
 import type { Spec } from '../../fields'
-import { count, duration, visible } from '../../format'
-import { useLoad } from '../../load'
+import { count, duration } from '../../format'
 import { route, to } from '../../route'
-import { Change, Id, Table, Trouble, type Column } from '../../ui'
+import type { Column } from '../../ui'
 import { Editor } from './form'
+import { Delete, Link, List, pausing, Switch } from './list'
 
 export interface Queue {
   name: string
@@ -35,30 +34,13 @@ const specs: Spec[] = [
 
 export function QueuesTab({ name }: { name?: string }) {
   const create = route.value.query.get('new') === 'true'
-  if (name !== undefined || create) return <Editor what="queue" tab="queues" name={name} specs={() => specs} />
-  return <Queues />
-}
-
-function Queues() {
-  const l = useLoad<{ queues: Queue[] }>('/v1/queues', 4000)
-  return (
-    <>
-      <Trouble problem={l.problem.value} retry={l.reload} />
-      {may('admin') && (
-        <p class="actions">
-          <a class="button" href={to(['delivery', 'queues'], { new: 'true' })}>
-            New queue
-          </a>
-        </p>
-      )}
-      {l.data.value ? <Table label="Queues" columns={columns(l.reload)} rows={l.data.value.queues} keyOf={(q) => q.name} link={(q) => to(['delivery', 'queues', q.name])} /> : <p class="dim">Loading…</p>}
-    </>
-  )
+  if (name !== undefined || create) return <Editor what="queue" tab="queues" name={name} required={[]} specs={() => specs} />
+  return <List tab="queues" what="queue" columns={columns} />
 }
 
 function columns(changed: () => void): Column<Queue>[] {
   return [
-    { head: 'Queue', class: 'grow', cell: (q) => <a href={to(['delivery', 'queues', q.name])}><Id text={q.name} /></a> },
+    { head: 'Queue', class: 'grow', cell: (q) => <Link tab="queues" name={q.name} /> },
     { head: 'State', class: 'tight', cell: (q) => (q.paused ? <span class="tag warn">paused</span> : <span class="tag">active</span>) },
     { head: 'Jobs', class: 'num', cell: (q) => <a href={to(['delivery', 'jobs'], { queue: q.name })}>{count(q.jobs)}</a> },
     { head: 'Running', class: 'num', cell: (q) => `${count(q.running)} of ${count(q.concurrency)}` },
@@ -72,18 +54,11 @@ function columns(changed: () => void): Column<Queue>[] {
 }
 
 function Actions({ q, changed }: { q: Queue; changed: () => void }) {
-  const name = <b><Id text={q.name} /></b>
-  const path = `/v1/queues/${encodeURIComponent(q.name)}`
+  const it = { tab: 'queues', what: 'queue', name: q.name, then: changed }
   return (
     <span class="row-actions">
-      {q.paused ? (
-        <Change label="Resume" title="Resume a queue" text={<>The deliveries of {name} begin again; {count(q.jobs)} jobs are in it.</>} method="DELETE" path={path + '/pause'} done={`Queue ${visible(q.name)} resumed.`} then={changed} />
-      ) : (
-        <Change label="Pause" title="Pause a queue" text={<>No delivery of {name} begins until it is resumed. Its jobs are kept, and more may come.</>} method="PUT" path={path + '/pause'} done={`Queue ${visible(q.name)} paused.`} then={changed} />
-      )}
-      {q.name !== 'default' && (
-        <Change label="Delete" danger title="Delete a queue" text={<>{name} is deleted. That is refused while it has jobs or dead letters, or a route leads to it.</>} method="DELETE" path={path} done={`Queue ${visible(q.name)} deleted.`} then={changed} />
-      )}
+      <Switch {...it} at="pause" off={q.paused ?? false} words={pausing} text={['no delivery begins until it is resumed. Its jobs are kept, and more may come.', 'its deliveries begin again.']} />
+      {q.name !== 'default' && <Delete {...it}>That is refused while it has jobs or dead letters, or a route leads to it.</Delete>}
     </span>
   )
 }

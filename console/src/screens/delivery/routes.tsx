@@ -1,12 +1,12 @@
 // Routes: which events, and which jobs by their names, go where.
-import { may } from '../../api'
 import type { Spec } from '../../fields'
-import { visible } from '../../format'
+import { plural } from '../../format'
 import { useLoad } from '../../load'
-import { route, to } from '../../route'
-import { Change, Empty, Field, Id, Snippet, Table, Trouble, type Column } from '../../ui'
+import { route } from '../../route'
+import { Change, Id, Snippet, type Column } from '../../ui'
 import type { Endpoint } from './endpoints'
 import { Editor } from './form'
+import { Delete, Link, List, pausing, Switch } from './list'
 import type { Queue } from './queues'
 
 interface Route {
@@ -43,38 +43,15 @@ export function RoutesTab({ name }: { name?: string }) {
     { name: 'all', label: 'Also suppressed events: of devices in maintenance, and of members of a group with an outage', as: 'flag' },
     { name: 'paused', label: 'Paused: it makes no jobs', as: 'flag' },
   ]
-  return <Editor what="route" tab="routes" name={name} specs={() => specs} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
+  return <Editor what="route" tab="routes" name={name} required={['endpoint']} specs={() => specs} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
 }
 
 function Routes() {
-  const l = useLoad<{ routes: Route[] }>('/v1/routes', 8000)
-  const rows = l.data.value?.routes
   return (
-    <>
-      <Trouble problem={l.problem.value} retry={l.reload} />
-      <New tab="routes" label="New route" />
-      {!rows ? (
-        <p class="dim">Loading…</p>
-      ) : rows.length > 0 ? (
-        <Table label="Routes" columns={columns(l.reload)} rows={rows} keyOf={(r) => r.name} link={(r) => to(['delivery', 'routes', r.name])} />
-      ) : (
-        <Empty>
-          <p>There are no routes: events are sent nowhere. A route leads to an endpoint, which has to be there first.</p>
-          <Snippet text="holter routes set offline --type device.offline --reason silence --endpoint ops" />
-        </Empty>
-      )}
-    </>
-  )
-}
-
-function New({ tab, label }: { tab: string; label: string }) {
-  if (!may('admin')) return null
-  return (
-    <p class="actions">
-      <a class="button" href={to(['delivery', tab], { new: 'true' })}>
-        {label}
-      </a>
-    </p>
+    <List tab="routes" what="route" columns={columns}>
+      <p>There are no routes: events are sent nowhere. A route leads to an endpoint, which has to be there first.</p>
+      <Snippet text="holter routes set offline --type device.offline --reason silence --endpoint ops" />
+    </List>
   )
 }
 
@@ -90,26 +67,21 @@ function taken(r: Route): string {
 
 function columns(changed: () => void): Column<Route>[] {
   return [
-    { head: 'Route', class: 'tight', cell: (r) => <a href={to(['delivery', 'routes', r.name])}><Id text={r.name} /></a> },
+    { head: 'Route', class: 'tight', cell: (r) => <Link tab="routes" name={r.name} /> },
     { head: 'Events', class: 'grow', cell: (r) => <Id text={taken(r)} /> },
-    { head: 'Queue', cell: (r) => (r.queue ? <a href={to(['delivery', 'queues', r.queue])}><Id text={r.queue} /></a> : <span class="dim">—</span>) },
-    { head: 'Endpoint', cell: (r) => <a href={to(['delivery', 'endpoints', r.endpoint])}><Id text={r.endpoint} /></a> },
+    { head: 'Queue', cell: (r) => <Link tab="queues" name={r.queue} /> },
+    { head: 'Endpoint', cell: (r) => <Link tab="endpoints" name={r.endpoint} /> },
     { head: 'State', class: 'tight', cell: (r) => (r.paused ? <span class="tag warn">paused</span> : <span class="tag">active</span>) },
     { head: <span class="sr">Actions</span>, cell: (r) => <Actions r={r} changed={changed} /> },
   ]
 }
 
 function Actions({ r, changed }: { r: Route; changed: () => void }) {
-  const name = <b><Id text={r.name} /></b>
-  const path = `/v1/routes/${encodeURIComponent(r.name)}`
+  const it = { tab: 'routes', what: 'route', name: r.name, then: changed }
   return (
     <span class="row-actions">
-      {r.paused ? (
-        <Change label="Resume" title="Resume a route" text={<>{name} makes jobs again, from the next event on.</>} method="DELETE" path={path + '/pause'} done={`Route ${visible(r.name)} resumed.`} then={changed} />
-      ) : (
-        <Change label="Pause" title="Pause a route" text={<>{name} makes no jobs until it is resumed: the events of that time are not delivered later. To miss nothing, pause the queue instead.</>} method="PUT" path={path + '/pause'} done={`Route ${visible(r.name)} paused.`} then={changed} />
-      )}
-      {!r.name.startsWith('playbook-') && <Change label="Delete" danger title="Delete a route" text={<>{name} is deleted. Its jobs stay.</>} method="DELETE" path={path} done={`Route ${visible(r.name)} deleted.`} then={changed} />}
+      <Switch {...it} at="pause" off={r.paused ?? false} words={pausing} text={['it makes no jobs until it is resumed: the events of that time are not delivered later. To miss nothing, pause the queue instead.', 'it makes jobs again, from the next event on.']} />
+      {!r.name.startsWith('playbook-') && <Delete {...it}>Its jobs stay.</Delete>}
     </span>
   )
 }
@@ -132,37 +104,24 @@ export function JobRoutesTab({ name }: { name?: string }) {
     { name: 'endpoint', label: 'Endpoint', help: 'of jobs that have neither an endpoint nor a URL', options: [['', 'none'], ...names.endpoints] },
     { name: 'weight', label: 'Weight', as: 'number', help: 'turns of such a name for one of each other, 1 to 100', placeholder: '1' },
   ]
-  return <Editor what="job route" tab="job-routes" name={name} specs={() => specs} />
+  return <Editor what="job route" tab="job-routes" name={name} required={['jobs']} specs={() => specs} />
 }
 
 function JobRoutes() {
-  const l = useLoad<{ job_routes: JobRoute[] }>('/v1/job-routes', 8000)
-  const rows = l.data.value?.job_routes
   return (
-    <>
-      <Trouble problem={l.problem.value} retry={l.reload} />
-      <New tab="job-routes" label="New job route" />
-      {!rows ? (
-        <p class="dim">Loading…</p>
-      ) : rows.length > 0 ? (
-        <Table label="Job routes" columns={jobColumns(l.reload)} rows={rows} keyOf={(r) => r.name} link={(r) => to(['delivery', 'job-routes', r.name])} />
-      ) : (
-        <Empty>
-          <p>There are no job routes. They give jobs that are enqueued by applications a queue and an endpoint by their names.</p>
-          <Snippet text="holter job-routes set reports --jobs 'report.*' --queue slow" />
-        </Empty>
-      )}
-    </>
+    <List tab="job-routes" what="job route" columns={jobColumns}>
+      <p>There are no job routes. They give jobs that are enqueued by applications a queue and an endpoint by their names.</p>
+      <Snippet text="holter job-routes set reports --jobs 'report.*' --queue slow" />
+    </List>
   )
 }
 
 function jobColumns(changed: () => void): Column<JobRoute>[] {
-  const dash = <span class="dim">—</span>
   return [
-    { head: 'Job route', class: 'grow', cell: (r) => <a href={to(['delivery', 'job-routes', r.name])}><Id text={r.name} /></a> },
+    { head: 'Job route', class: 'grow', cell: (r) => <Link tab="job-routes" name={r.name} /> },
     { head: 'Names of jobs', cell: (r) => <Id text={r.jobs} /> },
-    { head: 'Queue', cell: (r) => (r.queue ? <Id text={r.queue} /> : dash) },
-    { head: 'Endpoint', cell: (r) => (r.endpoint ? <Id text={r.endpoint} /> : dash) },
+    { head: 'Queue', cell: (r) => <Link tab="queues" name={r.queue} /> },
+    { head: 'Endpoint', cell: (r) => <Link tab="endpoints" name={r.endpoint} /> },
     { head: 'Weight', class: 'num', cell: (r) => r.weight ?? 1 },
     {
       head: <span class="sr">Actions</span>,
@@ -172,16 +131,17 @@ function jobColumns(changed: () => void): Column<JobRoute>[] {
             <Change
               label="Move jobs"
               title="Move jobs to its queue"
-              text={<>Waiting jobs whose names match <b><Id text={r.jobs} /></b> are moved to the queue of the job route.</>}
-              fields={<Field label="Queue"><input name="queue" required defaultValue={r.queue} readOnly /></Field>}
+              text={<>Waiting jobs whose names match <b><Id text={r.jobs} /></b> are moved to the queue <b><Id text={r.queue} /></b>.</>}
               method="POST"
               path="/v1/jobs/move"
               body={() => ({ jobs: r.jobs, queue: r.queue })}
-              done={(a) => `${a.number} jobs moved.`}
+              done={(a) => `${plural(a.number, 'job')} moved.`}
               then={changed}
             />
           )}
-          <Change label="Delete" danger title="Delete a job route" text={<><b><Id text={r.name} /></b> is deleted. Its jobs stay.</>} method="DELETE" path={`/v1/job-routes/${encodeURIComponent(r.name)}`} done={`Job route ${visible(r.name)} deleted.`} then={changed} />
+          <Delete tab="job-routes" what="job route" name={r.name} then={changed}>
+            Its jobs stay.
+          </Delete>
         </span>
       ),
     },
