@@ -1,6 +1,7 @@
 // What a playbook would do on an event of the past. Nothing of it is done.
 import { useState } from 'preact/hooks'
 import { api, may, Problem } from '../api'
+import { Mistakes } from '../editing'
 import { duration, visible } from '../format'
 import { fleet } from '../live'
 import { Id, Panel, Table, Time, Trouble, type Column } from '../ui'
@@ -21,6 +22,9 @@ interface Answer {
   starts: boolean
   why?: string
   steps: Would[]
+  /** What runs instead after a recovery; its times count from then. */
+  recovered?: Would[]
+  warnings?: { step?: string; message: string }[]
 }
 
 /** Reports whether a type of events matches a pattern, in which a star stands for any text. */
@@ -129,6 +133,13 @@ function Outcome({ answer, event }: { answer: Answer; event?: Event }) {
         {event && <span class="dim"> The event: {typeOf(event)} of <Id text={event.subject} />, <Time at={event.time} />.</span>}
       </p>
       {answer.steps?.length > 0 && <Table label="What would happen" columns={columns} rows={answer.steps} keyOf={(s) => s.name} />}
+      {answer.recovered && answer.recovered.length > 0 && (
+        <>
+          <h3>Instead, from a recovery on</h3>
+          <Table label="What would happen after a recovery" columns={columns} rows={answer.recovered} keyOf={(s) => s.name} />
+        </>
+      )}
+      <Mistakes of={answer.warnings ?? []} warn />
     </div>
   )
 }

@@ -17,6 +17,8 @@ type Place = Mistake & { step?: string }
 interface Checked {
   ok: boolean
   mistakes: Place[]
+  /** Steps that would fail now, because what they need is not there. */
+  warnings?: Place[]
   steps?: Step[]
   recovered?: Step[]
 }
@@ -73,6 +75,7 @@ function Form({ name: known, stored }: { name?: string; stored: Stored }) {
   const [definition, spelling] = read(text)
   const check = useCheck<Checked>('/v1/playbooks/check', definition && { ...definition, name })
   const mistakes: Place[] = spelling ? [spelling] : (check.answer?.mistakes ?? []).filter((m) => known !== undefined || name !== '' || m.step || m.key !== 'name')
+  const warnings = spelling ? [] : (check.answer?.warnings ?? [])
   const wrongName = mistakes.filter((m) => !m.step && m.key === 'name')
   const path = playbookPath(name)
   const save = async (e: Event) => {
@@ -116,6 +119,8 @@ function Form({ name: known, stored }: { name?: string; stored: Stored }) {
             {mistakes.length ? plural(mistakes.length, 'mistake') : check.problem ? '' : check.old ? 'Checking…' : 'No mistakes.'}
           </p>
           <Mistakes of={mistakes} show={show} />
+          {warnings.length > 0 && <p>These steps would fail now, which does not keep it from being saved:</p>}
+          <Mistakes of={warnings} show={show} warn />
           <Trouble problem={check.problem} />
         </Panel>
         <Panel title="Add a step">
@@ -185,7 +190,8 @@ function Preview({ definition, answer, mistakes, show }: { definition?: Definiti
   const last = useRef<Checked>()
   if (answer?.steps?.length) last.current = answer
   const wrong = new Set(mistakes.map((m) => m.step))
-  const marked = (steps?: Step[]) => steps?.map((s) => (wrong.has(s.name) ? { ...s, state: 'mistake' } : s)) ?? []
+  const doubtful = new Set(answer?.warnings?.map((m) => m.step))
+  const marked = (steps?: Step[]) => steps?.map((s) => ({ ...s, state: wrong.has(s.name) ? 'mistake' : doubtful.has(s.name) ? 'warn' : undefined })) ?? []
   const recovered = marked(last.current?.recovered)
   if (!last.current) return <p class="dim">{definition ? 'The steps are drawn here as soon as they can be read.' : 'The text is no JSON yet.'}</p>
   return (

@@ -101,7 +101,7 @@ function Form({ name: known, stored }: { name?: string; stored: Stored }) {
   const [body, unread] = bodyOf(kind, values, own, stored)
   const check = useCheck<Checked>('/v1/schedules/check', unread.length > 0 ? undefined : { ...body, name })
   const untouched = known === undefined && name === '' && !values.when
-  const mistakes = unread.length > 0 ? unread : untouched ? [] : (check.answer?.mistakes ?? [])
+  const mistakes = unread.length > 0 ? unread : untouched ? [] : (check.answer?.mistakes ?? []).map((m) => (m.key === 'jitter' ? { ...m, key: 'jitter_ms' } : m))
   const specs = settingsOf(kind, endpoints.filter((e) => e.kind !== 'playbook').map((e) => e.name))
   const rules = rulesOf(kind)
   const beside = new Set([...times, ...rules].map((s) => s.name).concat('name', 'kind', ...specs.map((s) => `settings.${s.name}`)))
