@@ -96,7 +96,7 @@ func (f Fleet) steady() Fleet {
 	f.At = time.Time{}
 	sources := make([]FleetSource, 0, len(f.Sources))
 	for _, s := range f.Sources {
-		s.Now, s.Listening, s.Behind = time.Time{}, 0, float64(int(s.Behind/1000))
+		s.Now, s.Listened, s.Behind = time.Time{}, 0, float64(int(s.Behind/1000))
 		sources = append(sources, s)
 	}
 	f.Sources = sources

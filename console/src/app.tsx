@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { api, devicePath, loginNeeded, logIn, logOut, may, Problem, session } from './api'
+import { api, devicePath, loginNeeded, logIn, logOut, Problem, session } from './api'
 import { count, plural } from './format'
 import { fleet, link } from './live'
 import { go, route, to } from './route'
@@ -15,7 +15,6 @@ interface Screen {
   name: string
   label: string
   page: ComponentType<Rest>
-  role?: 'admin'
 }
 
 type Rest = { rest: string[] }
@@ -52,7 +51,7 @@ const screens: Screen[] = [
   { name: 'playbooks', label: 'Playbooks', page: later('PlaybooksPage') },
   { name: 'runs', label: 'Runs', page: later('RunsPage') },
   { name: 'schedules', label: 'Schedules', page: later('SchedulesPage') },
-  { name: 'settings', label: 'Settings', page: later('SettingsPage'), role: 'admin' },
+  { name: 'settings', label: 'Settings', page: later('SettingsPage') },
 ]
 
 export function App() {
@@ -71,13 +70,11 @@ export function App() {
           </svg>
           <b>Holter</b>
         </a>
-        {screens
-          .filter((s) => !s.role || may(s.role))
-          .map((s) => (
-            <a href={to(s.name ? [s.name] : [])} aria-current={s === screen ? 'page' : undefined}>
-              {s.label}
-            </a>
-          ))}
+        {screens.map((s) => (
+          <a href={to(s.name ? [s.name] : [])} aria-current={s === screen ? 'page' : undefined}>
+            {s.label}
+          </a>
+        ))}
       </nav>
       <header class="top">
         <Search />

@@ -96,10 +96,10 @@ export function useCheck<A>(path: string, body: unknown): { answer?: A; problem?
 }
 
 /** Mistakes with their places; a click leads to one where show is given. */
-export function Mistakes({ of, show }: { of: (Mistake & { step?: string })[]; show?: (m: Mistake & { step?: string }) => void }) {
+export function Mistakes({ of, show, warn }: { of: (Mistake & { step?: string })[]; show?: (m: Mistake & { step?: string }) => void; warn?: boolean }) {
   if (of.length === 0) return null
   return (
-    <ul class="mistakes" aria-label="Mistakes">
+    <ul class={warn ? 'mistakes warn' : 'mistakes'} aria-label={warn ? 'Warnings' : 'Mistakes'}>
       {of.map((m) => (
         <li>
           {(m.step || m.key) && (

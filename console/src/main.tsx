@@ -4,7 +4,9 @@ import { App } from './app'
 import { listenToKeys } from './keys'
 import { start } from './live'
 import { listenToLinks } from './route'
+import { applyTheme } from './theme'
 
+applyTheme()
 listenToLinks()
 listenToKeys()
 void whoAmI()
