@@ -149,6 +149,10 @@ bench-jobs: ## Measure the queue of jobs beside River, on PostgreSQL, into docs/
 bench-graphs: ## Measure dag beside errgroup, into docs/numbers/benchmarks.md (2 minutes)
 	cd bench && $(GO) run . graphs -md ../docs/numbers/benchmarks.md
 
+.PHONY: bench-api
+bench-api: ## Time pages of a million devices, the fleet map and other answers, into docs/numbers/benchmarks.md (15 minutes)
+	cd bench && $(GO) run . api -md ../docs/numbers/benchmarks.md
+
 .PHONY: bench-schedules
 bench-schedules: ## Measure crontab expressions beside robfig/cron, and compare both with Vixie cron, into docs/numbers/benchmarks.md (2 minutes)
 	cd bench && $(GO) run . schedules -md ../docs/numbers/benchmarks.md

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/holter-iot/holter/bench/api"
 	"github.com/holter-iot/holter/bench/attack"
 	"github.com/holter-iot/holter/bench/chaos"
 	"github.com/holter-iot/holter/bench/delivery"
@@ -44,6 +45,6 @@ func main() {
 func commands() []run.Command {
 	return []run.Command{
 		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), forget.Command(), chaos.Command(),
-		graphs.Command(), queues.Command(), schedules.Command(), learn.Command(), replays.Command(),
+		graphs.Command(), queues.Command(), schedules.Command(), learn.Command(), replays.Command(), api.Command(),
 	}
 }

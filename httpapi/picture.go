@@ -97,8 +97,7 @@ func (p *pictures) latest(registry *liveness.Registry) *picture {
 
 // take takes a picture, and notes by what it differs from the last one.
 func (p *pictures) take(registry *liveness.Registry, at time.Time) *picture {
-	groups := len(registry.Groups())
-	next := &picture{at: at, version: p.start, counts: make([]stateCounts, groups+1)}
+	next := &picture{at: at, version: p.start, counts: make([]stateCounts, len(registry.Groups())+1)}
 	next.survey(registry)
 	if last := p.last; last != nil {
 		if next.version = last.version; bytes.Equal(next.cells, last.cells) {
@@ -113,7 +112,7 @@ func (p *pictures) take(registry *liveness.Registry, at time.Time) *picture {
 			p.grouping++
 		}
 	}
-	next.makeMaps(p.start, p.grouping, groups)
+	next.makeMaps(p.last, p.start, p.grouping)
 	return next
 }
 
@@ -143,11 +142,10 @@ func (p *picture) survey(registry *liveness.Registry) {
 	}
 }
 
-// makeMaps makes the maps of a picture; the tag of that of the groups does not depend on the states.
-func (p *picture) makeMaps(start, grouping uint64, groups int) {
-	states := strconv.FormatUint(p.version, 36)
-	group := strconv.FormatUint(start, 36) + "-" + strconv.FormatUint(grouping, 36)
-	ordered := sync.OnceValues(func() ([]byte, []int) { return byGroup(p.cells, p.groups, groups) })
+// makeMaps makes the maps of a picture, or takes those of the last one that are the same. It may be nil.
+func (p *picture) makeMaps(last *picture, start, grouping uint64) {
+	states, group := strconv.FormatUint(p.version, 36), strconv.FormatUint(start, 36)+"-"+strconv.FormatUint(grouping, 36)
+	ordered := sync.OnceValues(func() ([]byte, []int) { return byGroup(p.cells, p.groups, len(p.counts)-1) })
 	p.maps = [mapKinds]*fleetMap{
 		mapOfStates: newFleetMap(states, func() []byte { return p.cells }),
 		mapOfGroups: newFleetMap(group, func() []byte { return groupBytes(p.groups) }),
@@ -159,6 +157,17 @@ func (p *picture) makeMaps(start, grouping uint64, groups int) {
 	p.sizes = func() string {
 		_, sizes := ordered()
 		return joined(sizes)
+	}
+	if last == nil {
+		return
+	}
+	for kind, m := range last.maps {
+		if m.tag == p.maps[kind].tag {
+			p.maps[kind] = m
+		}
+	}
+	if p.maps[mapByGroup] == last.maps[mapByGroup] {
+		p.sizes = last.sizes
 	}
 }
 

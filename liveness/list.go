@@ -68,6 +68,8 @@ const (
 	strideLen = 512
 	// nearLen is how many devices a walk reads ahead.
 	nearLen = 64
+	// noIDByte is a byte that begins no id, because ids are UTF-8.
+	noIDByte = 0xff
 )
 
 // walkStride is walk for the next devices of one shard. It returns where it stopped, or where to go
@@ -112,8 +114,8 @@ func (r *Registry) eachBatch(shard int, do func([]*device)) {
 		to := min(at+strideLen, len(sh.places))
 		for from := at; from < to; from += nearLen {
 			n := 0
-			for _, d := range sh.places[from:min(from+nearLen, to)] { // as fetchLocked
-				if d != nil && len(d.id) > 0 && d.marks&forgotten == 0 {
+			for _, d := range sh.places[from:min(from+nearLen, to)] { // as fetchLocked, and reads the ids, which may lie elsewhere
+				if d != nil && len(d.id) > 0 && d.id[0] != noIDByte && d.marks&forgotten == 0 {
 					batch[n] = d
 					n++
 				}

@@ -39,16 +39,22 @@ type devicesListCommand struct {
 	SeenBefore  string   `query:"seen_before" placeholder:"WHEN" help:"Only devices heard last before a time such as 2026-01-02T15:04:05Z, or longer ago than a duration such as 10m."`
 	SeenAfter   string   `query:"seen_after" placeholder:"WHEN" help:"Only devices heard since then."`
 	Maintenance bool     `query:"maintenance" help:"Only devices in maintenance."`
+	Flapping    bool     `query:"flapping" help:"Only devices that are flapping."`
+	Sort        string   `query:"sort" placeholder:"KEY" enum:",id,last_seen,since" default:"" help:"Sort by id, last_seen, which is the last heartbeat, or since, which is the last change of the state."`
+	Order       string   `query:"order" placeholder:"ORDER" enum:",asc,desc" default:"" help:"With --sort: asc, which is the default, or desc."`
 }
 
 // Help is the text below the usage line.
 func (*devicesListCommand) Help() string {
-	return `Up to 1,000 devices are sorted by id; more come in pages, each of which is. A terminal shows long values shortened; a file or a pipe gets them whole.
+	return `Without --sort, up to 1,000 devices are sorted by id; more come in pages, each of which is. A terminal shows long values shortened; a file or a pipe gets them whole.
 
 Examples:
 
     # what is wrong
     holter devices --state offline --state late
+
+    # what changed last
+    holter devices --sort since --order desc --limit 20
 
     # the ids of all that are offline
     holter devices --state offline --limit 0 --json | jq -r .id`
@@ -61,6 +67,10 @@ func (c *devicesListCommand) Run(ctx context.Context, command *kong.Context, api
 		return err
 	}
 	filtered := len(l.query) > 0
+	if c.Sort != "" {
+		l.byID = false // the API has sorted them
+		filtered = len(l.query) > 2 || len(l.query) == 2 && c.Order == ""
+	}
 	n, more, err := l.print(ctx, api, out, c.JSON)
 	if err != nil || c.JSON {
 		return err

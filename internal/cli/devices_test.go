@@ -142,6 +142,7 @@ func TestDevices(t *testing.T) {
 		{"no limit", 2500, []string{"--limit=0"}, 2503, "\n\n2,500 devices; in all 2,500: 2,499 online, 1 late\n", 3},
 		{"JSON", 2500, []string{"--limit=0", "--json"}, 2500, "\n", 3},
 		{"none yet", 0, nil, 1, "no devices yet: none is configured, and none was heard\n", 1},
+		{"none to sort", 0, []string{"--sort=id", "--order=desc"}, 1, "no devices yet: none is configured, and none was heard\n", 1},
 		{"nothing passes", 0, []string{"--prefix=x"}, 1, "0 devices\n", 1},
 	}
 	for _, tt := range tests {
@@ -162,10 +163,12 @@ func TestDevices(t *testing.T) {
 func TestDevicesQuery(t *testing.T) {
 	api, queries := devicesServer(t, 1)
 	got := typeLine(t.Context(), t, "devices", "--api", api, "--state=late,offline", "--state", "unknown", "--group", "a, b", "--group=c",
-		"--source=line", "--prefix=site-7/", "--seen-before=10m", "--seen-after=2026-01-02T15:04:05Z", "--maintenance", "--limit=5")
+		"--source=line", "--prefix=site-7/", "--seen-before=10m", "--seen-after=2026-01-02T15:04:05Z", "--maintenance", "--flapping", "--sort=since",
+		"--order=desc", "--limit=5")
 	want := url.Values{
 		"state": {"late", "offline", "unknown"}, "group": {"a, b", "c"}, "source": {"line"}, "prefix": {"site-7/"},
-		"seen_before": {"10m"}, "seen_after": {"2026-01-02T15:04:05Z"}, "maintenance": {"true"}, "limit": {"5"},
+		"seen_before": {"10m"}, "seen_after": {"2026-01-02T15:04:05Z"}, "maintenance": {"true"}, "flapping": {"true"},
+		"sort": {"since"}, "order": {"desc"}, "limit": {"5"},
 	}
 	if got.code != 0 || len(*queries) != 1 || !reflect.DeepEqual((*queries)[0], want) {
 		t.Errorf("got %+v, asked for %v, want %v", got, *queries, want)
