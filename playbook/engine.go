@@ -248,12 +248,12 @@ func (e *Engine) install(ctx context.Context, p *Playbook) error {
 // route creates the route that leads to the endpoint of a playbook, or deletes it if no events start
 // runs.
 func (e *Engine) route(ctx context.Context, name string, on *Trigger) error {
-	old, unknown := e.outbox.Route(name)
 	if on == nil {
-		if unknown != nil {
+		err := e.outbox.DeleteRoute(ctx, name)
+		if errors.Is(err, jobs.ErrUnknown) {
 			return nil
 		}
-		return e.outbox.DeleteRoute(ctx, name)
+		return err
 	}
 	endpoint, err := e.outbox.Endpoint(name)
 	if err != nil {
@@ -265,7 +265,7 @@ func (e *Engine) route(ctx context.Context, name string, on *Trigger) error {
 	}
 	r := on.route()
 	r.Name, r.Queue, r.Endpoint = name, queue.Num, endpoint.Num
-	if unknown == nil {
+	if old, err := e.outbox.Route(name); err == nil {
 		r.Paused = old.Paused // it may have been paused
 	}
 	return e.outbox.PutRoute(ctx, r)

@@ -48,7 +48,7 @@ type commandLine struct {
 	Jobs        jobsCommand        `cmd:"" group:"Delivery" help:"List, show, add, reschedule, move and delete jobs."`
 	DeadLetters deadLettersCommand `cmd:"" group:"Delivery" help:"List, retry and delete jobs that could not be delivered."`
 	Schedules   schedulesCommand   `cmd:"" group:"Delivery" help:"Manage what runs at set times: webhooks, commands, reports, maintenance windows."`
-	Playbooks   playbooksCommand   `cmd:"" group:"Delivery" help:"Show playbooks, and run them for a device."`
+	Playbooks   playbooksCommand   `cmd:"" group:"Delivery" help:"Manage playbooks, try them, and run them for a device."`
 	Runs        runsCommand        `cmd:"" group:"Delivery" help:"List and cancel the runs of playbooks."`
 
 	Tokens   tokensCommand   `cmd:"" group:"Access" help:"Create, list and delete tokens for the API."`

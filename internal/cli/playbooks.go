@@ -13,16 +13,20 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// playbooksCommand shows playbooks and runs them.
+// playbooksCommand manages playbooks and runs them.
 type playbooksCommand struct {
-	List plainList          `cmd:"" default:"withargs" help:"List the playbooks of the server's configuration."`
-	Get  playbookGetCommand `cmd:"" help:"Show the steps of a playbook."`
-	Run  playbookRunCommand `cmd:"" help:"Run a playbook for a device, whatever happened."`
+	List   plainList             `cmd:"" default:"withargs" help:"List the playbooks."`
+	Get    playbookGetCommand    `cmd:"" help:"Show the steps of a playbook."`
+	Set    playbookSetCommand    `cmd:"" help:"Create or change a playbook."`
+	Delete changeCommand         `cmd:"" help:"Delete a playbook. Its open runs wait until there is one with its name, or are canceled."`
+	Check  playbookCheckCommand  `cmd:"" help:"Report the mistakes of a playbook's file."`
+	DryRun playbookDryRunCommand `cmd:"" help:"Show what a playbook would do after an event."`
+	Run    playbookRunCommand    `cmd:"" help:"Run a playbook for a device, whatever happened."`
 }
 
 func playbooks() list {
 	return list{
-		columns: []string{"PLAYBOOK", "STATE", "EVENTS,least=16", "GROUP", "DEVICE,least=8", "RECOVERY", "STEPS"},
+		columns: []string{"PLAYBOOK", "STATE", "EVENTS,least=16", "GROUP", "DEVICE,least=8", "RECOVERY", "STEPS", "ORIGIN,spare"},
 		row: rowOf(func(p *httpapi.Playbook) []any {
 			state, events, group, device := terminal.Cell{Text: "by hand"}, "", "", ""
 			if t := p.When; t != nil {
@@ -30,7 +34,7 @@ func playbooks() list {
 			} else if p.Paused {
 				state = activity(true)
 			}
-			return []any{p.Name, state, events, group, device, p.OnRecover, len(p.Steps) + len(p.Recovered)}
+			return []any{p.Name, state, events, group, device, p.OnRecover, len(p.Steps) + len(p.Recovered), strings.TrimPrefix(p.Origin, "file")}
 		}),
 	}
 }
