@@ -1,10 +1,12 @@
 package console_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,7 +19,7 @@ type screen struct {
 	name, path, shows string
 }
 
-func screens() []screen {
+func screens(s *server) []screen {
 	return []screen{
 		{"fleet", "/console/", "berlin"},
 		{"fleet-by-group", "/console/?by=group", "berlin"},
@@ -33,11 +35,29 @@ func screens() []screen {
 		{"playbooks", "/console/playbooks", "escalate"},
 		{"playbook", "/console/playbooks/escalate", "patience"},
 		{"runs", "/console/runs", "escalate"},
-		{"run", "/console/runs/1", "patience"},
+		{"run", "/console/runs/" + strconv.Itoa(firstRun(s)), "patience"},
 		{"schedules", "/console/schedules", "nightly"},
 		{"schedule", "/console/schedules/nightly", "Europe/Berlin"},
-		{"settings", "/console/settings", "token"},
+		{"schedule-new", "/console/schedules?new=1", "zone"},
+		{"playbook-new", "/console/playbooks?new=1", "teps"},
+		{"settings", "/console/settings", "Tokens"},
+		{"settings-configuration", "/console/settings/configuration", "http_console"},
+		{"settings-doctor", "/console/settings/doctor", "clock"},
 	}
+}
+
+// firstRun returns the number of a run.
+func firstRun(s *server) int {
+	s.t.Helper()
+	var page struct {
+		Runs []struct {
+			Run int `json:"run"`
+		} `json:"runs"`
+	}
+	s.until("there is a run", "/v1/runs", func(body string) bool {
+		return json.Unmarshal([]byte(body), &page) == nil && len(page.Runs) > 0
+	})
+	return page.Runs[len(page.Runs)-1].Run
 }
 
 // TestScreens opens each screen in a real browser, light, dark and narrow: nothing goes wrong in it, it can be used by everybody
@@ -59,7 +79,7 @@ func TestScreens(t *testing.T) {
 	} {
 		t.Run(l.name, func(t *testing.T) {
 			b := newTab(t, browser, l.look)
-			for _, c := range screens() {
+			for _, c := range screens(s) {
 				b.t = t
 				b.visit(s.url(c.path))
 				b.sees(c.shows)

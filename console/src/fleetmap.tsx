@@ -11,7 +11,7 @@ import { Ago, Id } from './ui'
 interface Band {
   name: string
   first: number // position of its first cell
-  rows: [from: number, to: number]
+  row: number // where its name stands
 }
 
 /** Where each device lies. A band of rows for each group, or one for all. */
@@ -24,7 +24,7 @@ interface Layout {
   bands: Band[]
 }
 
-const minimal = 90 // pixels of the least height of a map
+const label = 18 // pixels of the height of a group's name
 
 function layOut(cells: Uint8Array, groups: Uint16Array | undefined, names: string[], width: number, height: number): Layout {
   const members: number[][] = groups ? names.map(() => []) : [[]]
@@ -32,8 +32,9 @@ function layOut(cells: Uint8Array, groups: Uint16Array | undefined, names: strin
     if (cells[n]) members[groups ? (groups[n] || names.length) - 1 : 0]!.push(n)
   }
   const total = members.reduce((sum, m) => sum + m.length, 0)
-  let size = Math.max(1, Math.min(26, Math.floor(Math.sqrt((width * Math.max(height, minimal)) / Math.max(1, total)))))
-  const rowsAt = (s: number) => members.reduce((sum, m) => sum + Math.ceil(m.length / Math.floor(width / s)), 0)
+  let size = Math.max(1, Math.min(26, Math.floor(Math.sqrt((width * height) / Math.max(1, total)))))
+  const gapAt = (s: number) => (groups ? Math.ceil(label / s) : 0)
+  const rowsAt = (s: number) => members.reduce((sum, m) => sum + (m.length && gapAt(s) + Math.ceil(m.length / Math.floor(width / s))), 0)
   while (size > 1 && rowsAt(size) * size > height) size--
   const columns = Math.floor(width / size)
   const rows = Math.max(1, rowsAt(size))
@@ -42,25 +43,34 @@ function layOut(cells: Uint8Array, groups: Uint16Array | undefined, names: strin
   const bands: Band[] = []
   let row = 0
   members.forEach((m, i) => {
+    if (m.length === 0) return
+    const from = row
+    row += gapAt(size)
     const first = row * columns
     m.forEach((n, at) => {
       order[first + at] = n
       place[n] = first + at
     })
-    const next = row + Math.ceil(m.length / columns)
-    if (next > row) bands.push({ name: names[i] ?? '', first, rows: [row, next] })
-    row = next
+    row += Math.ceil(m.length / columns)
+    bands.push({ name: names[i] ?? '', first, row: from })
   })
   return { order, place, columns, rows, size, bands }
 }
 
-/** The colours of the cells as the style sheet has them, as they lie in an image. */
+/** A colour of the style sheet as it is now, light or dark. */
+function colour(name: string): string {
+  const probe = document.body.appendChild(document.createElement('i'))
+  probe.style.color = `var(--${name})`
+  const found = getComputedStyle(probe).color
+  probe.remove()
+  return found
+}
+
+/** The colours of the cells as they lie in an image. */
 function palette(): Uint32Array {
-  const style = getComputedStyle(document.documentElement)
   const p = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true })!
   return Uint32Array.from(cellStates, (s) => {
-    p.clearRect(0, 0, 1, 1)
-    p.fillStyle = style.getPropertyValue(s ? `--${s}` : '--map').trim()
+    p.fillStyle = colour(s || 'map')
     p.fillRect(0, 0, 1, 1)
     return new Uint32Array(p.getImageData(0, 0, 1, 1).data.buffer)[0]!
   })
@@ -121,7 +131,7 @@ class Drawing {
     context.font = `600 ${Math.round(size * 0.55)}px system-ui, sans-serif`
     context.textAlign = 'center'
     context.textBaseline = 'middle'
-    context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--on-cell')
+    context.fillStyle = colour('on-cell')
     for (let at = 0; at < order.length; at++) {
       const n = order[at]!
       if (n < 0) continue
@@ -246,7 +256,7 @@ export function MapView({ names, height }: { names?: string[]; height: number })
       />
       {names &&
         layout?.bands.map((b) => (
-          <a class="band" style={{ top: `${(100 * b.rows[0]) / layout.rows}%` }} href={to(['devices'], { group: b.name })}>
+          <a class="band" style={{ top: `${(100 * b.row) / layout.rows}%` }} href={to(['devices'], { group: b.name })}>
             <Id text={b.name || 'no group'} />
           </a>
         ))}

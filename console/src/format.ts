@@ -4,7 +4,7 @@
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return 'never'
   if (ms < 0) return '−' + duration(-ms)
-  if (ms < 1) return '0 s'
+  if (ms < 1) return ms === 0 ? '0 s' : '< 1 ms'
   if (ms < 1000) return `${Math.round(ms)} ms`
   let s = Math.round(ms / 1000)
   if (ms < 10_000 && ms % 1000 >= 50) return `${(ms / 1000).toFixed(1)} s`

@@ -152,14 +152,19 @@ export function Clock({ s, at }: { s: Source; at: string }) {
   )
 }
 
+/** How far verdicts are behind their deadlines, which is known by classes. */
+function lag(ms: number): string {
+  return ms <= 1 ? '< 1 ms' : `≤ ${duration(ms)}`
+}
+
 function Judging({ f }: { f: Fleet }) {
   return (
     <Panel title="Judging">
       <Facts
         of={[
           ['Verdicts since the start', count(f.verdicts)],
-          ['Behind the deadline, median', f.verdicts ? `≤ ${duration(f.lag_ms.p50)}` : '—'],
-          ['Behind the deadline, 99 %', f.verdicts ? `≤ ${duration(f.lag_ms.p99)}` : '—'],
+          ['Behind the deadline, median', f.verdicts ? lag(f.lag_ms.p50) : '—'],
+          ['Behind the deadline, 99 %', f.verdicts ? lag(f.lag_ms.p99) : '—'],
           ['Events stored', <a href={to(['events'])}>{count(f.latest)}</a>],
           ['Judge', <Id text={f.node} />],
           ...(f.stalled_ms > 0 ? [['Clocks stand still for', <b class="bad">{duration(f.stalled_ms)}</b>] as [string, preact.ComponentChildren]] : []),

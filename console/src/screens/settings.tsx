@@ -23,7 +23,7 @@ export function SettingsPage({ rest: [asked] }: { rest: string[] }) {
     <Page
       title="Settings"
       head={
-        <nav class="tabs" aria-label="Settings">
+        <nav class="tabs links" aria-label="Settings">
           {tabs.map(([tab, label]) => (
             <a href={to(['settings', tab])} aria-current={tab === name ? 'page' : undefined}>
               {label}
