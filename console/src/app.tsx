@@ -267,7 +267,7 @@ function Login() {
           <span>Token</span>
           <input name="token" type="password" autocomplete="current-password" required autofocus />
           <small>
-            Make one with <code>holter tokens create NAME --role read</code>, or <code>--role admin</code> to change things.
+            Make one with <code>holter tokens create --role read --name NAME</code>, or with <code>--role admin</code> to change things.
           </small>
         </label>
         <Trouble problem={problem} />

@@ -15,8 +15,11 @@ interface Groups {
   groups: { name: string }[]
 }
 
+const large = 150_000 // devices beyond which the map has the whole width: a cell is a pixel then
+
 export function FleetPage(_: { rest: string[] }) {
   const f = fleet.value
+  const height = useHeight()
   const groups = useLoad<Groups>('/v1/groups', 60_000).data.value?.groups ?? []
   const byGroup = route.value.query.get('by') === 'group' && groups.length > 0
   if (f && f.devices === 0) {
@@ -28,7 +31,7 @@ export function FleetPage(_: { rest: string[] }) {
   }
   return (
     <Page title="Fleet">
-      <div class="fleet">
+      <div class={f && f.devices > large ? 'fleet large' : 'fleet'}>
         <Panel
           title={f ? plural(f.devices, 'device') : 'Devices'}
           class="map-panel"
@@ -45,8 +48,8 @@ export function FleetPage(_: { rest: string[] }) {
             )
           }
         >
-          <MapView names={byGroup ? [...groups.map((g) => g.name), ''] : undefined} height={useHeight()} />
           {f && <Legend f={f} />}
+          <MapView names={byGroup ? [...groups.map((g) => g.name), ''] : undefined} height={height} />
         </Panel>
         <div class="side">
           {f && <Outages f={f} />}
