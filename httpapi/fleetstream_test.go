@@ -85,7 +85,7 @@ func TestFleetStream(t *testing.T) {
 			len(first.Sources) != 1 || first.Sources[0].Name != "line" || first.Sources[0].Deaf || first.Outages == nil || first.Map == 0 {
 			t.Errorf("first message %+v after %v", first, time.Since(began))
 		}
-		if again := r.fleet(); time.Since(began) != 5*time.Second || again.Map != first.Map || again.Sources[0].Listening < first.Sources[0].Listening+4000 {
+		if again := r.fleet(); time.Since(began) != 5*time.Second || again.Map != first.Map || again.Sources[0].Listened < first.Sources[0].Listened+4000 {
 			t.Errorf("after %v without news: %+v", time.Since(began), again)
 		}
 		time.Sleep(100 * time.Millisecond)
