@@ -25,7 +25,7 @@ BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
 PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
 PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
 REPORTS := $(CURDIR)/.cache/test
-MODULES := . bench
+MODULES := . bench console/build
 
 .PHONY: help
 help: ## List the targets
@@ -49,6 +49,15 @@ lint: $(LINT) ## Check format and lint
 proto: $(BUF) $(PB) $(PBGRPC) ## Generate the code of the .proto files anew
 	PATH="$(dir $(PB)):$(dir $(PBGRPC)):$$PATH" $(BUF) generate --path link/linkpb --path mqtt/route/routepb
 
+.PHONY: console
+console: ## Build the web console anew from console/src, and check its types where Node is
+	$(GO) generate ./console
+	$(GO) test -count=1 -run 'TestDist|TestTypes|TestBudget' ./console
+
+.PHONY: console-test
+console-test: ## Test the web console in a browser (chromium)
+	$(GO) test -count=1 -v ./console
+
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of each module
 	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy) || exit 1; done
@@ -58,7 +67,7 @@ race: $(TESTSUM) ## Run the tests, with the race detector and in random order
 	@mkdir -p $(REPORTS)
 	$(if $(RACE),,@echo 'No C compiler: the race detector is off.')
 	@status=0; for m in $(MODULES); do \
-		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$${m#.}.json -- $(RACE) -shuffle=on -timeout 30m ./...) || status=1; \
+		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$$(echo $${m#.} | tr / -).json -- $(RACE) -shuffle=on -timeout 30m ./...) || status=1; \
 	done; exit $$status
 
 .PHONY: fuzz

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"mime"
@@ -41,7 +42,7 @@ func Handler(api http.Handler) (http.Handler, error) {
 	}
 	page := files["index.html"]
 	if page == nil {
-		return nil, fmt.Errorf("console: there is no page; go generate ./console makes it")
+		return nil, errors.New("console: there is no page; go generate ./console makes it")
 	}
 	plain, err := newPlain(api)
 	if err != nil {

@@ -52,6 +52,9 @@ func (s *server) summary() string {
 	if s.ears != nil {
 		line("ears", linkText(s.ears.Addr()))
 	}
+	if s.config.Console != "off" {
+		line("console", s.url()+"/")
+	}
 	line("API", "http"+encryptedS(s.config.TLS)+"://"+s.http.Addr().String()+"/docs")
 	line("state", s.store.Place())
 	out.WriteString("\n  Try it, in other terminals:\n\n")
@@ -60,6 +63,11 @@ func (s *server) summary() string {
 	}
 	out.WriteString("\n")
 	return out.String()
+}
+
+// url returns the URL at which this machine reaches the API and the console, without a slash at its end.
+func (s *server) url() string {
+	return APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})
 }
 
 // encryptedS returns the s of https if there is a certificate.
@@ -87,7 +95,7 @@ func (s *server) tries() (all []string) {
 			all = append(all, w.Command)
 		}
 	}
-	all = append(all, "curl -N "+APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})+"/v1/events/stream?after=0")
+	all = append(all, "curl -N "+s.url()+"/v1/events/stream?after=0")
 	if s.plainLine() == nil {
 		return append(all, programName()+" devices"+s.apiFlag())
 	}
@@ -134,7 +142,7 @@ func (s *server) apiFlag() string {
 	if s.http.Addr().String() == config.DefaultHTTP {
 		return ""
 	}
-	return " --api " + APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})
+	return " --api " + s.url()
 }
 
 // plainLine returns the address of a port with the line protocol over plain TCP where a device needs no

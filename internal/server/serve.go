@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -119,11 +120,16 @@ func (s *server) build(ctx context.Context) (err error) {
 	}
 	s.buildHub()
 	s.auth = newTokenAuth(s.database, s.config)
+	return s.buildAPI(certificates) //nolint:contextcheck // a source ends with the registry's Run
+}
+
+// buildAPI makes the API, with the console if there is to be one. certificates is its TLS configuration; nil for plain HTTP.
+func (s *server) buildAPI(certificates *tls.Config) error {
 	page, err := s.console()
 	if err != nil {
 		return err
 	}
-	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
+	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{
 		Version:      Version(),
 		Node:         s.config.Node,
 		History:      s.store,

@@ -68,6 +68,46 @@ func TestAnnounceListeners(t *testing.T) {
 	}
 }
 
+// What is printed at the start says where the console is, in a form that a browser takes, and nothing if there is none.
+func TestAnnounceConsole(t *testing.T) {
+	cfg, err := config.Resolve(tempFile(t, "http: 127.0.0.1:0\nlisten: [off]\nmqtt: {listen: off}\ndata: "+t.TempDir()+"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{front: front{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}, http: listen(t)}
+	if err := s.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		at   net.IP
+		cert string
+		mode string
+		want string
+	}{
+		{"at this machine alone", net.IPv4(127, 0, 0, 1), "", "on", "    console   http://127.0.0.1:8123/\n    API       http://127.0.0.1:8123/docs\n"},
+		{"at all addresses", net.IPv6unspecified, "", "on", "    console   http://127.0.0.1:8123/\n    API       http://[::]:8123/docs\n"},
+		{"with a certificate", net.IPv4(10, 0, 0, 5), "a.pem", "on", "    console   https://10.0.0.5:8123/\n    API       https://10.0.0.5:8123/docs\n"},
+		{"off", net.IPv4(127, 0, 0, 1), "", "off", "    API       http://127.0.0.1:8123/docs\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s.http, s.config.TLS.Cert, s.config.Console = atAddress{net.TCPAddr{IP: tt.at, Port: 8123}}, tt.cert, tt.mode
+			text := s.summary()
+			if !strings.Contains(text, tt.want) || strings.Contains(text, "console") != (tt.mode == "on") {
+				t.Errorf("got\n%s\nwant in it\n%s", text, tt.want)
+			}
+		})
+	}
+}
+
+// atAddress is a listener of which only the address matters.
+type atAddress struct{ at net.TCPAddr }
+
+func (l atAddress) Addr() net.Addr          { return &l.at }
+func (atAddress) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (atAddress) Close() error              { return nil }
+
 // Whoever is told that the server is starting is told so once, by the API and by /readyz.
 func TestStartingIsSaidOnce(t *testing.T) {
 	s := &server{}
