@@ -167,6 +167,7 @@ export function MapView({ names, height }: { names?: string[]; height: number })
       const l = layOut(m.cells, groups, names ?? [], Math.max(200, Math.floor(box.current.clientWidth)), height)
       draw.all(m.cells, l)
       setLayout(l)
+      performance.mark('map')
     }
     const loadGroups = async () => {
       if (names) groups = await groupsOfMap().catch(() => groups)

@@ -69,7 +69,10 @@ export function DevicesPage() {
   const [shown, setShown] = useState<{ of: string; page: PageOfDevices }>()
   const latest = loaded.data.value
   useEffect(() => {
-    if (latest && loaded.of.value !== shown?.of) setShown({ of: loaded.of.value, page: latest })
+    if (latest && loaded.of.value !== shown?.of) {
+      setShown({ of: loaded.of.value, page: latest })
+      performance.mark('rows')
+    }
   }, [latest])
   const rows = shown ? renewedRows(shown.page.devices, latest?.devices ?? []) : []
   const changed = shown && latest && shown.of === loaded.of.value ? differences(shown.page.devices, latest.devices) : 0
