@@ -159,7 +159,7 @@ bench-graphs: ## Measure dag beside errgroup, into docs/numbers/benchmarks.md (2
 	cd bench && $(GO) run . graphs -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-api
-bench-api: ## Time pages of a million devices, the fleet map and other answers, into docs/numbers/benchmarks.md (15 minutes)
+bench-api: ## Time pages of a million devices, the fleet map and other answers, into docs/numbers/benchmarks.md (6 minutes)
 	cd bench && $(GO) run . api -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-schedules

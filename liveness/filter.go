@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,17 +27,40 @@ type Filter struct {
 // them. It is for one goroutine, and for a moment: it keeps how the sources' clocks were.
 type sieve struct {
 	filter  *Filter
+	all     bool   // the filter has no condition but bounds of the last heartbeat
 	states  uint16 // the bits of Filter.States; 0 for all
 	rules   ruleGroups
 	groups  []bool // by place of the group, last those of none: whether they are wanted
 	origins []origin
-	last    [nearLen]time.Duration // of the devices of a batch, see fetchLastLocked
+	sees    bool           // siftLocked notes in seen when the devices were heard last
+	seen    [nearLen]int64 // by the wall clock in nanoseconds, never for one that was not heard
+	keys    [nearLen]int64 // see keysLocked
+
+	earliest, latest int64 // both exclusive: when a device was heard last, if the filter bounds that
 }
 
-// origin is what a sieve knows of a source.
+// never stands for the last heartbeat of a device that was never heard.
+const never = math.MinInt64
+
+// origin is what a sieve knows of a source: its name is wanted, and its course, in nanoseconds.
 type origin struct {
 	known, wanted bool
-	course        course
+	turns         []turnNanos
+}
+
+// turnNanos is a turn: from a listening time on, the wall clock is ahead by so much.
+type turnNanos struct{ listened, ahead int64 }
+
+// at is [course.at] in nanoseconds, and never before the first turn.
+func (o *origin) at(listened int64) int64 {
+	i := len(o.turns) - 1
+	for i > 0 && o.turns[i].listened > listened {
+		i--
+	}
+	if i < 0 {
+		return never
+	}
+	return listened + o.turns[i].ahead
 }
 
 func (r *Registry) newSieve(f *Filter) *sieve {
@@ -50,40 +74,101 @@ func (r *Registry) newSieve(f *Filter) *sieve {
 		}
 		s.groups = append(s.groups, slices.Contains(f.Groups, ""))
 	}
+	s.all = f.Prefix == "" && len(f.States)+len(f.Groups)+len(f.Sources) == 0 && f.Connected == nil && f.Maintenance == nil && f.Flapping == nil && f.Number == 0
+	s.sees, s.earliest, s.latest = s.bounded(), never, math.MaxInt64
+	if !f.SeenAfter.IsZero() {
+		s.earliest = nanosOf(f.SeenAfter)
+	}
+	if !f.SeenBefore.IsZero() {
+		s.latest = nanosOf(f.SeenBefore)
+	}
 	return s
+}
+
+// nanosOf returns the nanoseconds of an instant, or the nearest ones that there are.
+func nanosOf(at time.Time) int64 {
+	switch {
+	case at.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case at.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return at.UnixNano()
 }
 
 // matchesLocked reports whether the filter chooses a device.
 func (s *sieve) matchesLocked(d *device) bool {
-	return s.fitsLocked(d) && (!s.bounded() || s.within(s.seenAt(d, s.lastLocked(d))))
+	return s.fitsLocked(d) && (!s.bounded() || s.within(s.seenLocked(d)))
 }
 
-// siftLocked returns the devices of a batch that the filter chooses, in its memory.
+// siftLocked returns the devices of a batch that the filter chooses, in its memory. It reads what lies elsewhere
+// of all of them at once: the processor then waits for many reads at a time.
 func (s *sieve) siftLocked(batch []*device) []*device {
-	chosen := batch[:0]
-	for _, d := range batch {
-		if s.fitsLocked(d) {
-			chosen = append(chosen, d)
+	if s.states != 0 {
+		prefetchStatesLocked(batch)
+	}
+	if s.filter.Prefix != "" {
+		for i, d := range batch {
+			s.keys[i] = int64(d.id[0]) // long ids lie elsewhere
 		}
 	}
+	chosen := batch
+	if !s.all {
+		chosen = batch[:0]
+		for _, d := range batch {
+			if s.fitsLocked(d) {
+				chosen = append(chosen, d)
+			}
+		}
+	}
+	if !s.sees {
+		return chosen
+	}
+	s.seeLocked(chosen)
 	if !s.bounded() {
 		return chosen
 	}
-	s.fetchLastLocked(chosen)
 	within := chosen[:0]
 	for i, d := range chosen {
-		if s.within(s.seenAt(d, s.last[i])) {
+		if s.within(s.seen[i]) {
+			s.seen[len(within)] = s.seen[i]
 			within = append(within, d)
 		}
 	}
 	return within
 }
 
-// fetchLastLocked notes when the devices of a batch were heard last. Doing so for all of them at once lets
-// the processor wait for several timers at a time.
-func (s *sieve) fetchLastLocked(batch []*device) {
+// seeLocked notes when the devices of a batch were heard last.
+func (s *sieve) seeLocked(batch []*device) {
+	for _, d := range batch {
+		d.prefetchLocked()
+	}
 	for i, d := range batch {
-		s.last[i] = s.lastLocked(d)
+		s.seen[i] = s.seenLocked(d)
+	}
+}
+
+// seenLocked returns what [View.LastSeen] is of a device, in nanoseconds.
+func (s *sieve) seenLocked(d *device) int64 {
+	if d.source == nil {
+		return never
+	}
+	return s.origin(d.source).at(int64(d.lastLocked()))
+}
+
+// prefetchLocked reads the device's timer if that knows the last heartbeat.
+func (d *device) prefetchLocked() {
+	if d.touched {
+		d.source.engine.Prefetch(d.timer)
+	}
+}
+
+// prefetchStatesLocked reads the timers of those devices of a batch whose states follow from them.
+func prefetchStatesLocked(batch []*device) {
+	for _, d := range batch {
+		if d.touched && d.source.unheard(d.last) {
+			d.prefetchLocked()
+		}
 	}
 }
 
@@ -98,17 +183,26 @@ func (s *sieve) fitsLocked(d *device) bool {
 		(f.Flapping == nil || *f.Flapping == d.flaps()) &&
 		(s.groups == nil || s.groups[s.groupLocked(d)]) &&
 		(len(f.Sources) == 0 || s.wanted(d.source)) &&
-		(s.states == 0 || s.states&(1<<d.stateLocked()) != 0)
+		(s.states == 0 || s.showsLocked(d))
 }
+
+// showsLocked reports whether a device is in one of the filter's states. Only if it matters it finds out whether
+// the device is unknown.
+func (s *sieve) showsLocked(d *device) bool {
+	if shown := s.wants(d.shownLocked()); shown == s.wants(Unknown) {
+		return shown
+	}
+	return s.wants(d.stateLocked())
+}
+
+// wants reports whether a state is one of the filter's.
+func (s *sieve) wants(state State) bool { return s.states>>state&1 != 0 }
 
 // bounded reports whether the filter depends on the last heartbeat.
 func (s *sieve) bounded() bool { return !s.filter.SeenBefore.IsZero() || !s.filter.SeenAfter.IsZero() }
 
 // within reports whether a last heartbeat lies within the filter's bounds.
-func (s *sieve) within(seen time.Time) bool {
-	f := s.filter
-	return (f.SeenBefore.IsZero() || !seen.IsZero() && seen.Before(f.SeenBefore)) && (f.SeenAfter.IsZero() || seen.After(f.SeenAfter))
-}
+func (s *sieve) within(seen int64) bool { return s.earliest < seen && seen < s.latest }
 
 // groupLocked returns the place of the device's group, and that behind all if it has none.
 func (s *sieve) groupLocked(d *device) int {
@@ -125,22 +219,6 @@ func (s *sieve) wanted(from *Source) bool {
 	return s.origin(from).wanted
 }
 
-// lastLocked is the device's, 0 for one that was never heard.
-func (s *sieve) lastLocked(d *device) time.Duration {
-	if d.source == nil {
-		return 0
-	}
-	return d.lastLocked()
-}
-
-// seenAt returns what [View.LastSeen] is of a device that was heard last at a listening time.
-func (s *sieve) seenAt(d *device, last time.Duration) time.Time {
-	if d.source == nil {
-		return time.Time{}
-	}
-	return s.origin(d.source).course.at(last)
-}
-
 // origin returns what is known of a source. It may take its lock.
 func (s *sieve) origin(of *Source) *origin {
 	for of.index >= len(s.origins) {
@@ -149,7 +227,9 @@ func (s *sieve) origin(of *Source) *origin {
 	o := &s.origins[of.index]
 	if !o.known {
 		of.mu.Lock()
-		o.course.turns = slices.Clone(of.course.turns)
+		for _, t := range of.course.turns {
+			o.turns = append(o.turns, turnNanos{int64(t.listened), t.wall.UnixNano() - int64(t.listened)})
+		}
 		of.mu.Unlock()
 		o.known, o.wanted = true, slices.Contains(s.filter.Sources, of.name)
 	}

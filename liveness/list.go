@@ -68,8 +68,6 @@ const (
 	strideLen = 512
 	// nearLen is how many devices a walk reads ahead.
 	nearLen = 64
-	// noIDByte is a byte that begins no id, because ids are UTF-8.
-	noIDByte = 0xff
 )
 
 // walkStride is walk for the next devices of one shard. It returns where it stopped, or where to go
@@ -104,25 +102,7 @@ func fetchLocked(places []*device, near *[nearLen]bool) {
 	}
 }
 
-// eachBatch calls do for all devices of a shard, which is locked, up to nearLen at a time. do may change the
-// slice, and must not keep it.
-func (r *Registry) eachBatch(shard int, do func([]*device)) {
-	sh := &r.shards[shard]
-	var batch [nearLen]*device
-	for at, more := 0, true; more; at += strideLen {
-		sh.mu.Lock()
-		to := min(at+strideLen, len(sh.places))
-		for from := at; from < to; from += nearLen {
-			n := 0
-			for _, d := range sh.places[from:min(from+nearLen, to)] { // as fetchLocked, and reads the ids, which may lie elsewhere
-				if d != nil && len(d.id) > 0 && d.id[0] != noIDByte && d.marks&forgotten == 0 {
-					batch[n] = d
-					n++
-				}
-			}
-			do(batch[:n])
-		}
-		more = to < len(sh.places)
-		sh.mu.Unlock()
-	}
+// positionOf returns the position of a device.
+func positionOf(d *device) Cursor {
+	return Cursor(d.handle%shardCount)<<32 | Cursor(d.handle/shardCount)
 }

@@ -139,10 +139,13 @@ func (d *device) expected() bool {
 // lastLocked returns when the device was heard last or, if its timer has just expired, a later
 // instant at which it was not.
 func (d *device) lastLocked() time.Duration {
-	f, known := d.conditionLocked()
-	if known {
-		return f.last
+	if !d.touched {
+		return d.last
 	}
+	if last, known := d.source.engine.Touched(d.timer); known {
+		return max(d.last, last)
+	}
+	f, _ := d.conditionLocked()
 	if step, ok := f.next(d.policyLocked(), 0); ok { // it was heard a period ago or earlier
 		f.last = max(f.last, d.source.Now()-step.period)
 	}

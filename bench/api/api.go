@@ -29,7 +29,7 @@ const target = 50 * time.Millisecond
 func Command() run.Command {
 	devices := 1_000_000
 	return run.Command{
-		Name: "api", Help: "times of answers about a fleet of a million devices", Rounds: 50, Names: "devices/SORT FILTER, other/PATH",
+		Name: "api", Help: "times of answers about a fleet of a million devices", Rounds: 20, Names: "devices/SORT FILTER, other/PATH",
 		Quick: func() { devices = 3000 },
 		Flags: func(f *flag.FlagSet) { f.IntVar(&devices, "n", devices, "devices") },
 		Run:   func(ctx context.Context, r *run.Run) error { return measure(ctx, r, devices) },
@@ -132,12 +132,15 @@ func (s *server) ask(ctx context.Context, rounds int, name, path string, status 
 }
 
 // filter is a filter of devices.
-type filter struct{ name, query string }
+type filter struct {
+	name, query string
+	wide        bool // it chooses about all devices: pages behind the first are timed, too
+}
 
 func filters() []filter {
 	return []filter{
-		{"all", ""}, {"offline", "state=offline"}, {"a group", "group=site-00"}, {"a prefix", "prefix=site-00/pump-000"},
-		{"heard in the last 24 h", "seen_after=24h"}, {"flapping (none)", "flapping=true"},
+		{"all", "", true}, {"offline", "state=offline", false}, {"a group", "group=site-00", false}, {"a prefix", "prefix=site-00/pump-000", false},
+		{"heard in the last 24 h", "seen_after=24h", true}, {"flapping (none)", "flapping=true", false},
 	}
 }
 
@@ -156,19 +159,15 @@ func timePages(ctx context.Context, r *run.Run, s *server, devices int) (rows []
 			if sort != "" {
 				query += "&sort=" + sort
 			}
-			places, n, err := s.walk(ctx, strings.Replace(query, "limit=100", "limit=1000", 1))
-			if err != nil {
-				return nil, err
-			}
-			if f.query == "" && n != devices {
-				return nil, fmt.Errorf("%s lists %d devices, want %d", query, n, devices)
-			}
-			r.Progress("%s, %s: %d devices", name, f.name, n)
-			for i, page := range []string{"first", "middle", "last"} {
-				if i > 0 && places[i] == places[i-1] {
-					continue
+			pages := []page{{"first", ""}}
+			if f.wide {
+				if pages, err = s.pages(ctx, query, devices); err != nil {
+					return nil, err
 				}
-				w, err := s.ask(ctx, r.Rounds, fmt.Sprintf("%s, %s, %s page", name, f.name, page), query+"&after="+url.QueryEscape(places[i]), http.StatusOK, 0)
+			}
+			r.Progress("%s, %s", name, f.name)
+			for _, p := range pages {
+				w, err := s.ask(ctx, r.Rounds, fmt.Sprintf("%s, %s, %s page", name, f.name, p.name), query+"&after="+url.QueryEscape(p.after), http.StatusOK, 0)
 				if err != nil {
 					return nil, err
 				}
@@ -177,6 +176,35 @@ func timePages(ctx context.Context, r *run.Run, s *server, devices int) (rows []
 		}
 	}
 	return rows, nil
+}
+
+// page is a page of a list, and where it begins.
+type page struct{ name, after string }
+
+// pages returns the first, a middle and the last page of a list. With a sort they begin behind devices from the middle and the end of
+// those that were made.
+func (s *server) pages(ctx context.Context, query string, devices int) (pages []page, err error) {
+	if !strings.Contains(query, "&sort=") {
+		places, n, err := s.walk(ctx, strings.Replace(query, "limit=100", "limit=1000", 1))
+		if err == nil && !strings.Contains(query, "seen_") && n != devices {
+			err = fmt.Errorf("%s lists %d devices, want %d", query, n, devices)
+		}
+		return []page{{"first", places[0]}, {"middle", places[1]}, {"last", places[2]}}, err
+	}
+	pages = []page{{"first", ""}}
+	for _, p := range []struct {
+		name   string
+		behind int
+	}{{"middle", devices / 2}, {"last", devices - 11}} {
+		var found struct{ Next string }
+		near := idOf(p.behind)
+		query := strings.Replace(query, "limit=100", "limit=1", 1) + "&prefix=" + url.QueryEscape(near[:len(near)-1])
+		if err := s.getJSON(ctx, query, &found); err != nil {
+			return nil, err
+		}
+		pages = append(pages, page{p.name, found.Next})
+	}
+	return pages, nil
 }
 
 // walk reads a list to its end. It returns where its first, a middle and its last page begin, and how many devices it has.
@@ -232,7 +260,7 @@ func timeOthers(ctx context.Context, r *run.Run, s *server) (rows []row, err err
 		}
 		rounds := r.Rounds
 		if q.pause > 0 {
-			rounds = min(rounds, 20)
+			rounds = min(rounds, 10)
 		}
 		pause := q.pause
 		if r.Quick {
