@@ -168,18 +168,19 @@ func (s *server) beat(ttl time.Duration, ids ...string) {
 	}
 }
 
-// make creates a token with the program, as its user does.
+// makeToken creates a token with the program, as its user does, and returns its secret.
 func (s *server) makeToken(name, role string) string {
 	s.t.Helper()
 	program, err := program()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	out, err := exec.CommandContext(s.t.Context(), program, "tokens", "create", name, "--role", role, "--data", filepath.Join(s.dir, "data")).Output()
+	out, err := exec.CommandContext(s.t.Context(), program, "tokens", "create", "--name", name, "--role", role, "--data", filepath.Join(s.dir, "data")).Output()
 	if err != nil {
 		s.t.Fatalf("make a token: %v", err)
 	}
-	return strings.TrimSpace(string(out))
+	secret, _, _ := strings.Cut(string(out), "\n")
+	return secret
 }
 
 func freePort(t *testing.T) string {
@@ -309,10 +310,19 @@ func (b *tab) visit(address string) {
 	b.run("visit "+address, chromedp.Navigate(address))
 }
 
-// awaits waits until an expression of JavaScript is true.
+// awaits waits until an expression of JavaScript is true. The page may be loaded anew meanwhile.
 func (b *tab) awaits(what, expression string) {
 	b.t.Helper()
-	b.run("wait until "+what, chromedp.Poll("("+expression+") ? true : undefined", nil, chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(20*time.Millisecond)))
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	var is bool
+	var err error
+	for ; !is; <-time.After(20 * time.Millisecond) {
+		if ctx.Err() != nil {
+			b.t.Fatalf("it does not come to this: %s: %v\n%s", what, err, b.shown())
+		}
+		err = chromedp.Run(ctx, chromedp.Evaluate("!!("+expression+")", &is))
+	}
 }
 
 // sees waits until the page shows a text.
@@ -349,7 +359,7 @@ func (b *tab) click(selector string) {
 // clickText clicks the button or link with a text.
 func (b *tab) clickText(text string) {
 	b.t.Helper()
-	find := fmt.Sprintf(`[...document.querySelectorAll('button,a,summary')].findLast((e) => e.innerText.trim().startsWith(%s) && e.offsetParent !== null)`, quote(text))
+	find := fmt.Sprintf(`[...document.querySelectorAll('button,a,summary')].findLast((e) => e.innerText.trim().startsWith(%s) && e.offsetParent !== null && !e.disabled)`, quote(text))
 	b.awaits("there is "+text, find)
 	eval[any](b, "void "+find+".click()")
 }

@@ -93,7 +93,7 @@ export async function whoAmI(): Promise<void> {
       loginNeeded.value = session.value?.name ? 'The token was revoked or is no longer valid.' : 'This server asks for a token.'
     } else if (p.status === 404) {
       session.value = { required: false, role: '', name: '' }
-    }
+    } else setTimeout(whoAmI, 1000 * Math.max(3, p.retryAfter))
   }
 }
 

@@ -4,7 +4,7 @@ import type { ComponentChildren, ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api, devicePath, loginNeeded, logIn, logOut, Problem, session } from './api'
 import { count, plural } from './format'
-import { fleet, link } from './live'
+import { fleet, link, refused } from './live'
 import { go, route, to } from './route'
 import { Badge, lookOf } from './state'
 import { Confirm, Id, Page, spoken, toast, Trouble } from './ui'
@@ -25,18 +25,37 @@ const more = signal<More | undefined>(undefined)
 /** A page whose code is loaded when the first of its kind is shown. */
 function later(name: keyof More): ComponentType<Rest> {
   return ({ rest }) => {
-    useEffect(() => void loadMore(), [])
+    const [missing, setMissing] = useState(false)
+    useEffect(() => void loadMore(() => setMissing(true)), [])
     const Shown = more.value?.[name]
-    return Shown ? <Shown key={rest[0]} rest={rest} /> : <main />
+    if (Shown) return <Shown key={rest[0]} rest={rest} />
+    return <main>{missing && <p class="trouble">The code of this page is not loaded yet: it comes as soon as the server answers.</p>}</main>
   }
 }
 
-async function loadMore(): Promise<void> {
+let loading = false
+
+/** Loads the code of the other pages. missing is called if that fails: the server is away, or has another version now, whose page is loaded. */
+async function loadMore(missing: () => void): Promise<void> {
+  if (more.value || loading) return
+  loading = true
   try {
-    more.value ??= await import('./screens/more')
+    more.value = await import('./screens/more')
   } catch {
-    location.reload() // the server has another version now
+    missing()
+    while (!(await there())) await new Promise((done) => setTimeout(done, 3000))
+    location.reload() // a browser may remember that the code was not there
+  } finally {
+    loading = false
   }
+}
+
+/** Reports whether the server answers with the page. */
+async function there(): Promise<boolean> {
+  return fetch(location.href, { cache: 'no-store' }).then(
+    (answer) => answer.ok,
+    () => false,
+  )
 }
 
 const DevicePage = later('DevicePage')
@@ -109,7 +128,7 @@ function Pulse() {
   if (!f) return <span class="pulse dim">{link.value === 'connecting' ? 'connecting…' : ''}</span>
   return (
     <span class="pulse" aria-label="The fleet now">
-      <Count n={f.devices} what="devices" />
+      <Count n={f.devices} what={f.devices === 1 ? 'device' : 'devices'} />
       {['offline', 'unknown', 'late'].map(
         (s) =>
           (f.states[s] ?? 0) > 0 && (
@@ -149,8 +168,8 @@ function Lost() {
   if (link.value !== 'lost') return null
   return (
     <p class="lost" role="alert">
-      The server does not answer. This is what was known last{fleet.value && ` at ${new Date(fleet.value.at).toLocaleTimeString('sv')}`}; it is
-      renewed as soon as the server is back.
+      {refused.value ? `The server refuses its news with status ${refused.value}.` : 'The server does not answer.'} This is what was known last{fleet.value && ` at ${new Date(fleet.value.at).toLocaleTimeString('sv')}`}; it is
+      renewed as soon as the server {refused.value ? 'gives them' : 'is back'}.
     </p>
   )
 }

@@ -1,6 +1,6 @@
 // What the server says of the fleet by itself. A hidden tab takes note of the latest, and does nothing with it.
 import { signal } from '@preact/signals'
-import { whoAmI } from './api'
+import { loginNeeded, whoAmI } from './api'
 import { heardAt } from './clock'
 import { follow, type Delta, type Fleet, type Message } from './stream'
 
@@ -10,6 +10,9 @@ export const fleet = signal<Fleet | undefined>(undefined)
 export const link = signal<'connecting' | 'live' | 'lost'>('connecting')
 /** When the page was last hidden and seen again, or the server restarted: what was loaded before may be old. */
 export const renewed = signal(0)
+
+/** The status with which the server refuses the stream; 0 if it does not. */
+export const refused = signal(0)
 
 const listeners = new Set<(d: Delta) => void>()
 let missed: Fleet | undefined
@@ -23,7 +26,8 @@ export function onMap(listen: (d: Delta) => void): () => void {
 function take(m: Message): void {
   if ('link' in m) {
     link.value = m.link === 'live' ? 'live' : link.value === 'connecting' ? 'connecting' : 'lost'
-    if (m.link === 'refused') void whoAmI()
+    refused.value = m.link === 'refused' ? m.status : 0
+    if (refused.value === 401 || (m.link === 'live' && loginNeeded.value)) void whoAmI()
   } else if (document.hidden) {
     if ('fleet' in m) missed = m.fleet
   } else if ('fleet' in m) show(m.fleet)

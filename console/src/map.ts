@@ -1,5 +1,5 @@
 // The map of the fleet: the state of each device by its number, as in GET /v1/fleet/map, kept up to date by the stream.
-import { ask } from './api'
+import { ask, type Problem } from './api'
 import { onMap } from './live'
 import type { Delta } from './stream'
 
@@ -28,6 +28,8 @@ export class FleetMap {
   version = 0
   private waiting: Delta[] | undefined // while the map is loaded
   private readonly stop: () => void
+  private again: ReturnType<typeof setTimeout> | undefined // after a failed attempt
+  private closed = false
 
   constructor(private readonly changed: (numbers?: number[]) => void) {
     this.stop = onMap((d) => this.take(d))
@@ -36,12 +38,16 @@ export class FleetMap {
 
   close(): void {
     this.stop()
+    this.closed = true
+    clearTimeout(this.again)
   }
 
-  /** Loads the whole map. Changes that come meanwhile are applied to it. Errors are left to the stream, which comes back with another. */
+  /** Loads the whole map. Changes that come meanwhile are applied to it. It is repeated after errors, and if it is older than what the stream goes on from. */
   async load(): Promise<void> {
-    if (this.waiting) return
+    if (this.waiting || this.closed) return
+    clearTimeout(this.again)
     this.waiting = []
+    let old = false
     try {
       const answer = await ask('/v1/fleet/map')
       const packed = new Uint8Array(await answer.arrayBuffer())
@@ -52,13 +58,18 @@ export class FleetMap {
       }
       this.cells = cells
       this.version = Number(answer.headers.get('Holter-Map-Version')) || 0
-      for (const d of this.waiting) if (d.to > this.version && !d.reload) this.apply(d)
+      for (const d of this.waiting) {
+        if (d.to <= this.version) continue
+        if (d.reload) old = true
+        else this.apply(d)
+      }
       this.changed()
-    } catch {
-      // see above
+    } catch (e) {
+      this.again = setTimeout(() => void this.load(), 1000 * Math.max(3, (e as Problem).retryAfter ?? 0))
     } finally {
       this.waiting = undefined
     }
+    if (old) void this.load()
   }
 
   private take(d: Delta): void {

@@ -26,8 +26,10 @@ export const route = signal<Route>(read())
 
 export type Query = Record<string, string | string[] | undefined>
 
-/** The address of a page. */
+/** The address of a page. A browser takes the segments . and .. for steps between pages: it is the list of what begins so instead. */
 export function to(path: string[], query: Query = {}): string {
+  const dots = path.findIndex((segment) => segment === '.' || segment === '..')
+  if (dots >= 0) return to(path.slice(0, dots), { ...query, prefix: path[dots] })
   const q = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
     for (const one of Array.isArray(value) ? value : [value]) if (one) q.append(name, one)

@@ -35,13 +35,14 @@ export interface Delta {
   reload?: boolean
 }
 
-export type Message = { fleet: Fleet } | { map: Delta } | { link: 'live' | 'lost' | 'refused' }
+export type Message = { fleet: Fleet } | { map: Delta } | { link: 'live' | 'lost' } | { link: 'refused'; status: number }
 
 /** Follows the stream of the fleet until it is told to stop, and comes back to it whenever it ends. */
 export function follow(post: (m: Message) => void): () => void {
   let source: EventSource
   let again: ReturnType<typeof setTimeout> | undefined
   let wait = 1000
+  let stopped = false
   const open = () => {
     source = new EventSource('/v1/fleet/stream?map=0')
     source.addEventListener('fleet', (e) => {
@@ -50,17 +51,29 @@ export function follow(post: (m: Message) => void): () => void {
     })
     source.addEventListener('map', (e) => post({ map: JSON.parse(e.data) }))
     source.onopen = () => post({ link: 'live' })
-    source.onerror = () => {
-      const refused = source.readyState === EventSource.CLOSED // it does not come back by itself
-      post({ link: refused ? 'refused' : 'lost' })
-      if (!refused) return
-      again = setTimeout(open, wait)
+    source.onerror = async () => {
+      if (source.readyState !== EventSource.CLOSED) return post({ link: 'lost' }) // it comes back by itself
+      const { status, after } = await refusal()
+      if (stopped) return
+      post({ link: 'refused', status })
+      again = setTimeout(open, Math.max(wait, after))
       wait = Math.min(wait * 2, 15_000)
     }
   }
   open()
   return () => {
+    stopped = true
     clearTimeout(again)
     source.close()
+  }
+}
+
+/** Why the server refuses the stream, which an EventSource does not say: the status, 0 for none, and the milliseconds that it asks to wait. */
+async function refusal(): Promise<{ status: number; after: number }> {
+  try {
+    const answer = await fetch('/v1/session')
+    return { status: answer.ok ? 0 : answer.status, after: 1000 * (Number(answer.headers.get('Retry-After')) || 0) }
+  } catch {
+    return { status: 0, after: 0 }
   }
 }

@@ -1,5 +1,6 @@
 // What can be done about a device. Each action is confirmed with the device's name.
-import { api, ask, devicePath } from '../api'
+import { api, ask, devicePath, Problem } from '../api'
+import { readStored } from '../editing'
 import { duration, visible } from '../format'
 import { useLoad } from '../load'
 import { go, to } from '../route'
@@ -101,6 +102,11 @@ export function milliseconds(text: string): number | undefined {
   return sum
 }
 
+/** A duration of the own policy as it is typed, in its greatest units. */
+function written(ms: unknown): string {
+  return ms ? duration(ms as number).replace(/ /g, '') : ''
+}
+
 type OwnPolicy = Record<string, unknown>
 
 /** Changes the device's own policy. What somebody else changed meanwhile is not overwritten: the server is told what the change is based on. */
@@ -109,7 +115,7 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
   const own = useLoad<OwnPolicy>(path)
   const open = (): Question => {
     const before = own.data.value ?? {}
-    const tag: Record<string, string> = own.tag.value ? { 'If-Match': own.tag.value } : {}
+    let tag = own.tag.value
     return {
       title: 'Policy of its own',
       text: (
@@ -122,7 +128,7 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
         <div class="form">
           {fields.map(([name, label]) => (
             <Field label={label} help={`now ${duration((d.policy as unknown as Record<string, number | null>)[name])}`}>
-              <input name={name} autocomplete="off" placeholder="as otherwise" value={before[name] ? duration(before[name] as number).replace(/ /g, '') : ''} />
+              <input name={name} autocomplete="off" placeholder="as otherwise" value={written(before[name])} />
             </Field>
           ))}
           <Field label="Online again after" help="heartbeats in a row">
@@ -132,17 +138,28 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
       ),
       run: async (v) => {
         const body: OwnPolicy = { ...before }
-        for (const [name] of fields) body[name] = milliseconds(v[name] ?? '')
+        for (const [name] of fields) if (v[name] !== written(before[name])) body[name] = milliseconds(v[name] ?? '') // else as exact as it was
         body.recover_after = v.recover_after ? Number(v.recover_after) : undefined
         const empty = Object.values(body).every((x) => x === undefined)
-        await ask(path, empty ? { method: 'DELETE', headers: tag } : { method: 'PUT', body, headers: tag })
-        own.reload()
+        const headers: Record<string, string> = tag ? { 'If-Match': tag } : {}
+        try {
+          await ask(path, empty ? { method: 'DELETE', headers } : { method: 'PUT', body, headers })
+        } catch (e) {
+          if (!(e instanceof Problem) || e.status !== 412) throw e
+          const now = await readStored(path)
+          tag = now.tag
+          const kept = fields.filter(([name]) => now.value[name]).map(([name, label]) => `${label} ${written(now.value[name])}`)
+          throw new Problem(412, `${e.message}. Stored now: ${kept.join(', ') || 'none of these'}. Setting it again replaces that with what you typed.`)
+        } finally {
+          own.reload()
+        }
         changed()
       },
       done: `The policy of ${visible(d.id)} was set.`,
     }
   }
-  return <Action q={open}>Policy…</Action>
+  const read = own.data.value !== undefined || own.problem.value?.status === 404 // else the form would be empty, and remove what it does not show
+  return read ? <Action q={open}>Policy…</Action> : <button disabled>Policy…</button>
 }
 
 function LearnedAction({ d, changed }: { d: Device; changed: () => void }) {
