@@ -31,13 +31,13 @@ import (
 const patience = time.Minute
 
 // program is the holter of this tree, built once.
-var program = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // built once for all tests
+var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "holter-console")
 	if err != nil {
 		return "", err
 	}
 	name := filepath.Join(dir, "holter")
-	out, err := exec.Command("go", "build", "-o", name, "../cmd/holter").CombinedOutput() //nolint:noctx // it ends by itself
+	out, err := exec.Command("go", "build", "-o", name, "../cmd/holter").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build holter: %w\n%s", err, out)
 	}
@@ -193,17 +193,20 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// chromium is a running browser.
+type chromium struct{ ctx context.Context } //nolint:containedctx // chromedp's contexts are its browsers
+
 // newBrowser starts a Chromium. It skips the test where there is none, or fails it with HOLTER_TEST_TOOLS=all.
-func newBrowser(t *testing.T) context.Context {
+func newBrowser(t *testing.T) *chromium {
 	t.Helper()
-	chromium, err := exec.LookPath("chromium")
+	name, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
 			t.Fatal("chromium is not installed; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)")
 		}
 		t.Skip("chromium is not installed")
 	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium), chromedp.NoSandbox,
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(name), chromedp.NoSandbox,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("enable-precise-memory-info", true),
 		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience), chromedp.DisableGPU)
 	allocator, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
@@ -216,13 +219,15 @@ func newBrowser(t *testing.T) context.Context {
 	if err := chromedp.Run(browser); err != nil {
 		t.Fatalf("start chromium: %v", err)
 	}
-	return browser
+	return &chromium{browser}
 }
 
 // tab is a page of the console in a browser. What it asks for, and what goes wrong in it, is noted.
 type tab struct {
 	t   *testing.T
 	ctx context.Context //nolint:containedctx // chromedp's contexts are its tabs
+
+	close context.CancelFunc
 
 	mu       sync.Mutex // guards the fields below
 	requests []*network.EventRequestWillBeSent
@@ -243,15 +248,15 @@ type look struct {
 	noScript      bool
 }
 
-// newTab opens a tab in a browser; with alone it has cookies of its own.
-func newTab(t *testing.T, browser context.Context, l look, options ...chromedp.ContextOption) *tab {
+// newTab opens a tab in a browser.
+func newTab(t *testing.T, browser *chromium, l look) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser, options...)
+	ctx, cancel := chromedp.NewContext(browser.ctx)
 	t.Cleanup(cancel)
 	if err := chromedp.Run(ctx); err != nil { // the first context is that of the tab
 		t.Fatalf("open a tab: %v", err)
 	}
-	b := &tab{t: t, ctx: ctx}
+	b := &tab{t: t, ctx: ctx, close: cancel}
 	chromedp.ListenTarget(ctx, b.note)
 	theme := "light"
 	if l.dark {
@@ -289,19 +294,21 @@ func (b *tab) note(event any) {
 
 func (b *tab) run(what string, actions ...chromedp.Action) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	if err := chromedp.Run(ctx, actions...); err != nil {
+	if err := b.do(patience, actions...); err != nil {
 		b.t.Fatalf("%s: %v\n%s", what, err, b.shown())
 	}
 }
 
+func (b *tab) do(limit time.Duration, actions ...chromedp.Action) error {
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	return chromedp.Run(ctx, actions...)
+}
+
 // shown returns the text that the page shows, for messages.
 func (b *tab) shown() string {
-	ctx, cancel := context.WithTimeout(b.ctx, 5*time.Second)
-	defer cancel()
 	var text string
-	_ = chromedp.Run(ctx, chromedp.Evaluate(`document.body ? document.body.innerText.slice(0, 3000) : ''`, &text))
+	_ = b.do(5*time.Second, chromedp.Evaluate(`document.body ? document.body.innerText.slice(0, 3000) : ''`, &text))
 	return "the page shows:\n" + text + "\n" + strings.Join(b.problems, "\n")
 }
 

@@ -46,11 +46,10 @@ func fixture(t *testing.T) *server {
 	s.ask(http.MethodPut, "/v1/schedules/nightly", map[string]any{"kind": "report", "when": "0 3 * * *", "zone": "Europe/Berlin", "settings": map[string]any{"endpoint": "ops"}})
 	var lasting, short []string
 	for i := range 240 {
-		switch {
-		case i%3 == 0:
-			short = append(short, fmt.Sprintf("berlin/meter-%03d", i))
-		default:
-			lasting = append(lasting, fmt.Sprintf("berlin/meter-%03d", i))
+		if meter := fmt.Sprintf("berlin/meter-%03d", i); i%3 == 0 {
+			short = append(short, meter)
+		} else {
+			lasting = append(lasting, meter)
 		}
 		lasting = append(lasting, fmt.Sprintf("hamburg/pump-%03d", i))
 		if i < 90 {

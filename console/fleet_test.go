@@ -106,9 +106,9 @@ func TestHeap(t *testing.T) {
 	}
 	eval[any](b, `void (window.changes = 0, new MutationObserver(() => changes++).observe(document.querySelector('.pulse'), {subtree: true, childList: true, characterData: true}))`)
 	before := heap()
-	length := time.Minute
-	if testing.Short() {
-		length = 10 * time.Second
+	length := 15 * time.Second
+	if *numbers {
+		length = time.Minute
 	}
 	for began := time.Now(); time.Since(began) < length; {
 		seen := eval[int](b, `changes`)

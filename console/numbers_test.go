@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,7 +114,7 @@ func medianOf(all []measured) measured {
 }
 
 func grouped(n int) string {
-	text := fmt.Sprint(n)
+	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]
 	}
@@ -123,7 +124,7 @@ func grouped(n int) string {
 func writeNumbers(t *testing.T, rows string) {
 	t.Helper()
 	load, _ := os.ReadFile("/proc/loadavg")
-	text := fmt.Sprintf(numbersPage, runtime.NumCPU(), strings.Fields(string(load)+" ?")[0], rows)
+	text := fmt.Sprintf(numbersPage, runtime.NumCPU(), strings.Fields(string(load) + " ?")[0], rows)
 	if err := os.WriteFile("../docs/numbers/console.md", []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}

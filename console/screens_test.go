@@ -12,7 +12,7 @@ import (
 )
 
 // pictures says that the pictures in the documentation are to be taken anew.
-var pictures = flag.Bool("pictures", false, "take the pictures in docs/img anew") //nolint:gochecknoglobals // a flag
+var pictures = flag.Bool("pictures", false, "take the pictures in docs/img anew")
 
 // screen is a page of the console, and what it shows when it is whole.
 type screen struct {
@@ -71,7 +71,7 @@ func TestScreens(t *testing.T) {
 	}
 	for _, l := range []struct {
 		name string
-		look
+		look look
 	}{
 		{"light", look{}},
 		{"dark", look{dark: true}},

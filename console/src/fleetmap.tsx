@@ -22,39 +22,45 @@ interface Layout {
   rows: number
   size: number // pixels of a cell's side
   bands: Band[]
+  total: number // devices
 }
 
 const label = 18 // pixels of the height of a group's name
 
 function layOut(cells: Uint8Array, groups: Uint16Array | undefined, names: string[], width: number, height: number): Layout {
-  const members: number[][] = groups ? names.map(() => []) : [[]]
+  const kinds = groups ? names.length : 1
+  const bandOf = (n: number) => (groups ? (groups[n] || kinds) - 1 : 0)
+  const members = new Int32Array(kinds)
+  let total = 0
   for (let n = 1; n < cells.length; n++) {
-    if (cells[n]) members[groups ? (groups[n] || names.length) - 1 : 0]!.push(n)
+    if (cells[n] === 0) continue
+    members[bandOf(n)]!++
+    total++
   }
-  const total = members.reduce((sum, m) => sum + m.length, 0)
   let size = Math.max(1, Math.min(26, Math.floor(Math.sqrt((width * height) / Math.max(1, total)))))
   const gapAt = (s: number) => (groups ? Math.ceil(label / s) : 0)
-  const rowsAt = (s: number) => members.reduce((sum, m) => sum + (m.length && gapAt(s) + Math.ceil(m.length / Math.floor(width / s))), 0)
+  const rowsAt = (s: number) => members.reduce((sum, m) => sum + (m && gapAt(s) + Math.ceil(m / Math.floor(width / s))), 0)
   while (size > 1 && rowsAt(size) * size > height) size--
   const columns = Math.floor(width / size)
   const rows = Math.max(1, rowsAt(size))
-  const order = new Int32Array(columns * rows).fill(-1)
-  const place = new Int32Array(cells.length).fill(-1)
   const bands: Band[] = []
+  const next = new Int32Array(kinds) // where the next device of each band goes
   let row = 0
   members.forEach((m, i) => {
-    if (m.length === 0) return
-    const from = row
-    row += gapAt(size)
-    const first = row * columns
-    m.forEach((n, at) => {
-      order[first + at] = n
-      place[n] = first + at
-    })
-    row += Math.ceil(m.length / columns)
-    bands.push({ name: names[i] ?? '', first, row: from })
+    if (m === 0) return
+    bands.push({ name: names[i] ?? '', first: (row + gapAt(size)) * columns, row })
+    next[i] = bands.at(-1)!.first
+    row += gapAt(size) + Math.ceil(m / columns)
   })
-  return { order, place, columns, rows, size, bands }
+  const order = new Int32Array(columns * rows).fill(-1)
+  const place = new Int32Array(cells.length).fill(-1)
+  for (let n = 1; n < cells.length; n++) {
+    if (cells[n] === 0) continue
+    const at = next[bandOf(n)]!++
+    order[at] = n
+    place[n] = at
+  }
+  return { order, place, columns, rows, size, bands, total }
 }
 
 /** A colour of the style sheet as it is now, light or dark. */
@@ -112,6 +118,10 @@ class Drawing {
 
   private cell(at: number, state: number): void {
     const { columns, size } = this.layout!
+    if (size === 1) {
+      this.pixels[at] = this.colours[state]!
+      return
+    }
     const width = columns * size
     const gap = size >= 6 ? 1 : 0
     const left = (at % columns) * size
@@ -238,14 +248,13 @@ export function MapView({ names, height }: { names?: string[]; height: number })
     else return
     e.preventDefault()
   }
-  const total = layout ? layout.place.reduce((sum, p) => sum + (p >= 0 ? 1 : 0), 0) : 0
   return (
     <div class="map" ref={box}>
       <canvas
         ref={canvas}
         tabIndex={0}
         role="img"
-        aria-label={`Map of ${count(total)} devices, a cell for each. Arrow keys move, Enter opens a device. The list of devices has the same as a table.`}
+        aria-label={`Map of ${count(layout?.total)} devices, a cell for each. Arrow keys move, Enter opens a device. The list of devices has the same as a table.`}
         onMouseMove={(e) => layout && point(cellAt(e))}
         onMouseLeave={() => setPointed(undefined)}
         onClick={(e) => {
