@@ -4,7 +4,7 @@ package liveness
 // the place of its group in [Registry.Groups], -1 if it has none. visit must not block or call the
 // registry: a shard is locked. A device that is made or forgotten meanwhile may be left out, and its
 // number may come again with another. A million devices take
-// some 20 to 40 ms of one processor, on which it runs. No lock is held for more than 64 devices.
+// some 40 ms of processor time, on one thread. No lock is held for more than 64 devices.
 func (r *Registry) Survey(visit func(number uint32, state State, group int)) {
 	var groups ruleGroups
 	new(scan).each(r, func(batch []*device) {

@@ -139,8 +139,12 @@ type filter struct {
 
 func filters() []filter {
 	return []filter{
-		{"all", "", true}, {"offline", "state=offline", false}, {"a group", "group=site-00", false}, {"a prefix", "prefix=site-00/pump-000", false},
-		{"heard in the last 24 h", "seen_after=24h", true}, {"flapping (none)", "flapping=true", false},
+		{"all", "", true},
+		{"offline", "state=offline", false},
+		{"a group", "group=site-00", false},
+		{"a prefix", "prefix=site-00/pump-000", false},
+		{"heard in the last 24 h", "seen_after=24h", true},
+		{"flapping (none)", "flapping=true", false},
 	}
 }
 
