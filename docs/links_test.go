@@ -10,16 +10,17 @@ import (
 	"unicode"
 )
 
-// TestLinks follows each link between the pages of this repository, down to the heading.
+// TestLinks follows each link between the pages of this repository, down to the heading, and to their pictures.
 func TestLinks(t *testing.T) {
 	for _, page := range pages(t, "..") {
 		text := readPage(t, page)
-		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(withoutCode(text), -1) {
-			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)|src(?:set)?="([^"]+)"`).FindAllStringSubmatch(withoutCode(text), -1) {
+			link := m[1] + m[2]
+			if strings.Contains(link, "://") || strings.HasPrefix(link, "mailto:") {
 				continue
 			}
-			if err := follow(t, page, m[1]); err != "" {
-				t.Errorf("%s: link %s: %s", page, m[1], err)
+			if err := follow(t, page, link); err != "" {
+				t.Errorf("%s: link %s: %s", page, link, err)
 			}
 		}
 	}
