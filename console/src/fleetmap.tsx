@@ -266,9 +266,15 @@ export function MapView({ names, height }: { names?: string[]; height: number })
       />
       {names &&
         layout?.bands.map((b) => (
-          <a class="band" style={{ top: `${(100 * b.row) / layout.rows}%` }} href={to(['devices'], { group: b.name })}>
-            <Id text={b.name || 'no group'} />
-          </a>
+          <span class="band" style={{ top: `${(100 * b.row) / layout.rows}%` }}>
+            {b.name ? (
+              <a href={to(['devices'], { group: b.name })}>
+                <Id text={b.name} />
+              </a>
+            ) : (
+              'no group'
+            )}
+          </span>
         ))}
       {pointed && layout && <Tip p={pointed} l={layout} />}
     </div>
