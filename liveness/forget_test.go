@@ -58,7 +58,7 @@ func TestForgottenMemory(t *testing.T) {
 	defer start(t, r)()
 	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 	s.Pulse(time.Now())
-	alive := flood(t, r, s, "first", 1000, every)
+	alive := flood(t, r, s, "first", strangers, every) // then what is bounded, such as the queue of events, has the size that it keeps
 	forgetOffline(t, r)
 	before, most := heapBytes(), uint64(0)
 	for i := range rounds {
