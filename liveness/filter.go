@@ -3,7 +3,6 @@ package liveness
 import (
 	"math"
 	"slices"
-	"strings"
 	"time"
 	"unique"
 )
@@ -107,11 +106,6 @@ func (s *sieve) siftLocked(batch []*device) []*device {
 	if s.states != 0 {
 		prefetchStatesLocked(batch)
 	}
-	if s.filter.Prefix != "" {
-		for i, d := range batch {
-			s.keys[i] = int64(d.id[0]) // long ids lie elsewhere
-		}
-	}
 	chosen := batch
 	if !s.all {
 		chosen = batch[:0]
@@ -177,7 +171,7 @@ func prefetchStatesLocked(batch []*device) {
 func (s *sieve) fitsLocked(d *device) bool {
 	f := s.filter
 	return (f.Number == 0 || d.num == f.Number) &&
-		strings.HasPrefix(d.id, f.Prefix) &&
+		d.begins(f.Prefix) &&
 		(f.Connected == nil || *f.Connected == (d.session != nil)) &&
 		(f.Maintenance == nil || *f.Maintenance == d.maintained()) &&
 		(f.Flapping == nil || *f.Flapping == d.flaps()) &&

@@ -43,12 +43,17 @@ func (k *ranking) key(key int64) int64 {
 	return key
 }
 
-// keyOfID returns a key of the first bytes of an id. One id comes before another if its key is less; if the keys
-// are equal, the ids decide.
+// keyOfID is keyOf the first bytes of an id.
 func keyOfID(id string) int64 {
-	var first [8]byte
+	var first [shortID]byte
 	copy(first[:], id)
-	return int64(binary.BigEndian.Uint64(first[:]) ^ 1<<63)
+	return keyOf(first)
+}
+
+// keyOf returns a key of the first bytes of an id. One id comes before another if its key is less; if the keys
+// are equal, the ids decide.
+func keyOf(first [shortID]byte) int64 {
+	return int64(binary.BigEndian.Uint64(first[:8]) ^ 1<<63)
 }
 
 // compare returns less than 0 if a comes before b.

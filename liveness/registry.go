@@ -97,7 +97,7 @@ type deviceShard struct {
 // device is all that is held of a device, two cache lines. Its memory does not move.
 type device struct {
 	id      string
-	short   [shortID]byte // the bytes of an id that fits: a look-up then reads one cache line
+	short   [shortID]byte // the first bytes of the id, and zeros; id lies here if it fits: a look-up then reads one cache line
 	source  *Source       // where it was heard last; nil if it was never seen
 	session *Session      // nil while it has no connection
 	rule    unique.Handle[rule]
@@ -242,12 +242,18 @@ func handleOf(at, shard int) uint32 { return uint32(at)*shardCount + uint32(shar
 
 // name gives the device a copy of an id. A device does not move, so a short id may lie within it.
 func (d *device) name(id string) {
-	if len(id) > len(d.short) {
-		d.id = strings.Clone(id)
+	d.short = [shortID]byte{}
+	if n := copy(d.short[:], id); n == len(id) {
+		d.id = unsafe.String(&d.short[0], n)
 		return
 	}
-	n := copy(d.short[:], id)
-	d.id = unsafe.String(&d.short[0], n)
+	d.id = strings.Clone(id)
+}
+
+// begins reports whether the device's id has a prefix. The first bytes of the id mostly decide.
+func (d *device) begins(prefix string) bool {
+	n := min(len(prefix), len(d.short))
+	return len(d.id) >= len(prefix) && string(d.short[:n]) == prefix[:n] && (n == len(prefix) || strings.HasPrefix(d.id, prefix))
 }
 
 // addLocked makes a device, with a copy of the id, that a quota counts, which may be nil.

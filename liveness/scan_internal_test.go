@@ -95,6 +95,28 @@ func TestKeyOfID(t *testing.T) {
 	}
 }
 
+// A device knows the beginnings of its id, whether they fit into it or not.
+func TestBegins(t *testing.T) {
+	for _, id := range []string{"a", "ab", "sixteen-bytes-id", "seventeen-bytes-i", "an id that is longer than what a device holds"} {
+		var d device
+		d.name("before, the same memory held another one")
+		d.name(id)
+		for n := range len(id) + 1 {
+			if !d.begins(id[:n]) {
+				t.Errorf("%q does not begin with %q", id, id[:n])
+			}
+		}
+		for _, other := range []string{id + "x", id + "\x00", "b", id[:len(id)-1] + "~"} {
+			if d.begins(other) {
+				t.Errorf("%q begins with %q", id, other)
+			}
+		}
+		if keyOf(d.short) != keyOfID(id) || d.id != id {
+			t.Errorf("%q: id %q, key %d, want %d", id, d.id, keyOf(d.short), keyOfID(id))
+		}
+	}
+}
+
 // What a sieve knows of a course agrees with it.
 func TestOriginAt(t *testing.T) {
 	s := &Source{}

@@ -159,7 +159,7 @@ func (s *sieve) keysLocked(chosen []*device, by Order) []int64 {
 		}
 	case ByID:
 		for i, d := range chosen {
-			s.keys[i] = keyOfID(d.id)
+			s.keys[i] = keyOf(d.short)
 		}
 	}
 	return s.keys[:len(chosen)]
