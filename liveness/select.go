@@ -72,11 +72,11 @@ func (r *Registry) Pick(buffer []View, from Cursor, limit int, f *Filter) ([]Vie
 const selectRounds = 4
 
 // Select returns pictures of the first devices of a sorted list, and the place to go on from, nil at its
-// end. Devices of the same key are sorted by id. It looks at all devices, on up to two threads. A million take
-// 30 ms of processor time by BySince, and 110 to 140 ms by ByID and ByLastSeen or with bounds of the last
-// heartbeat, since long ids and the timers lie elsewhere; half of it on each thread. No lock is
-// held for more than 64 devices. A device that exists all the time is in exactly one of the pages of a list if its key does not
-// change. A page is full unless it is the last, or many devices ceased to match while it was made.
+// end. Devices of the same key are sorted by id. It looks at all devices, on up to two threads: a million
+// take some 30 ms by ByID and BySince, and 70 to 90 ms by ByLastSeen or with bounds of the last heartbeat,
+// since that is in the timers, which lie elsewhere. No lock is held for more than 64 devices. A device that
+// exists all the time is in exactly one of the pages of a list if its key does not change. A page is full
+// unless it is the last, or many devices ceased to match while it was made.
 func (r *Registry) Select(q Query) (page []View, next *Place) {
 	s := r.newSieve(&q.Filter)
 	next = q.After
