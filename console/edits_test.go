@@ -49,13 +49,13 @@ func TestEditedPolicy(t *testing.T) {
 	browser := newBrowser(t)
 	s := startServer(t, "")
 	s.beat(0, "pump-1")
-	const exact = "3661500" // is not written exactly in the form
+	const exact = "3661500" // the form shows it exactly
 	s.ask(http.MethodPut, "/v1/devices/pump-1/policy", map[string]any{"timeout_ms": json.Number(exact)})
 	one, two := newTab(t, browser, look{}), newTab(t, browser, look{})
 	for _, b := range []*tab{one, two} {
 		b.visit(s.url("/console/devices/pump-1"))
 		b.clickText("Policy…")
-		b.awaits("the form is filled", `document.querySelector('dialog input[name=timeout_ms]')?.value === '1h1m'`)
+		b.awaits("the form is filled", `document.querySelector('dialog input[name=timeout_ms]')?.value === '1h1m1s500ms'`)
 	}
 	fillIn(one, `document.querySelector('input[name=interval_ms]')`, "30s")
 	one.clickText("Set the policy")

@@ -1,6 +1,5 @@
 // Forms of many fields, made from tables: what is typed is text, what is sent is JSON.
-import { duration, visible } from './format'
-import { milliseconds } from './screens/deviceactions'
+import { milliseconds, visible, written } from './format'
 
 export interface Spec {
   name: string
@@ -29,7 +28,7 @@ export function textsOf(specs: Spec[], from: Record<string, unknown>): Values {
   for (const s of specs) {
     const value = from[s.name]
     if (value === undefined || value === null) values[s.name] = ''
-    else if (s.as === 'ms') values[s.name] = duration(value as number).replace(/ /g, '')
+    else if (s.as === 'ms') values[s.name] = written(value as number)
     else if (s.as === 'json') values[s.name] = pretty(value)
     else if (s.as === 'lines') values[s.name] = (value as string[]).join('\n')
     else values[s.name] = s.as === 'flag' ? (value ? 'yes' : '') : String(value)

@@ -22,6 +22,31 @@ export function duration(ms: number | null | undefined): string {
 const day = new Intl.DateTimeFormat('sv', { dateStyle: 'short' })
 const time = new Intl.DateTimeFormat('sv', { timeStyle: 'medium' })
 
+/** Reads 90s, 10m, 1h30m or a number of seconds; an empty text is undefined. */
+export function milliseconds(text: string): number | undefined {
+  const plain = text.trim().replace(/\s+/g, '')
+  if (plain === '') return undefined
+  if (/^\d+(\.\d+)?$/.test(plain)) return Number(plain) * 1000
+  const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+  let sum = 0
+  let rest = plain
+  for (let m; (m = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)/.exec(rest)); rest = rest.slice(m[0].length)) sum += Number(m[1]) * units[m[2]!]!
+  if (rest !== '') throw new Error(`“${text}” is not a duration; write 90s, 10m or 1h30m`)
+  return sum
+}
+
+/** A duration as it is typed, exactly: milliseconds reads the same number from it. Nothing for none. */
+export function written(ms: number | null | undefined): string {
+  let text = ''
+  let rest = ms ?? 0
+  for (const [unit, name] of [[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'm'], [1000, 's'], [1, 'ms']] as const) {
+    const n = unit === 1 ? rest : Math.floor(rest / unit)
+    rest -= n * unit
+    if (n > 0) text += n + name
+  }
+  return text
+}
+
 /** An instant: the time of today, else with its date; ISO 8601 order, in the zone of the browser. */
 export function instant(at: string | number | undefined, now: number): string {
   if (!at) return '—'

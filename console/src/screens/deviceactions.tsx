@@ -1,7 +1,7 @@
 // What can be done about a device. Each action is confirmed with the device's name.
 import { api, ask, devicePath, Problem } from '../api'
 import { readStored } from '../editing'
-import { duration, visible } from '../format'
+import { duration, milliseconds, visible, written } from '../format'
 import { useLoad } from '../load'
 import { go, to } from '../route'
 import { Action, Field, Id, say, type Question } from '../ui'
@@ -89,24 +89,6 @@ const fields: [name: string, label: string][] = [
   ['sleep_limit_ms', 'Longest sleep'],
 ]
 
-/** Reads 90s, 10m, 1h30m or a number of seconds; an empty text is undefined. */
-export function milliseconds(text: string): number | undefined {
-  const plain = text.trim().replace(/\s+/g, '')
-  if (plain === '') return undefined
-  if (/^\d+(\.\d+)?$/.test(plain)) return Number(plain) * 1000
-  const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-  let sum = 0
-  let rest = plain
-  for (let m; (m = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)/.exec(rest)); rest = rest.slice(m[0].length)) sum += Number(m[1]) * units[m[2]!]!
-  if (rest !== '') throw new Error(`“${text}” is not a duration; write 90s, 10m or 1h30m`)
-  return sum
-}
-
-/** A duration of the own policy as it is typed, in its greatest units. */
-function written(ms: unknown): string {
-  return ms ? duration(ms as number).replace(/ /g, '') : ''
-}
-
 type OwnPolicy = Record<string, unknown>
 
 /** Changes the device's own policy. What somebody else changed meanwhile is not overwritten: the server is told what the change is based on. */
@@ -128,7 +110,7 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
         <div class="form">
           {fields.map(([name, label]) => (
             <Field label={label} help={`now ${duration((d.policy as unknown as Record<string, number | null>)[name])}`}>
-              <input name={name} autocomplete="off" placeholder="as otherwise" value={written(before[name])} />
+              <input name={name} autocomplete="off" placeholder="as otherwise" value={written(before[name] as number)} />
             </Field>
           ))}
           <Field label="Online again after" help="heartbeats in a row">
@@ -138,7 +120,7 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
       ),
       run: async (v) => {
         const body: OwnPolicy = { ...before }
-        for (const [name] of fields) if (v[name] !== written(before[name])) body[name] = milliseconds(v[name] ?? '') // else as exact as it was
+        for (const [name] of fields) body[name] = milliseconds(v[name] ?? '')
         body.recover_after = v.recover_after ? Number(v.recover_after) : undefined
         const empty = Object.values(body).every((x) => x === undefined)
         const headers: Record<string, string> = tag ? { 'If-Match': tag } : {}
@@ -148,7 +130,7 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
           if (!(e instanceof Problem) || e.status !== 412) throw e
           const now = await readStored(path)
           tag = now.tag
-          const kept = fields.filter(([name]) => now.value[name]).map(([name, label]) => `${label} ${written(now.value[name])}`)
+          const kept = fields.filter(([name]) => now.value[name]).map(([name, label]) => `${label} ${written(now.value[name] as number)}`)
           throw new Problem(412, `${e.message}. Stored now: ${kept.join(', ') || 'none of these'}. Setting it again replaces that with what you typed.`)
         } finally {
           own.reload()

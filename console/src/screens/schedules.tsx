@@ -1,14 +1,13 @@
 // Schedules: the list of them, and each with its next instants and its past runs.
 import { api, ask, may } from '../api'
 import { useCheck } from '../editing'
-import { duration, plural, visible } from '../format'
+import { duration, milliseconds, plural, visible } from '../format'
 import { pretty } from '../fields'
 import { useLoad } from '../load'
 import { Progress } from '../progress'
 import { route, go, to } from '../route'
 import { Changes, useSteady } from '../steady'
 import { Action, Ago, Choice, Empty, Facts, Id, Page, Panel, Snippet, Table, Time, Trouble, type Column } from '../ui'
-import { milliseconds } from './deviceactions'
 import { Said } from './runs'
 import { ScheduleEditor } from './scheduleedit'
 

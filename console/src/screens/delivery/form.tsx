@@ -58,8 +58,6 @@ function Inputs({ f, first }: { f: Form; first: Stored }) {
     setMistakes(wrong)
     setProblem(undefined)
     if (wrong.length > 0) return
-    const was = textsOf(specs, flat(first.value))
-    for (const s of specs) if (body[s.name] !== undefined && values[s.name] === was[s.name]) body[s.name] = flat(first.value)[s.name] // as exact as it was
     try {
       await ask(path, { method: 'PUT', body: nested(body), headers: basedOn(stored.tag) })
       say(`The ${f.what} ${visible(name)} was set.`)

@@ -1,12 +1,11 @@
 // Jobs: what is to be delivered, what was, and one of them with all that is known of it.
 import { may } from '../../api'
 import { serverNow } from '../../clock'
-import { count, duration } from '../../format'
+import { count, duration, milliseconds } from '../../format'
 import { useLoad } from '../../load'
 import { allOf, route, setQuery, to } from '../../route'
 import { Changes, useSteady } from '../../steady'
 import { Ago, Change, Choice, DeviceLink, Empty, Facts, Field, Id, Panel, Snippet, Table, TextFilter, Time, Trouble, type Column } from '../../ui'
-import { milliseconds } from '../deviceactions'
 import { Link } from './list'
 
 export interface Job {
