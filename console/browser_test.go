@@ -201,10 +201,7 @@ func newBrowser(t *testing.T) *chromium {
 	t.Helper()
 	name, err := exec.LookPath("chromium")
 	if err != nil {
-		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-			t.Fatal("chromium is not installed; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)")
-		}
-		t.Skip("chromium is not installed")
+		missing(t, "chromium")
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(name), chromedp.NoSandbox,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("enable-precise-memory-info", true),

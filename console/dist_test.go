@@ -36,7 +36,7 @@ func TestTypes(t *testing.T) {
 	tsc := tool(t, "typescript-5.9.3/node_modules/typescript/bin/tsc")
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("node is not installed")
+		missing(t, "node")
 	}
 	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p", ".").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -53,12 +53,18 @@ func tool(t *testing.T, name string) string {
 	}
 	name = filepath.Join(cache, "holter-tools", name)
 	if _, err := os.Stat(name); err != nil {
-		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-			t.Fatalf("%s is missing; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)", name)
-		}
-		t.Skipf("%s is missing", name)
+		missing(t, name)
 	}
 	return name
+}
+
+// missing skips a test for want of something that test/setup.sh installs, or fails it with HOLTER_TEST_TOOLS=all.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
+		t.Fatalf("%s is missing; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)", what)
+	}
+	t.Skipf("%s is missing", what)
 }
 
 func filesOf(t *testing.T, dir string) map[string]string {

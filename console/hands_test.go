@@ -87,7 +87,7 @@ func TestFirstRun(t *testing.T) {
 	mark(b)
 	command := eval[string](b, `[...document.querySelectorAll('.snippet pre')].map((e) => e.innerText).find((t) => t.startsWith('curl'))`)
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed")
+		missing(t, "curl")
 	}
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, out)
