@@ -32,7 +32,6 @@ type Fleet struct {
 type FleetSource struct {
 	Name      string     `json:"name"`
 	Note      string     `json:"note,omitempty"`
-	Deaf      bool       `json:"deaf"`
 	DeafSince *time.Time `json:"deaf_since,omitempty"`
 	Absent    bool       `json:"absent"`
 	Retired   bool       `json:"retired"`
@@ -125,10 +124,10 @@ func (a *API) fleetNow() Fleet {
 
 func fleetSourceOf(v *liveness.SourceView, now time.Time) FleetSource {
 	s := FleetSource{
-		Name: v.Name, Note: v.Note, Deaf: !v.DeafSince.IsZero(), Absent: v.Absent, Retired: v.Absent && v.Retired, Held: v.Held,
+		Name: v.Name, Note: v.Note, Absent: v.Absent, Retired: v.Absent && v.Retired, Held: v.Held,
 		Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Now: now, Devices: v.Devices,
 	}
-	if s.Deaf {
+	if !v.DeafSince.IsZero() {
 		since := utc(v.DeafSince)
 		s.DeafSince = &since
 	}

@@ -82,7 +82,7 @@ func TestFleetStream(t *testing.T) {
 		began := time.Now()
 		first := r.fleet()
 		if time.Since(began) != 0 || first.Devices != 2 || first.Numbered != 2 || first.States["online"] != 2 || first.Node != "node-1" || first.Latest != 2 ||
-			len(first.Sources) != 1 || first.Sources[0].Name != "line" || first.Sources[0].Deaf || first.Outages == nil || first.Map == 0 {
+			len(first.Sources) != 1 || first.Sources[0].Name != "line" || first.Sources[0].DeafSince != nil || first.Outages == nil || first.Map == 0 {
 			t.Errorf("first message %+v after %v", first, time.Since(began))
 		}
 		if again := r.fleet(); time.Since(began) != 5*time.Second || again.Map != first.Map || again.Sources[0].Listened < first.Sources[0].Listened+4000 {
@@ -125,7 +125,7 @@ func TestFleetStreamDeaf(t *testing.T) {
 		r.fleet()
 		began := time.Now()
 		f.source.Deafen(began)
-		if m := r.fleet(); time.Since(began) != 500*time.Millisecond || !m.Sources[0].Deaf || m.Sources[0].DeafSince == nil || m.States["unknown"] != 1 {
+		if m := r.fleet(); time.Since(began) != 500*time.Millisecond || m.Sources[0].DeafSince == nil || m.States["unknown"] != 1 {
 			t.Errorf("after %v: %+v", time.Since(began), m)
 		}
 	})
