@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +19,7 @@ import (
 // commandLimit is how long a command of a page may take.
 const commandLimit = 2 * time.Minute
 
-// TestConsole runs the console blocks of the README and of the pages for beginners as a reader
+// TestConsole runs the console blocks of the README, of the pages for beginners and of the examples as a reader
 // would: from top to bottom, in one shell for each page, with the program of this tree. Each page
 // has a directory and ports of its own. What a block shows below a command must be what the command
 // prints; see [sameOutput].
@@ -31,8 +32,12 @@ func TestConsole(t *testing.T) {
 	if err != nil || len(start) == 0 {
 		t.Fatalf("pages for beginners: %v, %v", start, err)
 	}
-	for _, page := range append(start, "../README.md") {
-		t.Run(filepath.Base(page), func(t *testing.T) {
+	examples, err := filepath.Glob("../examples/*/README.md")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("examples with commands: %v, %v", examples, err)
+	}
+	for _, page := range slices.Concat(start, examples, []string{"../README.md"}) {
+		t.Run(strings.TrimPrefix(page, "../"), func(t *testing.T) {
 			t.Parallel()
 			steps := consoleSteps(readPage(t, page))
 			if len(steps) == 0 {

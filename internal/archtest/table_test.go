@@ -74,8 +74,11 @@ func directions() table {
 		"internal/server":    slices.Concat(product, []string{"internal/config"}),
 
 		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
-		"docs":    {"internal"},
-		"loadgen": product,
+		"docs":              {"internal"},
+		"examples/leases":   {"liveness"},
+		"examples/pulse":    {"gateway", "gateway/codec", "gateway/codec/line", "liveness"},
+		"examples/sessions": {"timer"},
+		"loadgen":           product,
 
 		// Tests of a broker, for the tests of whoever has one.
 		"mqtt/conformance": {"internal"},
