@@ -26,23 +26,34 @@ const (
 // It fails if there is no such directory or file, if the file is empty, holds a NUL byte or more than 64
 // KiB, and if NAME is no plain file name. No error shows a secret.
 func Read(value string) (string, error) {
+	file, err := File(value)
+	if err != nil || file == value {
+		return file, err
+	}
+	text, err := read(file)
+	if err != nil {
+		return "", fmt.Errorf("a credential of %s: %w; look at LoadCredential= of the service, or at the secrets of the container", DirectoryEnv, err)
+	}
+	return text, nil
+}
+
+// File returns the file of a setting that takes the name of one: for credential:NAME that of the
+// credential, whether it exists or not; otherwise value itself. It fails if there is no directory, and if
+// NAME is no plain file name.
+func File(value string) (string, error) {
 	name, ok := strings.CutPrefix(value, prefix)
 	if !ok {
 		return value, nil
 	}
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		return "", errors.New("write credential:NAME, where NAME is the name of a file without a slash")
+		return "", errors.New("write credential:NAME, where NAME is the name of a file, without a slash")
 	}
 	dir := os.Getenv(DirectoryEnv)
 	if dir == "" {
-		return "", fmt.Errorf("credential %q cannot be read, since %s is not set: systemd sets it for a service with LoadCredential=%s:FILE; "+
+		return "", fmt.Errorf("the credential %q is not to be had, since %s is not set: systemd sets it for a service with LoadCredential=%s:FILE; "+
 			"elsewhere set it to the directory that holds the file, in a container mostly /run/secrets", name, DirectoryEnv, name)
 	}
-	text, err := read(filepath.Join(dir, name))
-	if err != nil {
-		return "", fmt.Errorf("credential %q of %s: %w; look at LoadCredential= of the service, or at the secrets of the container", name, DirectoryEnv, err)
-	}
-	return text, nil
+	return filepath.Join(dir, name), nil
 }
 
 func read(file string) (string, error) {
@@ -51,13 +62,13 @@ func read(file string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	bytes, err := io.ReadAll(io.LimitReader(f, most+1))
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return "", err
 	}
-	text := strings.TrimSuffix(strings.TrimSuffix(string(bytes), "\n"), "\r")
+	text := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	switch {
-	case len(bytes) > most:
+	case len(content) > most:
 		return "", fmt.Errorf("%s holds more than %d bytes", file, most)
 	case text == "":
 		return "", fmt.Errorf("%s is empty", file)

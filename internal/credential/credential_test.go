@@ -76,3 +76,19 @@ func TestReadWithoutDirectory(t *testing.T) {
 		}
 	}
 }
+
+func TestFile(t *testing.T) {
+	dir := directory(t, nil)
+	for _, c := range []struct{ value, want string }{
+		{"credential:link.key", filepath.Join(dir, "link.key")},
+		{"/etc/holter/link.key", "/etc/holter/link.key"},
+		{"link.key", "link.key"},
+	} {
+		if got, err := credential.File(c.value); got != c.want || err != nil {
+			t.Errorf("File(%q) = %q, %v, want %q", c.value, got, err, c.want)
+		}
+	}
+	if got, err := credential.File("credential:a/b"); got != "" || err == nil {
+		t.Errorf("File of a name with a slash = %q, %v", got, err)
+	}
+}
