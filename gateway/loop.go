@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,7 @@ type loop struct {
 	exchange exchange
 	wakes    wakes
 	logins   map[*asked]time.Duration // hellos about which their codecs have not decided, and when they were read
+	passed   atomic.Uint64            // markers; for all
 
 	_ [64]byte
 }
@@ -84,7 +86,10 @@ var tableRoom = sockets.MaxConnections //nolint:gochecknoglobals // tests set it
 func (g *Gateway) newLoops() error {
 	for i := range g.loopCount {
 		l := &loop{gateway: g, index: i, exchange: exchange{gateway: g, counts: &g.counts.loops[i]}}
-		passed := func(mark int64) { g.source.Watermark(i, l.handled(time.Duration(mark))) }
+		passed := func(mark int64) {
+			g.source.Watermark(i, l.handled(time.Duration(mark)))
+			l.passed.Add(1)
+		}
 		var err error
 		if g.loopRoom > 0 {
 			l.events, err = eventloop.NewWithTable(passed, g.loopRoom)

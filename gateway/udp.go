@@ -43,6 +43,7 @@ type udp struct {
 	flight   time.Duration // maxFlight, but in tests
 	losses   atomic.Uint64 // how often datagrams have begun to be lost, or ceased to be: odd while they are
 	answers  answers       // of a judge elsewhere
+	pulses   atomic.Uint64 // of the clock
 	excluded bool          // places of devices that flood are not among the known ones; for the clock alone
 
 	evicted   atomic.Int64 // when a device was evicted from the table last, ns since the gateway's start; 0 for never

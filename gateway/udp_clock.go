@@ -21,6 +21,7 @@ const quietAfter = time.Second
 func (u *udp) keepClock(ctx context.Context) error {
 	var listened time.Duration
 	l := watermark.Loop{Source: u.source, Least: u.gateway.config.ProbeInterval, Pulse: func(now time.Time) (time.Duration, error) {
+		u.pulses.Add(1)
 		overflow, flooded, err := u.overflowed(now)
 		if err != nil {
 			return 0, err

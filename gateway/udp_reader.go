@@ -36,7 +36,8 @@ type reader struct {
 	failed    error // of the latest system call
 	current   int   // the datagram of the batch that is handled
 
-	asked atomic.Int64 // listening time that is to be reached; written by the clock
+	asked atomic.Int64  // listening time that is to be reached; written by the clock
+	turns atomic.Uint64 // times that the socket was read, or found empty
 
 	// A socket is a queue, so whoever has read as many datagrams as it can hold has read all that
 	// were in it before.
@@ -85,6 +86,9 @@ func (r *reader) wake() { _ = r.conn.SetReadDeadline(time.Unix(1, 0)) }
 func (r *reader) receive(fd uintptr) bool {
 	asked := r.asked.Load()
 	r.failed = r.batch.receive(fd)
+	if r.failed == nil || errors.Is(r.failed, unix.EAGAIN) {
+		r.turns.Add(1)
+	}
 	if errors.Is(r.failed, unix.EAGAIN) {
 		r.reach(asked)
 		return false

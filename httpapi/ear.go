@@ -56,6 +56,15 @@ func (a *API) Listen(ctx context.Context) error {
 	return nil
 }
 
+// Progress returns a count that grows several times a second while [API.Listen] works, as those
+// of a gateway do; nothing if the API takes no heartbeats.
+func (a *API) Progress() []uint64 {
+	if a.ear == nil {
+		return nil
+	}
+	return []uint64{a.ear.Passes()}
+}
+
 // deaf reports whether heartbeats are refused for reasons other than their devices.
 func (a *API) deaf() bool {
 	if a.config.Starting() != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/credential"
 )
 
 // apiFlags are the options of every command that asks the API of a running holter.
@@ -31,14 +32,19 @@ func (f *apiFlags) ProvideClient() (*apiclient.Client, error) {
 		return nil, usageError{fmt.Errorf("--api: %q is not a URL; write http://HOST:PORT", api)}
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return nil, usageError{errors.New("--api: write http://HOST:PORT, without a user, ? or #; a token goes to --token")}
-	case strings.ContainsFunc(string(f.APIToken), func(c rune) bool { return c <= ' ' || c > '~' }):
+	}
+	token, err := credential.Read(string(f.APIToken))
+	switch {
+	case err != nil:
+		return nil, usageError{fmt.Errorf("--token: %w", err)}
+	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return nil, usageError{errors.New("--token: a token has no blanks, line ends or special characters; was it copied as a whole?")}
 	}
 	roots, err := f.roots()
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return apiclient.New(api, string(f.APIToken), roots), nil
+	return apiclient.New(api, token, roots), nil
 }
 
 // roots returns the certificates of --ca; nil stands for those of the system.

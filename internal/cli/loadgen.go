@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/loadgen"
@@ -191,7 +192,11 @@ func (c *loadgenCommand) followers(p *plan.Plan) ([]loadgen.Follower, error) {
 func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	if scheme != "mqtt" && scheme != "emqx" {
-		h, err := score.NewHTTP(score.HTTPConfig{URL: text, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
+		token, err := credential.Read(string(c.VerifyToken))
+		if err != nil {
+			return loadgen.Follower{}, fmt.Errorf("--verify-token: %w", err)
+		}
+		h, err := score.NewHTTP(score.HTTPConfig{URL: text, Token: token, ClockSkew: c.ClockSkew})
 		if err != nil {
 			return loadgen.Follower{}, err
 		}
@@ -283,8 +288,10 @@ func (c *loadgenCommand) overrides(command *kong.Context) (plan.Plan, error) {
 			bad(flag.Name, errors.New("a negative value means nothing"))
 		}
 	}
+	token, err := credential.Read(string(c.Token))
+	bad("token", err)
 	o := plan.Plan{
-		Devices: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
+		Devices: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: token, User: c.User,
 		Publish: c.Publish, QoS: c.QoS, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace,
 	}
 	for _, text := range c.Target {

@@ -33,7 +33,7 @@ func (t *typedBridges) setter(d *strictyaml.Reader, key string) strictyaml.Sette
 			t.bridges = append(t.bridges, b)
 		}
 	case "password":
-		return strictyaml.Value(d, &t.password, func(text string) (Secret, error) { return NewSecret(text), nil })
+		return strictyaml.Value(d, &t.password, parsePassword)
 	case "report":
 		return strictyaml.Flag(d, &t.report)
 	case "home_assistant":

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
@@ -76,11 +79,48 @@ func parseData(text string) (string, error) {
 	return text, nil
 }
 
-func parseFile(text string) (string, error) { return strictyaml.FileName(text) }
+// parseFile returns the name of a file, which may be a credential.
+func parseFile(text string) (string, error) {
+	name, err := credential.File(text)
+	if err != nil {
+		return "", err
+	}
+	return strictyaml.FileName(name)
+}
+
+// parsePassword returns a password of any form.
+func parsePassword(text string) (Secret, error) {
+	text, err := credential.Read(text)
+	return NewSecret(text), err
+}
+
+// passwordInURL finds a password that is a credential.
+var passwordInURL = regexp.MustCompile(`^([a-z]+://[^/:@]*):(credential:[^/@]*)@`)
+
+// readURL returns the URL of a database, which is a credential, or whose password is one.
+func readURL(text string) (string, error) {
+	text, err := credential.Read(text)
+	if err != nil {
+		return "", err
+	}
+	at := passwordInURL.FindStringSubmatchIndex(text)
+	if at == nil {
+		return text, nil
+	}
+	password, err := credential.Read(text[at[4]:at[5]])
+	if err != nil {
+		return "", err
+	}
+	return text[:at[3]] + url.UserPassword("", password).String() + text[at[5]:], nil
+}
 
 // parseDatabase looks no further than the scheme; package store knows the
 // rest. It never shows the URL in its error: there may be a password in it.
 func parseDatabase(text string) (Secret, error) {
+	text, err := readURL(text)
+	if err != nil {
+		return Secret{}, err
+	}
 	scheme, rest, ok := strings.Cut(text, ":")
 	switch {
 	case !ok || rest == "":
@@ -95,7 +135,10 @@ func parseDatabase(text string) (Secret, error) {
 func parseToken(text string) (Secret, error) {
 	const most = 256
 	notVisible := func(c rune) bool { return c <= ' ' || c > '~' }
+	text, err := credential.Read(text)
 	switch {
+	case err != nil:
+		return Secret{}, err
 	case text == "":
 		return Secret{}, errors.New("the token is empty; write a secret, or leave the option out")
 	case len(text) > most:

@@ -32,6 +32,7 @@ func (e *ear) awaitDrain(parent, ctx context.Context) {
 func (e *ear) drain(ctx context.Context) {
 	began, cfg := time.Now(), e.config.Drain
 	e.draining.Store(true)
+	e.service.stopping()
 	e.link.Draining()
 	connections := func() int { return e.gateway.Stats().Connections }
 	devices := connections() + e.gateway.Stats().Packets.Devices

@@ -42,6 +42,7 @@ type ear struct {
 	http     net.Listener
 	asked    chan struct{} // room for one; never closed; receives when the judge asks the ear to end
 	draining atomic.Bool
+	service  service
 	letGo    atomic.Uint64 // times that all connections were closed for want of a judge
 }
 
@@ -54,6 +55,7 @@ func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error
 	if err := e.build(ctx); err != nil {
 		return err
 	}
+	defer e.service.begin(ctx)()
 	if err := e.run(ctx); err != nil {
 		e.log.Error("the ear has stopped", "error", err)
 		return err
@@ -163,6 +165,7 @@ func (e *ear) run(parent context.Context) error {
 		e.awaitDrain(parent, ctx)
 		return nil
 	})
+	e.service.is(e.role())
 	e.announce()
 	err := edges.Wait()
 	end()
@@ -212,6 +215,17 @@ func (e *ear) ready() error {
 		return fmt.Errorf("no judge: none of %s has taken this ear in; see its log", strings.Join(e.config.Judges, ", "))
 	}
 	return nil
+}
+
+// role is what an ear is for the service manager.
+func (e *ear) role() role {
+	return role{ready: true, progress: e.gateway.Progress, status: func() string {
+		status := "holding " + terminal.Plural(e.gateway.Stats().Connections, "connection", "connections") + deafText(e.registry)
+		if err := e.ready(); err != nil {
+			status += "; not ready: " + err.Error()
+		}
+		return status
+	}}
 }
 
 // collect reports the metrics of an ear.

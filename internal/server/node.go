@@ -63,8 +63,10 @@ type node struct {
 	tail     store.Tail            // what it has committed while it judged
 	terms    sqldb.Terms           // those that it has seen
 	why      atomic.Pointer[error] // this server stands by
-	stoodBy  bool                  // it has done so before; used by run only
-	away     time.Time             // when the database could last not be reached while this server stood by; used by run only
+	looks    atomic.Uint64         // whether the database is free
+	service  service
+	stoodBy  bool      // it has done so before; used by run only
+	away     time.Time // when the database could last not be reached while this server stood by; used by run only
 }
 
 // Serve runs the whole of Holter until ctx is done. While another server has the database, it stands
@@ -82,6 +84,7 @@ func Serve(ctx context.Context, cfg config.Config, examine Examine, stdout, stde
 	}
 	defer n.close()
 	defer context.AfterFunc(ctx, n.close)() // nobody else is let in
+	defer n.service.begin(ctx)()
 	err := n.run(ctx)
 	if err != nil {
 		n.log.Error("holter has stopped", "error", err)
@@ -208,7 +211,7 @@ func reason(err error) string {
 
 // judge runs all parts until ctx is done or another server has the database.
 func (n *node) judge(ctx context.Context) error {
-	s := &server{front: n.front(), examine: n.examine, roster: n.roster, peers: n.peers, follower: &n.follower, tail: &n.tail, terms: &n.terms}
+	s := &server{front: n.front(), examine: n.examine, roster: n.roster, peers: n.peers, follower: &n.follower, tail: &n.tail, terms: &n.terms, service: &n.service}
 	if err := n.free(ctx); err != nil {
 		return err
 	}
@@ -223,6 +226,8 @@ func (n *node) judge(ctx context.Context) error {
 		}
 		defer func() { _ = s.ears.Close() }()
 	}
+	s.wait("the database is being opened")
+	s.service.is(s.startRole())
 	if err := s.build(ctx); err != nil {
 		ended, end := context.WithCancel(ctx)
 		end()
@@ -311,6 +316,10 @@ func (n *node) standBy(parent context.Context) error {
 		n.enroll(ctx, parent)
 		return nil
 	})
+	n.service.is(role{
+		ready: true, progress: func() []uint64 { return []uint64{n.looks.Load()} },
+		status: func() string { return "standing by: " + reason(*n.why.Load()) },
+	})
 	n.awaitFree(ctx)
 	end()
 	return all.Wait()
@@ -380,6 +389,7 @@ func leave(ctx context.Context, roster *cluster.Roster, db *sqldb.DB) {
 func (n *node) awaitFree(ctx context.Context) {
 	for said := ""; ; {
 		pause(ctx, lookEvery*3/4+rand.N(lookEvery/2))
+		n.looks.Add(1)
 		err := n.free(ctx)
 		if err == nil || ctx.Err() != nil {
 			return

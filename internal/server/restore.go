@@ -40,7 +40,7 @@ func (s *server) ready() error {
 	if err == nil {
 		return nil
 	}
-	if d := s.registry.Stats().StalledFor; d > 0 {
+	if d := s.registry.Gauges().StalledFor; d > 0 {
 		return fmt.Errorf("no verdicts for %v, all clocks stand still: %w", d.Round(time.Second), err)
 	}
 	return err

@@ -66,7 +66,8 @@ type server struct {
 	linkServer *grpc.Server
 	link       atomic.Pointer[link.Judge] // nil until the state is restored, and without ears
 	roster     *cluster.Roster
-	peers      *http.Client           // reaches the other servers
+	peers      *http.Client // reaches the other servers
+	service    *service
 	starting   atomic.Pointer[string] // what the start waits for; nil once it is done
 	known      int                    // devices restored from the database
 	listened   time.Time              // when the previous process listened last; zero if there was none
@@ -89,7 +90,6 @@ func Check(c *config.Config) error {
 
 // build creates the parts and binds the addresses of devices; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
-	s.wait("the database is being opened")
 	bridges, err := bridgeConfigs(&s.config, s.log)
 	if err != nil {
 		return BadConfig(err)
@@ -206,6 +206,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	s.auth.look(ctx)
 	s.starting.Store(nil)
+	s.service.is(s.judgeRole())
 	s.announce()
 	err := edges.Wait()
 	if !errors.Is(err, errCutOff) && !errors.Is(err, store.ErrChanged) { // else the database would be waited for, and nobody answers meanwhile

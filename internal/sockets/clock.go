@@ -43,6 +43,7 @@ type Clock struct {
 	deaf     func() bool
 	handling *inFlight
 	running  atomic.Bool
+	passes   atomic.Uint64
 }
 
 // NewClock returns the clock of a source that hears through sockets. While deaf returns true,
@@ -61,6 +62,11 @@ func (c *Clock) Enter() uint32 { return c.handling.enter() }
 
 // Leave ends what Enter began.
 func (c *Clock) Leave(turn uint32) { c.handling.leave(turn) }
+
+// Passes counts how often it was found that all is handled that had come, or that the source is deaf. It grows
+// several times a second while [Clock.Run] works, also while the listening clock stands still because the
+// events of the registry are not stored. A flood of connections may keep it waiting for half a minute.
+func (c *Clock) Passes() uint64 { return c.passes.Load() }
 
 // Run keeps the clock until ctx is done, and returns nil then. While another Run does so, it
 // returns nil at once. It fails at once if the process has no descriptors left.
@@ -135,10 +141,12 @@ func (p *pass) read(out io.Reader) {
 
 // pulse tells the source that it listens, and notes the connections that wait to be accepted.
 func (p *pass) pulse(now time.Time) (time.Duration, error) {
-	if !p.clock.deaf() {
-		p.listened = p.clock.source.Pulse(now)
-		p.barrier.Note(now, p.listened, p.clock.sockets.all())
+	if p.clock.deaf() {
+		p.clock.passes.Add(1)
+		return p.listened, nil
 	}
+	p.listened = p.clock.source.Pulse(now)
+	p.barrier.Note(now, p.listened, p.clock.sockets.all())
 	return p.listened, nil
 }
 
@@ -173,6 +181,7 @@ func (p *pass) advance(now time.Time) (again time.Duration, err error) {
 	case p.stage == landing && p.clock.handling.empty(p.turn):
 		p.stage = admitting
 		p.clock.source.Watermark(0, p.named)
+		p.clock.passes.Add(1)
 	}
 	if p.stage == reading || p.stage == admitting && p.barrier.Waiting() {
 		again = max(LookAgain, costly*p.again)
