@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -23,8 +26,8 @@ type Mark struct {
 	At      time.Time // when the mark was made
 }
 
-// err returns the error for a database with a mark; nil without one.
-func (m *Mark) err(place string) error {
+// Err returns the error for a database at a place that has the mark; nil without one.
+func (m *Mark) Err(place string) error {
 	switch {
 	case m == nil:
 		return nil
@@ -81,17 +84,7 @@ func (db *DB) checkMark(ctx context.Context, c *conns) error {
 	if err != nil || m != nil && !m.Filling && db.config.Moved {
 		return err
 	}
-	return m.err(db.Place())
-}
-
-// Mark returns the mark of a database that is open; nil if it has none.
-func (db *DB) Mark(ctx context.Context) (m *Mark, err error) {
-	c := db.current()
-	if c == nil {
-		return nil, ErrNotOpen
-	}
-	m, err = markOf(ctx, db.backend, c.write.DB)
-	return m, db.wrap("read the mark", err)
+	return m.Err(db.Place())
 }
 
 // MoveAway marks the database as one whose fleet was moved to another one: from here on nobody opens it,
@@ -116,4 +109,31 @@ func (db *DB) MoveBack(ctx context.Context) error {
 		_, err := tx.NewRaw("DELETE FROM ?", bun.Ident(movedTable)).Exec(ctx)
 		return err
 	})
+}
+
+// Kept is what is kept in a database that is not open.
+type Kept struct {
+	Fleet string // identity of the fleet, see [DB.ID]; "" if there is none
+	Mark  *Mark  // nil if there is none
+}
+
+// Kept returns what is kept in a database. It needs neither Open nor a schema, and changes nothing. Errors:
+// those of the database.
+func (db *DB) Kept(ctx context.Context) (k Kept, err error) {
+	if file, ok := db.backend.(*sqliteDB); ok {
+		if info, err := os.Stat(file.path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+			return k, nil
+		}
+	}
+	pool := db.backend.readPool()
+	defer func() { err = db.wrap("look", errors.Join(err, pool.Close())) }()
+	if k.Mark, err = markOf(ctx, db.backend, pool); err != nil {
+		return k, err
+	}
+	tables, err := catalogue(ctx, db.backend, pool)
+	if err != nil || !slices.ContainsFunc(tables, func(t TableInfo) bool { return t.Name == "meta" }) {
+		return k, err
+	}
+	err = pool.QueryRowContext(ctx, "SELECT COALESCE(MAX(store_id), '') FROM meta").Scan(&k.Fleet)
+	return k, err
 }

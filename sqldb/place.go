@@ -3,6 +3,8 @@ package sqldb
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,4 +51,16 @@ func foldLog(ctx context.Context, path string) error {
 		_ = errors.Join(err, old.Close()) // one that is damaged is given up all the same
 	}
 	return errors.Join(removeFile(path+"-wal"), removeFile(path+"-shm"))
+}
+
+// unfinished returns an error if the file is not there, and is being filled.
+func (b *sqliteDB) unfinished() error {
+	if _, err := os.Stat(b.path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Stat(b.path + endOfFilling); err != nil {
+		return nil //nolint:nilerr // it is not there, or is nothing that this start depends on
+	}
+	return fmt.Errorf("%w yet: %s%s was begun and has not come to its end; run the same \"holter restore\" or \"holter migrate\" again, or delete that file",
+		ErrMoved, b.path, endOfFilling)
 }

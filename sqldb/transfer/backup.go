@@ -100,10 +100,7 @@ func write(ctx context.Context, db *sqldb.DB, path string, o Options) error {
 			if skipped(t.Name) {
 				continue
 			}
-			if err := to.Delete(ctx, t.Name, ""); err != nil { // of rows that migrations insert
-				return err
-			}
-			if sums[t.Name], err = c.table(ctx, t, ""); err != nil {
+			if sums[t.Name], err = c.whole(ctx, t); err != nil { // migrations insert rows
 				return err
 			}
 		}

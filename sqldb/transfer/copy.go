@@ -60,6 +60,14 @@ func (c *copier) table(ctx context.Context, t *sqldb.TableInfo, where string) (s
 	return sum, err
 }
 
+// whole copies a table in place of what the target has in it.
+func (c *copier) whole(ctx context.Context, t *sqldb.TableInfo) (Sum, error) {
+	if err := c.to.Delete(ctx, t.Name, ""); err != nil {
+		return Sum{}, err
+	}
+	return c.table(ctx, t, "")
+}
+
 // sumOf reads rows of a table of a snapshot, and returns their sum.
 func sumOf(ctx context.Context, s *sqldb.Snapshot, t *sqldb.TableInfo, where string) (sum Sum, err error) {
 	var h hasher

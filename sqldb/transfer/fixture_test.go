@@ -96,3 +96,21 @@ func execIn(tb testing.TB, path, query string) error {
 	_, err = db.ExecContext(tb.Context(), query)
 	return errors.Join(err, db.Close())
 }
+
+// fleetWithout is fleet without rows that a file has no table for.
+func fleetWithout(tb testing.TB, url string) *sqldb.DB {
+	tb.Helper()
+	db := fleet(tb, url)
+	if db.InFile() {
+		return db
+	}
+	again := testsqldb.Open(tb, sqldb.Config{URL: url, Dir: tb.TempDir()})
+	err := again.WriteShared(tb.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.ExecContext(ctx, "DELETE FROM holter_outbox")
+		return err
+	})
+	if err := errors.Join(err, again.Close()); err != nil {
+		tb.Fatal(err)
+	}
+	return db
+}

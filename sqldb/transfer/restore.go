@@ -64,10 +64,7 @@ func copyAll(ctx context.Context, s *sqldb.Snapshot, to *sqldb.Target, tell Prog
 		if skipped(t.Name) {
 			continue
 		}
-		if err := to.Delete(ctx, t.Name, ""); err != nil {
-			return err
-		}
-		sum, err := c.table(ctx, t, "")
+		sum, err := c.whole(ctx, t)
 		if err != nil {
 			return err
 		}

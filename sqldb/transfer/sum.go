@@ -47,15 +47,6 @@ func (h *hasher) add(s *Sum, row sqldb.Row) {
 	s.Rows++
 }
 
-// plus returns the sum of the rows of both.
-func (s Sum) plus(o Sum) Sum {
-	s.Rows += o.Rows
-	for i := range s.of {
-		s.of[i] += o.of[i]
-	}
-	return s
-}
-
 // text returns the checksum in hexadecimal.
 func (s Sum) text() string {
 	var b []byte
