@@ -36,6 +36,14 @@ type backend interface {
 	clock() string
 	// largest returns how many bytes a value that is inserted may have in any case.
 	largest(ctx context.Context, q *bun.DB) (int64, error)
+	// catalogue returns a query for all tables: name of the table, of the column, its type, and its place in
+	// the primary key if that is known, else 0.
+	catalogue() string
+	// readPool opens a pool for connections that only read.
+	readPool() *sql.DB
+	// snapshot returns the statements that begin a transaction which sees the database as it is at one
+	// instant, however long it takes.
+	snapshot() []string
 	// size returns how many bytes the database has, 0 if that is not known.
 	size() int64
 }

@@ -38,6 +38,8 @@ type Config struct {
 	Dir string
 	// AcceptLoss begins a new database where one is missing that a note names, see [ErrLost].
 	AcceptLoss bool
+	// Moved opens a database although its fleet was moved to another one, see [ErrMoved].
+	Moved bool
 	// Node is the name of this process among those that use the database, which tells people who holds
 	// it. At most 64 visible ASCII characters. Default: the name of the host.
 	Node string
@@ -142,7 +144,7 @@ func (db *DB) Fence() int64 { return db.tenure.Load().term }
 func (db *DB) Resumed() bool { return db.resumed.Load() }
 
 // Open takes the lock of a file or the lease of a server, brings its schema up to date, and makes this process the one that
-// writes. After an error it may be called again. Errors: ErrLocked, ErrNewerSchema, ErrLost, errors
+// writes. After an error it may be called again. Errors: ErrLocked, ErrNewerSchema, ErrLost, ErrMoved, errors
 // of owners, and whatever keeps the database from being reached, see [Explain].
 func (db *DB) Open(ctx context.Context) error {
 	db.opening.Lock()
@@ -180,6 +182,9 @@ func (db *DB) open(ctx context.Context) (err error) {
 		return err
 	}
 	if c, err = openConns(db.backend, db.config.Patience); err != nil {
+		return err
+	}
+	if err = db.checkMark(ctx, c); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, 10*patience) // a migration may take its time
@@ -225,7 +230,7 @@ func (db *DB) takeLock(ctx context.Context, node string, t *tenure) (lock, error
 
 // OpenShared opens a database beside a process that may be at work on it. The schema is made if there
 // is none. Only [DB.Read] and [DB.WriteShared] work then. Errors: those of New; ErrNewerSchema,
-// ErrLost, those of the database; ErrLocked if the schema is older and another process is at work.
+// ErrLost, ErrMoved, those of the database; ErrLocked if the schema is older and another process is at work.
 func OpenShared(ctx context.Context, cfg Config) (*DB, error) {
 	db, err := New(cfg)
 	if err != nil {
@@ -245,7 +250,11 @@ func (db *DB) openShared(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := db.bringUp(ctx, c); err != nil {
+	err = db.checkMark(ctx, c)
+	if err == nil {
+		err = db.bringUp(ctx, c)
+	}
+	if err != nil {
 		_ = c.close() // the cause is what counts
 		return err
 	}

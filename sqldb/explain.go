@@ -44,10 +44,13 @@ func (db *DB) wrap(op string, err error) error {
 	if err == nil || errkind.Is(err) || errors.As(err, new(*Error)) {
 		return err
 	}
-	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrLost, ErrFile} {
+	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrLost, ErrFile, ErrMoved, ErrNoFleet, ErrNotEmpty, ErrFull} {
 		if errors.Is(err, own) {
 			return err
 		}
+	}
+	if _, ok := db.backend.(still); ok { // what to do about it is not what to do about the database of a server
+		return fmt.Errorf("%s: %w", op, err)
 	}
 	dir := ""
 	if file, ok := db.backend.(*sqliteDB); ok {

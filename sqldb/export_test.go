@@ -63,12 +63,6 @@ func (db *DB) ReleaseLock() error {
 	return l.release()
 }
 
-type noLock struct{}
-
-func (noLock) check(context.Context) error { return nil }
-
-func (noLock) release() error { return nil }
-
 // SteadyClock is the clock that tells how old things are.
 type SteadyClock struct{ clock steadyClock }
 

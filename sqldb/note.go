@@ -112,11 +112,14 @@ func (db *DB) lossOf(note, what string) error {
 }
 
 // Missing returns an error that wraps [ErrLost] if a note names the file of the database, and the
-// file is missing or empty. It opens nothing.
+// file is missing or empty, or [ErrMoved] if it is missing and is being filled. It opens nothing.
 func (db *DB) Missing() error {
 	file, ok := db.backend.(*sqliteDB)
 	if !ok || db.config.AcceptLoss {
 		return nil
+	}
+	if err := file.unfinished(); err != nil {
+		return err
 	}
 	_, note, err := db.readNote()
 	if err != nil || note == "" {

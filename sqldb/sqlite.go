@@ -56,7 +56,7 @@ func (b *sqliteDB) pools() (write, read *sql.DB) {
 	write = b.openPool("mode=rw&_txlock=immediate", "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(8000)",
 		"journal_size_limit(67108864)", "cache_size(-65536)")
 	write.SetMaxOpenConns(1)
-	read = b.openPool("mode=ro", "busy_timeout(10000)", "query_only(true)", "cache_size(-16384)")
+	read = b.readPool()
 	read.SetMaxOpenConns(connections)
 	read.SetMaxIdleConns(connections)
 	return write, read

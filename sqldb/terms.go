@@ -33,6 +33,13 @@ func (t *Terms) see(r judgeRow) (lost bool) {
 	return lost
 }
 
+// Saw notes a term that was given elsewhere: the next Open takes a greater one.
+func (t *Terms) Saw(term int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = max(t.last, term)
+}
+
 // had reports whether a fence is of this process, and no later one of another was seen.
 func (t *Terms) had(f fence) bool {
 	t.mu.Lock()

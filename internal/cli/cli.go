@@ -30,6 +30,10 @@ type commandLine struct {
 	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file."`
 	Doctor  doctorCommand  `cmd:"" group:"Server" help:"Check this machine, the data and the API for problems."`
 
+	Backup  backupCommand  `cmd:"" group:"Data" help:"Back up the whole fleet into a file, while the server goes on; verify a backup."`
+	Restore restoreCommand `cmd:"" group:"Data" help:"Put a backup into a database."`
+	Migrate migrateCommand `cmd:"" group:"Data" help:"Move the fleet to another database."`
+
 	Devices      devicesCommand       `cmd:"" group:"Fleet" help:"List devices, and administer them."`
 	Availability availabilityCommand  `cmd:"" group:"Fleet" help:"Show for which share of a window a device, or a group, was online."`
 	Explain      explainDeviceCommand `cmd:"" group:"Fleet" help:"Explain why a device is in its state."`

@@ -155,7 +155,7 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) bool {
 	aside, err := d.storeOf(ctx, cfg)
 	took := time.Since(began)
 	switch {
-	case errors.Is(err, sqldb.ErrBadURL), errors.Is(err, sqldb.ErrNewerSchema), errors.Is(err, sqldb.ErrLost):
+	case errors.Is(err, sqldb.ErrBadURL), errors.Is(err, sqldb.ErrNewerSchema), errors.Is(err, sqldb.ErrLost), errors.Is(err, sqldb.ErrMoved):
 		d.fail(check, err.Error(), "")
 	case err != nil:
 		why := sqldb.Explain(err)

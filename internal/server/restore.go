@@ -177,7 +177,7 @@ func (s *server) openStore(ctx context.Context) error {
 	said := ""
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := s.store.Open(ctx)
-		if err == nil || errors.Is(err, sqldb.ErrLocked) || errors.Is(err, sqldb.ErrNewerSchema) || errors.Is(err, sqldb.ErrLost) {
+		if err == nil || errors.Is(err, sqldb.ErrLocked) || errors.Is(err, sqldb.ErrNewerSchema) || errors.Is(err, sqldb.ErrLost) || errors.Is(err, sqldb.ErrMoved) {
 			return err
 		}
 		if why := sqldb.Explain(err); why != said {

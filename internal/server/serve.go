@@ -273,6 +273,10 @@ func DatabaseConfig(c config.Config) sqldb.Config {
 	return sqldb.Config{URL: url, Dir: c.Data, Node: c.Node, AcceptLoss: c.AcceptLoss}
 }
 
+// KeptFiles returns the names of files in the data directory that a backup has: the key of what devices were
+// told once.
+func KeptFiles() []string { return []string{keyFile} }
+
 // SQLitePath returns the file of an SQLite URL.
 func SQLitePath(url string) (path string, ok bool) {
 	scheme, rest, found := strings.Cut(url, ":")
