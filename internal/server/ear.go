@@ -217,6 +217,7 @@ func (e *ear) ready() error {
 // collect reports the metrics of an ear.
 func (e *ear) collect(m metrics.Sample) {
 	m.Add("build_info", "1, with what was built.", 1, "version", Version(), "goversion", runtime.Version())
+	memoryMetrics(m)
 	e.gatewayMetrics(m)
 	e.brokerMetrics(m)
 	m = m.Sub("link_")
