@@ -31,10 +31,11 @@ type loopCounters struct {
 	_ [104]byte
 }
 
-// Stats is a snapshot of a gateway. All but Connections, DuplicateIDs and PaceFactor count up from
+// Stats is a snapshot of a gateway. All but Connections, MaxConnections, DuplicateIDs and PaceFactor count up from
 // its start.
 type Stats struct {
 	Connections       int
+	MaxConnections    int // as in Config
 	Accepted          uint64
 	AcceptErrors      uint64 // failed accepts, out of descriptors among them
 	EnrollErrors      uint64 // accepted connections that could not be handed to an event loop
@@ -75,6 +76,7 @@ func (g *Gateway) Stats() Stats {
 	c := &g.counts
 	st := Stats{
 		Connections:       int(g.connections.Load()),
+		MaxConnections:    g.config.MaxConnections,
 		Accepted:          c.accepted.Load(),
 		AcceptErrors:      c.acceptErrors.Load(),
 		EnrollErrors:      c.enrollErrors.Load(),

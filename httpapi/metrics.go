@@ -41,9 +41,11 @@ func (a *API) collect(m metrics.Sample) {
 	for state, n := range statesOf(func(s liveness.State) int { return st.States[s] }) {
 		m.Add("devices", "Devices by state, as the API shows it: unknown and pending are states like others.", float64(n), "state", state)
 	}
-	m.Add("build_info", "1, with what was built.", 1, "version", a.config.Version, "goversion", runtime.Version())
+	m.Add("devices_limit", "The most devices that there may be (max_devices).", float64(st.Capacity))
+	buildInfo(m, a.config.Version, a.config.Node)
 	m.Add("flapping_devices", "Devices that keep going offline and online.", float64(st.Flaps))
 	m.Add("outbox_queued", "Events that wait for the sink.", float64(st.Queued))
+	m.Add("outbox_limit", "From so many events that wait for the sink on, verdicts wait, too.", float64(st.Outbox))
 	m.Count("outbox_waits_total", "Times that a verdict was held up because the outbox was full.", st.Waits)
 	m.Count("sink_failures_total", "Times that the sink failed to append events.", st.Fails)
 	m.Count("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards.", st.Lost)
@@ -72,6 +74,11 @@ func (a *API) collect(m metrics.Sample) {
 	for _, s := range a.registry.Sources() {
 		sourceMetrics(m, s.View())
 	}
+}
+
+// buildInfo adds what tells processes apart.
+func buildInfo(m metrics.Sample, version, node string) {
+	m.Add("build_info", "1, with what was built, and the name of the node that runs it.", 1, "version", version, "goversion", runtime.Version(), "node", node)
 }
 
 // sourceMetrics adds the metrics of a source.

@@ -92,6 +92,8 @@ func (s *Standby) ready(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Standby) collect(m metrics.Sample) {
+	self := s.roster.Self()
+	buildInfo(m, self.Version, self.Node)
 	judgeMetrics(m, s.roster, false)
 }
 

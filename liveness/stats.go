@@ -8,13 +8,15 @@ import (
 
 // Stats is a picture of a registry.
 type Stats struct {
-	Devices int
-	States  map[State]int
-	Queued  int    // events that wait for the sink
-	Waits   uint64 // times that a verdict was held up because the outbox was full
-	Fails   uint64 // times that the sink failed
-	Lost    uint64 // events that the sink refused when Run ended, or that came afterwards
-	Flaps   int    // devices that are flapping
+	Devices  int
+	Capacity int // the most devices that there may be
+	States   map[State]int
+	Queued   int    // events that wait for the sink
+	Outbox   int    // beyond so many of these, verdicts wait
+	Waits    uint64 // times that a verdict was held up because the outbox was full
+	Fails    uint64 // times that the sink failed
+	Lost     uint64 // events that the sink refused when Run ended, or that came afterwards
+	Flaps    int    // devices that are flapping
 	// StalledFor is for how long the outbox has been full without the sink taking anything, while
 	// the sources' clocks stand still; otherwise 0.
 	StalledFor time.Duration
@@ -46,7 +48,7 @@ func (r *Registry) Stats() Stats {
 
 // Gauges is Stats without States. It costs the same for any number of devices.
 func (r *Registry) Gauges() Stats {
-	st := Stats{Devices: int(r.devices.Load()), Flaps: r.flaps.count()}
+	st := Stats{Devices: int(r.devices.Load()), Capacity: int(r.capacity), Outbox: r.outbox.limit, Flaps: r.flaps.count()}
 	r.outbox.stats(&st)
 	r.lag.stats(&st)
 	return st

@@ -82,7 +82,7 @@ func (d *doctor) checkCertificate(l config.Listener, now time.Time) {
 }
 
 func (d *doctor) checkDatagrams() {
-	most, ok := d.machine.number("proc/sys/net/core/rmem_max")
+	most, ok := d.machine.Number("proc/sys/net/core/rmem_max")
 	text := bytesText(most) + " of datagrams may wait to be read"
 	if ok {
 		d.judge("datagrams", text, problem{

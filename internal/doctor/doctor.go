@@ -65,7 +65,7 @@ type Options struct {
 
 // Examine runs the checks and returns their findings.
 func Examine(ctx context.Context, o Options) []Finding {
-	d := &doctor{machine: machine{root: "/"}, storeOf: probeStore, surveyOf: survey, mostConnections: o.Config.Gateway.MaxConnections}
+	d := &doctor{machine: machine{"/"}, storeOf: probeStore, surveyOf: survey, mostConnections: o.Config.Gateway.MaxConnections}
 	if o.Mistakes != nil {
 		d.fail("configuration", o.Mistakes.Error(), "Fix it; until then the checks below are for the defaults.")
 	} else if o.ConfigFile != "" {

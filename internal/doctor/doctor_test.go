@@ -18,6 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/kernelfs"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/sqldb"
@@ -37,7 +38,7 @@ func fakeMachine(t *testing.T, files map[string]string) machine {
 			t.Fatal(err)
 		}
 	}
-	return machine{root}
+	return machine{kernelfs.Root(root)}
 }
 
 // found lists what a doctor found, as LEVEL CHECK.
@@ -294,7 +295,7 @@ func TestDoctorLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	here := machine{root: "/"}
+	here := machine{"/"}
 	if holder := here.lockHolder(name); holder != 0 {
 		t.Errorf("process %d holds a lock that nobody has", holder)
 	}

@@ -18,7 +18,7 @@ import (
 // one of the server.
 func Inside(ctx context.Context, r server.Running) []httpapi.Finding {
 	d := &doctor{
-		machine: machine{root: "/"}, mostConnections: r.Config.Gateway.MaxConnections, does: "answers",
+		machine: machine{"/"}, mostConnections: r.Config.Gateway.MaxConnections, does: "answers",
 		storeOf:  func(ctx context.Context, _ config.Config) (int, error) { return store.CountSetAside(ctx, r.Database) },
 		surveyOf: func(ctx context.Context, _ config.Config) (sqldb.Survey, error) { return r.Database.Survey(ctx) },
 	}

@@ -57,7 +57,7 @@ type loadFacts struct {
 // chooses enough addresses of 127.0.0.0/8 if all targets are loopback addresses, else the kernel
 // chooses one. A failure means that it cannot work, a warning that it is slow or breaks in a storm.
 func CheckLoad(connections int, sources []netip.Addr, targets []string) []Finding {
-	return machine{root: "/"}.checkLoad(connections, sources, targets)
+	return machine{"/"}.checkLoad(connections, sources, targets)
 }
 
 func (m machine) checkLoad(connections int, sources []netip.Addr, targets []string) []Finding {
@@ -90,30 +90,30 @@ func (d *doctor) checkLoad(connections int, sources []netip.Addr, targets []stri
 
 // loadFacts reads the limits from the kernel.
 func (m machine) loadFacts() loadFacts {
-	one := func(name string) uint64 { n, _ := m.number("proc/sys/" + name); return n }
+	one := func(name string) uint64 { n, _ := m.Number("proc/sys/" + name); return n }
 	var f loadFacts
 	_, f.files, _ = m.openFiles(0)
 	f.nrOpen = one("fs/nr_open")
-	if n := m.numbers("proc/sys/fs/file-nr"); len(n) == 3 {
+	if n := m.Numbers("proc/sys/fs/file-nr"); len(n) == 3 {
 		f.openNow, f.allFiles = n[0], n[2]
 	}
-	if n := m.numbers("proc/sys/net/ipv4/ip_local_port_range"); len(n) == 2 && n[1] >= n[0] {
+	if n := m.Numbers("proc/sys/net/ipv4/ip_local_port_range"); len(n) == 2 && n[1] >= n[0] {
 		f.ports = n[1] - n[0] + 1
-		f.ports -= min(f.ports, reservedPorts(m.file("proc/sys/net/ipv4/ip_local_reserved_ports"), n[0], n[1]))
+		f.ports -= min(f.ports, reservedPorts(m.File("proc/sys/net/ipv4/ip_local_reserved_ports"), n[0], n[1]))
 	}
 	f.backlog = one("net/core/somaxconn")
 	f.synBacklog = one("net/ipv4/tcp_max_syn_backlog")
 	f.synCookies = one("net/ipv4/tcp_syncookies") > 0
 	f.inputQueue = one("net/core/netdev_max_backlog")
-	if n := m.numbers("proc/sys/net/ipv4/tcp_mem"); len(n) == 3 {
+	if n := m.Numbers("proc/sys/net/ipv4/tcp_mem"); len(n) == 3 {
 		f.tcpLow, f.tcpHigh = n[1], n[2]
 	}
-	f.tcpNow = tcpPages(m.file("proc/net/sockstat"))
-	f.reuse, f.reuseKnown = m.number("proc/sys/net/ipv4/tcp_tw_reuse")
+	f.tcpNow = tcpPages(m.File("proc/net/sockstat"))
+	f.reuse, f.reuseKnown = m.Number("proc/sys/net/ipv4/tcp_tw_reuse")
 	f.timeWait = one("net/ipv4/tcp_max_tw_buckets")
-	f.trackMost, f.tracking = m.number("proc/sys/net/netfilter/nf_conntrack_max")
+	f.trackMost, f.tracking = m.Number("proc/sys/net/netfilter/nf_conntrack_max")
 	f.tracked = one("net/netfilter/nf_conntrack_count")
-	f.memory, f.free, f.memoryOf = m.memory()
+	f.memory, f.free, f.memoryOf = m.Memory()
 	return f
 }
 

@@ -230,7 +230,8 @@ func (e *ear) role() role {
 
 // collect reports the metrics of an ear.
 func (e *ear) collect(m metrics.Sample) {
-	m.Add("build_info", "1, with what was built.", 1, "version", Version(), "goversion", runtime.Version())
+	m.Add("build_info", "1, with what was built, and the name of the node that runs it.", 1, "version", Version(), "goversion", runtime.Version(), "node", e.config.Node)
+	memoryMetrics(m)
 	e.gatewayMetrics(m)
 	e.brokerMetrics(m)
 	m = m.Sub("link_")

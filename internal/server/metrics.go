@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/holter-iot/holter/internal/kernelfs"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/store"
@@ -11,6 +12,7 @@ import (
 // collect reports the metrics of all parts that the server has.
 func (s *server) collect(m metrics.Sample) {
 	m.Count("forgotten_devices_total", "Devices that were forgotten because they were silent for too long.", s.forgotten.Load())
+	memoryMetrics(m)
 	s.storeMetrics(m)
 	s.deliveryMetrics(m)
 	s.scheduleMetrics(m)
@@ -25,6 +27,13 @@ func (s *server) collect(m metrics.Sample) {
 	s.mqttMetrics(m)
 	if s.reporter != nil {
 		s.reportMetrics(m)
+	}
+}
+
+// memoryMetrics reports what the process may use; process_resident_memory_bytes is what it does use.
+func memoryMetrics(m metrics.Sample) {
+	if limit, _, _ := kernelfs.Root("/").Memory(); limit > 0 {
+		m.Add("memory_limit_bytes", "Memory that the process may use: that of its control group, or of the machine.", float64(limit))
 	}
 }
 
@@ -129,6 +138,7 @@ func (f *front) gatewayMetrics(m metrics.Sample) {
 	m = m.Sub("gateway_")
 	st := f.gateway.Stats()
 	m.Add("connections", "Connections that are open.", float64(st.Connections))
+	m.Add("connections_limit", "The most connections that there may be (gateway.max_connections).", float64(st.MaxConnections))
 	m.Add("duplicate_ids", "Device ids that two connections claim at the moment, so that one of them is refused.", float64(st.DuplicateIDs))
 	m.Add("pace_factor", "Factor by which devices are told to send fewer heartbeats.", st.PaceFactor)
 	m.Add("datagram_devices", "Devices that speak in datagrams.", float64(st.Packets.Devices))
