@@ -101,6 +101,10 @@ type Event struct {
 	Deadline     time.Time     // of the verdict, if nothing is heard
 	HeardSilence time.Duration // listening time of the source from LastSeen to the event
 	Timeout      time.Duration
+	// OfflineFor is how long the device was offline until this event, in steady time, which is never set
+	// back: of DeviceOnline, and of DeviceSleeping, if it was offline before. A start of the process in
+	// between does not shorten it.
+	OfflineFor time.Duration
 
 	Message     string        // of DeviceFailed; of the maintenance events the window's name, empty if an operator made the change
 	Flapping    bool          // the device is flapping

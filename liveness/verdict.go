@@ -73,7 +73,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 		r.regroupLocked(d, was, since)
 	}
 	if next.notable(before) {
-		r.changedLocked(sh, d, before.state, now)
+		r.changedLocked(sh, d, before.state, since, now)
 	}
 	r.armLocked(d, next, 0)
 }
@@ -110,8 +110,8 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	}
 }
 
-// changedLocked emits the event of a change of state.
-func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
+// changedLocked emits the event of a change of state. before had begun at since.
+func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, since int64, now time.Duration) {
 	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
 	if crossed {
 		if d.changes == nil {
@@ -119,24 +119,42 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 		}
 		d.changes.add(r.clock.steady(), r.flapping.Threshold)
 	}
-	switch d.state {
-	case Online:
-		r.emitLocked(sh, d, DeviceOnline, "", now)
-	case Late:
-		r.emitLocked(sh, d, DeviceLate, "", now)
-	case Sleeping:
-		r.emitLocked(sh, d, DeviceSleeping, "", now)
-	case Offline:
-		r.emitLocked(sh, d, DeviceOffline, "", now)
-	case NeverSeen, Unknown, Suspect, Pending: // no device changes to these
+	if t, ok := eventOf(d.state); ok {
+		e := r.eventLocked(sh, d, t, "", now)
+		if before == Offline {
+			e.OfflineFor = time.Duration(max(d.since-since, 0))
+		}
+		r.outbox.put(e)
 	}
 	if crossed {
 		r.flapLocked(sh, d, now)
 	}
 }
 
+// eventOf returns the type of the event that reports a state, and false for a state that no device
+// changes to.
+func eventOf(s State) (t Type, ok bool) {
+	switch s {
+	case Online:
+		return DeviceOnline, true
+	case Late:
+		return DeviceLate, true
+	case Sleeping:
+		return DeviceSleeping, true
+	case Offline:
+		return DeviceOffline, true
+	case NeverSeen, Unknown, Suspect, Pending:
+	}
+	return 0, false
+}
+
 // emitLocked numbers an event of a device and hands it to the outbox.
 func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
+	r.outbox.put(r.eventLocked(sh, d, t, message, now))
+}
+
+// eventLocked numbers an event of a device. It must be handed to the outbox before the next one is made.
+func (r *Registry) eventLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) Event {
 	if d.num == 0 {
 		d.num = r.numbers.allocate()
 		if d.seq == 0 { // a configured device was made before the floor was restored
@@ -175,7 +193,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 	if d.session != nil {
 		d.session.pending.Store(true)
 	}
-	r.outbox.put(e)
+	return e
 }
 
 // fillTimesLocked fills in what follows from the source's clock. However the wall clock was set,

@@ -136,6 +136,8 @@ func device(num uint32, id string, seq uint64, typ liveness.Type) liveness.Event
 		ev.Reason, rec.State, rec.Reason = liveness.Silence, liveness.Offline, liveness.Silence
 	case liveness.DeviceForgotten:
 		rec.Forgotten = true
+	case liveness.DeviceOnline:
+		ev.OfflineFor = time.Duration(seq-1) * time.Hour
 	default:
 	}
 	return ev

@@ -144,7 +144,7 @@ func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 			Seq: uint64(ints[5]), Epoch: uint64(ints[6]), Time: sqldb.Time(ints[2]),
 			Source: names[ints[7]], Group: names[ints[8]], Policy: names[ints[9]],
 			LastSeen: sqldb.Time(ints[10]), Deadline: sqldb.Time(ints[11]),
-			HeardSilence: time.Duration(ints[12]), Timeout: time.Duration(ints[13]),
+			HeardSilence: time.Duration(ints[12]), Timeout: time.Duration(ints[13]), OfflineFor: time.Duration(ints[17]),
 			Message: message, Flapping: ints[14]&eventFlapping != 0, Outage: ints[14]&eventOutage != 0,
 			Maintenance: ints[14]&eventMaintenance != 0, Term: ints[15], Node: names[ints[16]],
 			Deaf: time.Duration(deaf.Int64), Members: int(members.Int64), Silent: int(silent.Int64), Before: int(before.Int64),

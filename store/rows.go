@@ -48,7 +48,7 @@ type eventRow struct {
 }
 
 const (
-	eventInts   = 17
+	eventInts   = 18
 	rareColumns = "deaf, members, silent, silent_before"
 )
 
@@ -58,7 +58,7 @@ func eventTable() *sqldb.Table {
 		Name: "events",
 		Ints: []string{
 			"pos", "prev", "at", "type", "reason", "seq", "epoch", "source", "grp", "policy", "last_seen", "deadline", "silence", "timeout", "flags",
-			"term", "node",
+			"term", "node", "offline_for",
 		},
 		Texts: []string{"subject", "message"},
 	}
@@ -70,7 +70,7 @@ func (r *eventRow) ints() [eventInts]int64 {
 		int64(r.pos), int64(r.prev), sqldb.Nanos(ev.Time), typeCode(ev.Type), reasonCode(ev.Reason), int64(ev.Seq), int64(ev.Epoch),
 		r.source, r.group, r.policy, sqldb.Nanos(ev.LastSeen), sqldb.Nanos(ev.Deadline), int64(ev.HeardSilence), int64(ev.Timeout),
 		flag(ev.Flapping, eventFlapping) | flag(ev.Outage, eventOutage) | flag(ev.Maintenance, eventMaintenance),
-		ev.Term, r.node,
+		ev.Term, r.node, int64(ev.OfflineFor),
 	}
 }
 

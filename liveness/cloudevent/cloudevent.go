@@ -45,6 +45,7 @@ type EventData struct {
 	DecidedAt   time.Time `json:"decided_at"`
 	Silence     *float64  `json:"heard_silence_ms,omitempty"`
 	Timeout     *float64  `json:"timeout_ms,omitempty" doc:"The heard silence after which the device is offline; left out if silence means nothing."`
+	OfflineFor  *float64  `json:"offline_ms,omitempty" doc:"Of the event by which an offline device is back: how long it was offline."`
 	Policy      string    `json:"policy,omitempty" doc:"The rule that set the timeout."`
 	Source      string    `json:"source,omitempty"`
 	Group       string    `json:"group,omitempty"`
@@ -87,6 +88,9 @@ func New(e *liveness.Event, node string) Event {
 		if e.Timeout < liveness.Never {
 			d.Timeout = new(milliseconds(e.Timeout))
 		}
+		if e.OfflineFor > 0 {
+			d.OfflineFor = new(milliseconds(e.OfflineFor))
+		}
 	}
 	return out
 }
@@ -111,7 +115,7 @@ func Parse(text []byte) (*liveness.Event, error) {
 	}
 	return &liveness.Event{
 		Offset: d.Offset, Type: kind, Reason: reason, Subject: in.Subject, Seq: d.Seq, Epoch: d.Epoch, Time: in.Time, Source: d.Source,
-		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: timeout, Policy: d.Policy, Group: d.Group, Node: d.Node, Term: d.Term,
+		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: timeout, OfflineFor: duration(d.OfflineFor), Policy: d.Policy, Group: d.Group, Node: d.Node, Term: d.Term,
 		Message: d.Message, Flapping: d.Flapping, Maintenance: d.Maintenance, Outage: d.Outage, Deaf: duration(d.Deaf),
 		Members: value(d.Members), Silent: value(d.Silent), Before: value(d.Before),
 	}, nil

@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 	source.Type, source.Deaf = liveness.SourceHeard, 3*time.Second
 	group.Type, group.Members, group.Silent, group.Before = liveness.GroupOutageStarted, 9, 8, 1
 	online, told := about, about
+	online.OfflineFor = 90*time.Minute + time.Microsecond
 	told.Type, told.Timeout = liveness.DeviceSleeping, liveness.Never
 	for _, e := range []liveness.Event{device, source, group, online, told} {
 		t.Run(e.Type.String(), func(t *testing.T) {
