@@ -171,19 +171,18 @@ func (l *blockedLog) shut() (open func()) {
 // A server whose event loop does not come back is not said to hear, until it does.
 func TestServiceOfStuckServer(t *testing.T) {
 	m, log, devices := manage(t, filepath.Join(t.TempDir(), "notify")), new(blockedLog), freeAddress(t)
-	serveFile(t, "j", fmt.Sprintf("listen: ['%s']\ndatabase: 'sqlite:%s'\nlog: {level: debug}\n", devices, filepath.Join(t.TempDir(), "h.db")), log)
+	serveFile(t, "j", fmt.Sprintf("listen: ['%s']\ndatabase: 'sqlite:%s'\ntoken: s3cret\n", devices, filepath.Join(t.TempDir(), "h.db")), log)
+	m.await(t, "STATUS=judging ")
 	m.await(t, "WATCHDOG=1")
 	open := log.shut()
 	defer open()
-	if _, err := io.WriteString(connect(t, devices).conn, "NONSENSE\n"); err != nil { // which is logged on the event loop
+	if _, err := io.WriteString(connect(t, devices).conn, "HELLO pump wrong\n"); err != nil { // which is logged on the event loop
 		t.Fatal(err)
 	}
 	var fed int
 	testwait.Until(t, "the watchdog is fed no more", func() bool {
 		before := len(m.lines("WATCHDOG=1"))
-		for began := time.Now(); time.Since(began) < 3*time.Second; {
-			time.Sleep(50 * time.Millisecond)
-		}
+		pause(t.Context(), 3*time.Second)
 		fed = len(m.lines("WATCHDOG=1"))
 		return fed == before
 	})
