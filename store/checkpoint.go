@@ -22,6 +22,7 @@ type checkpointer struct {
 	heard  []liveness.Heard // reused for the next snapshot
 	seed   maphash.Seed
 	gaps   gapKeeper
+	size   eventSize
 }
 
 // writtenPage is the latest version of a page. Each page has two slots, and a new version goes into the

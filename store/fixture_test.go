@@ -30,6 +30,7 @@ type config struct {
 	Outbox     store.Outbox
 	Follower   *store.Follower
 	Tail       *store.Tail
+	MaxBytes   int
 	GapsMaxAge time.Duration
 	GapsBytes  int
 	Terms      *sqldb.Terms
@@ -60,7 +61,7 @@ func (c config) store() (*store.Store, error) {
 	}
 	return store.New(db, store.Config{
 		Memory: c.Memory, Checkpoint: c.Checkpoint, Keep: c.Keep, MaxAge: c.MaxAge, Cache: c.Cache, Outbox: c.Outbox, Follower: c.Follower, Tail: c.Tail,
-		GapsMaxAge: c.GapsMaxAge, GapsMaxBytes: c.GapsBytes,
+		MaxBytes: c.MaxBytes, GapsMaxAge: c.GapsMaxAge, GapsMaxBytes: c.GapsBytes,
 	})
 }
 

@@ -114,10 +114,14 @@ const pruneStep = 5000
 // pruning is the operation that errors of prune name.
 const pruning = "remove old events"
 
-// prune deletes events that are too old or too many.
+// prune deletes events that are too old, too many or too large.
 func (s *Store) prune(ctx context.Context) error {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
+	if err := s.size(ctx); err != nil && ctx.Err() == nil {
+		s.record.prune(0, err)
+		return err
+	}
 	for ctx.Err() == nil {
 		removed, err := s.pruneSome(ctx)
 		if err != nil {
@@ -144,6 +148,10 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	if to, err = s.unneeded(ctx, to, end, latest); err != nil || to <= oldest {
 		return 0, err
 	}
+	texts, err := s.textBytes(ctx, oldest, min(to, s.checkpoint.size.next))
+	if err != nil {
+		return 0, err
+	}
 	err = s.db.WriteLate(ctx, pruning, func(ctx context.Context, tx sqldb.Tx) error {
 		if err := tx.Fence(ctx, "oldest = ?", to); err != nil {
 			return err
@@ -160,6 +168,8 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 		return 0, err
 	}
 	s.oldest.Store(to)
+	s.checkpoint.size.deleted(to, texts)
+	s.record.eventsAre(s.eventBytes())
 	return to - oldest, nil
 }
 
@@ -200,7 +210,7 @@ func pruneForgotten(ctx context.Context, tx sqldb.Tx, to uint64) error {
 	return err
 }
 
-// surplus returns the offset, at most end, before which events are too old or too many. It multiplies
+// surplus returns the offset, at most end, before which events are too old, too many or too large. It multiplies
 // the configured bounds by times.
 func (s *Store) surplus(ctx context.Context, end, latest uint64, times int) (uint64, error) {
 	tooMany := uint64(0)
@@ -214,7 +224,7 @@ func (s *Store) surplus(ctx context.Context, end, latest uint64, times int) (uin
 		old = old.Add(-s.config.MaxAge)
 	}
 	to, err := s.oldUntil(ctx, oldest, end, sqldb.Nanos(old), sqldb.Nanos(now))
-	return min(max(tooMany, to), end), err
+	return min(max(tooMany, s.tooLarge(int64(times)*int64(s.config.MaxBytes)), to), end), err
 }
 
 // oldUntil returns the offset before which the events of a range are too old: from before the instant

@@ -29,7 +29,8 @@ type Stats struct {
 	Latency    []uint64
 	LatencySum time.Duration
 	Checkpoint CheckpointStats
-	Pruned     uint64 // events that were deleted because of their number or age
+	Pruned     uint64 // events that were deleted because of their number, age or size
+	EventBytes int64  // that the events take in the database, about; see [Config].MaxBytes
 	Oldest     uint64 // see [Store.Bounds]
 	Latest     uint64
 	Lost       LostStats // of the process, see [Config].Tail
@@ -111,6 +112,13 @@ func (r *recorder) append(events int, took time.Duration, err error) {
 	}
 	class, _ := slices.BinarySearch(bounds, took)
 	r.stats.Latency[class]++
+}
+
+// eventsAre notes how many bytes the events take.
+func (r *recorder) eventsAre(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.EventBytes = bytes
 }
 
 func (r *recorder) checkpoint(c CheckpointStats, err error) {

@@ -30,6 +30,10 @@ type Config struct {
 	// MaxAge is how long an event is kept. A wall clock that is ahead for less than a day makes no
 	// event too old but those of as much time as it was wrong for. Default: 30 days.
 	MaxAge time.Duration
+	// MaxBytes is how many bytes the events may take in the database, by an estimate that is on the safe
+	// side: the oldest are deleted. What was there before counts some minutes after the start. A file does
+	// not shrink; it uses the space again. Default: 4 GiB.
+	MaxBytes int
 	// GapsMaxAge is for how long the gaps of devices are kept, by the hour. A wall clock that is ahead for
 	// less than a day makes none too old. Default: 30 days.
 	GapsMaxAge time.Duration
@@ -64,6 +68,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxAge == 0 {
 		c.MaxAge = 30 * 24 * time.Hour
 	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 4 << 30
+	}
 	if c.GapsMaxAge == 0 {
 		c.GapsMaxAge = 30 * 24 * time.Hour
 	}
@@ -82,6 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 	reject(c.Checkpoint < 0, "Checkpoint is %v, want more than 0", c.Checkpoint)
 	reject(c.Keep < 0, "Keep is %d, want 1 or more", c.Keep)
 	reject(c.MaxAge < 0, "MaxAge is %v, want more than 0", c.MaxAge)
+	reject(c.MaxBytes < 0, "MaxBytes is %d, want more than 0", c.MaxBytes)
 	reject(c.GapsMaxAge < 0, "GapsMaxAge is %v, want more than 0", c.GapsMaxAge)
 	reject(c.GapsMaxBytes < 0, "GapsMaxBytes is %d, want more than 0", c.GapsMaxBytes)
 	reject(c.Cache < 0, "Cache is %d, want 1 or more", c.Cache)

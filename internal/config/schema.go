@@ -75,6 +75,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "events", Fields: []strictyaml.Field{
 			{Key: "keep", Set: strictyaml.Plain(d, &c.Store.Keep, count{min: 1, max: 1_000_000_000}.parse)},
 			{Key: "max_age", Set: strictyaml.Value(d, &c.Store.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
+			{Key: "max_bytes", Set: strictyaml.Plain(d, &c.Store.MaxBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
 			{Key: "cache", Set: strictyaml.Plain(d, &c.Store.Cache, count{min: 1000, max: 100_000_000}.parse)},
 		}},
 		{Key: "gaps", Fields: gapsFields(d, &c.Store)},

@@ -39,6 +39,7 @@ func memoryMetrics(m metrics.Sample) {
 
 func (s *server) storeMetrics(m metrics.Sample) {
 	st := s.store.Stats()
+	m.Add("events_bytes", "Bytes that the events take in the database, by an estimate on the safe side.", float64(st.EventBytes))
 	m.Add("gaps_bytes", "Bytes that the silences take which are kept of devices.", float64(st.Gaps.Bytes))
 	m.Count("gaps_dropped_total", "Silences of devices that were not kept, since there was no room for them while the database failed.", st.Gaps.Dropped)
 	m.Count("gaps_damaged_rows_total", "Rows of silences in the database that could not be read, and were left out.", st.Gaps.Damaged)
