@@ -121,7 +121,7 @@ func (e *email) send(ctx context.Context, a *attempt, m *message) sink.Result {
 func (e *email) options(ctx context.Context, a *attempt) ([]mail.Option, error) {
 	timeout := sink.DefaultTimeout
 	if end, ok := ctx.Deadline(); ok {
-		timeout = max(time.Until(end), time.Millisecond)
+		timeout = max(time.Until(end), 0) + time.Second // so that ctx ends first
 	}
 	options := []mail.Option{mail.WithPort(e.port), mail.WithTimeout(timeout), mail.WithTLSConfig(e.tls), mail.WithoutNoop(), mail.WithDialContextFunc(e.dialer(ctx, a.guard))}
 	switch {
