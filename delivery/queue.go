@@ -157,7 +157,7 @@ func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
 	for i := range q.order {
 		l := q.order[(q.turn+i)%len(q.order)]
 		p := l.endpoint
-		if l.ready.ready == 0 || !p.usable() || now.Before(l.hold) || p.breaker != nil && !p.breaker.TryAcquirePermit() {
+		if l.ready.ready == 0 || !p.usable() || now.Before(l.hold) || p.alone && l.ready.running() || p.breaker != nil && !p.breaker.TryAcquirePermit() {
 			continue
 		}
 		q.turn = (q.turn + i + 1) % len(q.order)

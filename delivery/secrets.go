@@ -2,11 +2,14 @@ package delivery
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -16,12 +19,64 @@ const Hidden = "(hidden)"
 
 // secretSettings returns the names of settings that are secrets. Those in headers may be secrets, too.
 func secretSettings() []string {
-	return []string{"secret", "previous_secret", "password", "token", "seed", "credentials"}
+	return []string{"secret", "previous_secret", "password", "token", "seed", "credentials", "routing_key", "api_key"}
 }
 
-// HideSecrets returns the settings of an endpoint with [Hidden] in place of secrets.
+// secretTargets returns the kinds whose target is a secret: whoever knows it can send to it, or read there.
+func secretTargets() []string { return []string{"slack", "teams", "discord", "ntfy"} }
+
+// HideTarget returns the target of an endpoint as it is shown: of one that is a secret scheme and host,
+// and [Hidden]. The name of a credential is shown.
+func HideTarget(kind, target string) string {
+	if !slices.Contains(secretTargets(), kind) || sink.IsCredential(target) {
+		return target
+	}
+	place := placeOf(target)
+	if place == target { // there is no path
+		return target
+	}
+	return place + "/" + Hidden
+}
+
+// withTarget replaces a target that is hidden by the one that the endpoint has. Errors: jobs.ErrBad.
+func withTarget(p, old *jobs.Endpoint) error {
+	if !strings.HasSuffix(p.Target, "/"+Hidden) || !slices.Contains(secretTargets(), p.Kind) {
+		return nil
+	}
+	if p.Kind != old.Kind || p.Target != HideTarget(old.Kind, old.Target) {
+		return bad("target: %s stands for what was there before, of an endpoint of this kind and host; write it out", Hidden)
+	}
+	p.Target = old.Target
+	return nil
+}
+
+// resolve replaces the credentials that target and settings of an endpoint name by what they are.
+// Errors: jobs.ErrBad, for one that cannot be read.
+func resolve(p *jobs.Endpoint) error {
+	var failed error
+	read := func(name, value string) string {
+		text, err := credential.Read(value)
+		if err != nil {
+			failed = errors.Join(failed, bad("%s: %w", name, err))
+		}
+		return text
+	}
+	if slices.Contains(secretTargets(), p.Kind) {
+		p.Target = read("target", p.Target)
+	}
+	p.Settings = eachSecret(p.Settings, func(name, value string) string { return read("settings: "+name, value) })
+	return failed
+}
+
+// HideSecrets returns the settings of an endpoint with [Hidden] in place of secrets. The name of a
+// credential is shown.
 func HideSecrets(settings json.RawMessage) json.RawMessage {
-	return eachSecret(settings, func(string, string) string { return Hidden })
+	return eachSecret(settings, func(_, secret string) string {
+		if sink.IsCredential(secret) {
+			return secret // the name of one
+		}
+		return Hidden
+	})
 }
 
 // withSecrets replaces hidden secrets in the settings of an endpoint by those that it has; without

@@ -92,20 +92,39 @@ func (e *Engine) PauseQueue(ctx context.Context, name string, paused bool) error
 
 // PutEndpoint creates an endpoint, or changes the one that has its name. Without Settings it keeps
 // those that it has; so it does with secrets that are [Hidden], unless it is to deliver elsewhere.
-// Disabled and Note stay as they are. Errors: [jobs.ErrBad].
+// Disabled and Note stay as they are. A host whose addresses may not be delivered to is refused; names
+// are looked up for that, for two seconds at most. Errors: [jobs.ErrBad].
 func (e *Engine) PutEndpoint(ctx context.Context, p jobs.Endpoint) error {
+	if len(p.Settings) > maxSettings {
+		return bad("the settings have %d bytes, want 65,536 at most", len(p.Settings))
+	}
+	old, _ := e.Endpoint(p.Name)
+	given := p
+	if err := withTarget(&given, &old); err != nil {
+		return err
+	}
+	if err := resolve(&given); err != nil {
+		return err
+	}
+	if err := e.checkReach(ctx, p.Name, given.Target); err != nil {
+		return err
+	}
 	return e.change(ctx, func() error {
 		old, err := e.Endpoint(p.Name)
 		if err == nil {
 			p.Disabled, p.Note = old.Disabled, old.Note
 		}
+		if err := withTarget(&p, &old); err != nil {
+			return err
+		}
 		if err := withSecrets(&p, &old); err != nil {
 			return err
 		}
-		if len(p.Settings) > maxSettings {
-			return bad("the settings have %d bytes, want 65,536 at most", len(p.Settings))
+		resolved := p
+		if err := resolve(&resolved); err != nil {
+			return err
 		}
-		s, err := e.newSink(&p)
+		s, err := e.newSink(&resolved)
 		if err == nil {
 			err = s.Close()
 		}

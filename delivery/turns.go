@@ -84,6 +84,11 @@ func (t *turns) pop() *item {
 	return it
 }
 
+// running reports whether a job is being delivered.
+func (t *turns) running() bool {
+	return slices.ContainsFunc(t.names, func(n *name) bool { return n.running > 0 })
+}
+
 // before reports whether it is this name's turn rather than another one's.
 func (n *name) before(other *name) bool {
 	if n.priority != other.priority {

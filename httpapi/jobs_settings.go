@@ -69,9 +69,9 @@ func (s *QueueSettings) queue(name string) jobs.Queue {
 
 // EndpointSettings are the settings of an endpoint.
 type EndpointSettings struct {
-	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
-	Target   string          `json:"target" doc:"URL of a webhook or of a broker, name of a log file or of a playbook, or a program."`
-	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change."`
+	Kind     string          `json:"kind" doc:"slack, teams, discord, telegram, ntfy, email, pagerduty, opsgenie, webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
+	Target   string          `json:"target" doc:"URL of a webhook, a server or a broker, name of a log file or of a playbook, or a program. Of slack, teams, discord and ntfy it is a secret, of which only the host is shown."`
+	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change. A secret may be credential:NAME, a file in the server's CREDENTIALS_DIRECTORY."`
 	Queue    string          `json:"queue,omitempty" doc:"Queue of the jobs and routes to it that name none. Left out: default."`
 }
 
@@ -84,6 +84,15 @@ type Endpoint struct {
 	Note      string `json:"note,omitempty" doc:"Reason why it is disabled or broken."`
 	Delivered uint64 `json:"delivered" doc:"Messages, since the server started."`
 	Failed    uint64 `json:"failed" doc:"Attempts that failed, since the server started."`
+}
+
+// EndpointTest is what came of a test message.
+type EndpointTest struct {
+	Delivered bool    `json:"delivered"`
+	Status    int     `json:"status,omitempty" doc:"Of the response: of HTTP or SMTP, or the exit code of a program."`
+	Response  string  `json:"response,omitempty" doc:"Its beginning."`
+	Error     string  `json:"error,omitempty" doc:"Why it was not delivered."`
+	Took      float64 `json:"took_ms"`
 }
 
 type endpointList struct {
@@ -149,6 +158,10 @@ func (a *API) registerDelivery(api huma.API) {
 	a.serveChange(api, operation("delivery", "enable-endpoint", "DELETE /v1/endpoints/{name}/disabled", "Enable an endpoint", "Its jobs are delivered again.", missing), "endpoint enabled", a.endpointSettings,
 		func(ctx context.Context, name string) error { return engine.EnableEndpoint(ctx, name, true, "") })
 
+	serve(a, api, operation("delivery", "test-endpoint", "POST /v1/endpoints/{name}/test", "Send a test message to an endpoint",
+		"One message at once, also to a disabled endpoint; the answer says what came of it. It makes no job. For pagerduty and opsgenie an incident is opened and closed again.",
+		missing), a.testEndpoint)
+
 	serve(a, api, operation("delivery", "list-routes", "GET /v1/routes", "List the routes",
 		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
 	serveTagged(a, api, operation("delivery", "get-route", "GET /v1/routes/{name}", "Show a route", "The ETag stands for its settings.", missing), a.routeSettings, a.getRoute)
@@ -211,7 +224,7 @@ func (a *API) viewEndpoints(endpoints ...jobs.Endpoint) []Endpoint {
 	return mapped(endpoints, func(p *jobs.Endpoint) Endpoint {
 		st := stats[p.Name]
 		return Endpoint{
-			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings), Queue: names.queues[p.Queue]},
+			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: delivery.HideTarget(p.Kind, p.Target), Settings: delivery.HideSecrets(p.Settings), Queue: names.queues[p.Queue]},
 			Name:             p.Name, State: st.State, Note: st.Note, Delivered: st.Delivered, Failed: st.Failed,
 		}
 	})
@@ -234,6 +247,23 @@ func (a *API) putEndpoint(ctx context.Context, in *putInput[EndpointSettings]) e
 	return a.changedNamed(ctx, "endpoint set", in.Name, a.edit(ctx, in.Name, condition{in.IfMatch, in.IfNoneMatch}, a.endpointSettings, func() error {
 		return a.config.Delivery.PutEndpoint(ctx, p)
 	}))
+}
+
+func (a *API) testEndpoint(ctx context.Context, in *nameInput) (EndpointTest, error) {
+	start := time.Now()
+	r, err := a.config.Delivery.Test(ctx, in.Name)
+	if err != nil {
+		return EndpointTest{}, err
+	}
+	a.logChange(ctx, "endpoint tested", "name", in.Name, "delivered", r.Err == nil && r.Again.IsZero())
+	out := EndpointTest{Delivered: true, Status: r.Status, Response: r.Response, Took: milliseconds(time.Since(start))}
+	switch {
+	case r.Err != nil:
+		out.Delivered, out.Error = false, r.Err.Error()
+	case !r.Again.IsZero():
+		out.Delivered, out.Error = false, fmt.Sprintf("its rate allows no message before %s; try again then", r.Again.UTC().Format(time.RFC3339))
+	}
+	return out, nil
 }
 
 // queueNum returns the number of a queue; 0 for no name.

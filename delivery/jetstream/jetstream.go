@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -25,6 +26,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/peer"
 )
 
@@ -79,6 +81,9 @@ func Kind(guard *sink.Guard) sink.Kind {
 			return nil, fmt.Errorf("settings: subject: %w", err)
 		}
 		options, err := s.connection(strings.HasPrefix(url, "tls:"))
+		if err == nil && !slices.ContainsFunc([]string{s.Password, s.Token, s.Seed, s.Credentials}, sink.IsCredential) {
+			_, err = s.login()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("settings: %w", err)
 		}
@@ -105,26 +110,29 @@ func parseTarget(target string) (string, error) {
 	return strings.Join(addresses, ","), nil
 }
 
-// connection returns the options of a connection.
+// connection returns the options of a connection, but for those of the login.
 func (s *settings) connection(secure bool) ([]nats.Option, error) {
 	config, err := peer.TLS(s.CA)
 	if err != nil {
 		return nil, err
 	}
-	options := []nats.Option{
+	return []nats.Option{
 		nats.Name("holter"), nats.NoReconnect(), nats.IgnoreDiscoveredServers(), nats.SkipHostLookup(),
 		nats.PingInterval(pingInterval), nats.FlusherTimeout(writeTimeout),
 		func(o *nats.Options) error { // TLSConfig counts also if the server asks for TLS and the target does not
 			o.Secure, o.TLSConfig = secure || s.CA != "", config
 			return nil
 		},
-	}
-	login, err := s.login()
-	return append(options, login...), err
+	}, nil
 }
 
-// login returns the options of the login; none for no login.
-func (s *settings) login() (options []nats.Option, err error) {
+// login returns the options of the login; none for no login. It reads credentials.
+func (s settings) login() (options []nats.Option, err error) {
+	for _, secret := range []*string{&s.Password, &s.Token, &s.Seed, &s.Credentials} {
+		if *secret, err = credential.Read(*secret); err != nil {
+			return nil, err
+		}
+	}
 	ways := 0
 	add := func(o nats.Option) { ways, options = ways+1, append(options, o) }
 	if s.Username != "" || s.Password != "" {

@@ -106,6 +106,10 @@ func (f dialFunc) Dial(network, address string) (net.Conn, error) { return f(net
 
 // connect connects to one of the servers.
 func (s *publisher) connect(ctx context.Context) (*link, error) {
+	login, err := s.login()
+	if err != nil {
+		return nil, err
+	}
 	l := &link{gone: make(chan struct{})}
 	var dialErr error
 	dial := func(network, address string) (net.Conn, error) {
@@ -121,7 +125,7 @@ func (s *publisher) connect(ctx context.Context) (*link, error) {
 	}
 	stop := context.AfterFunc(ctx, l.cut)
 	defer stop()
-	conn, err := nats.Connect(s.url, slices.Concat(s.options, []nats.Option{
+	conn, err := nats.Connect(s.url, slices.Concat(s.options, login, []nats.Option{
 		nats.SetCustomDialer(dialFunc(dial)), nats.Timeout(left(ctx)),
 		nats.ClosedHandler(func(*nats.Conn) { close(l.gone) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { l.refused.Store(&err) }),

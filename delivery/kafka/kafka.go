@@ -25,6 +25,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/peer"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
@@ -130,13 +131,21 @@ func (s *settings) mechanism() (sasl.Mechanism, error) {
 	if s.Username == "" || s.Password == "" {
 		return nil, errors.New("want username and password, or none of username, password and sasl")
 	}
+	user, password := s.Username, s.Password
+	scrammed := func(context.Context) (scram.Auth, error) { // for each connection
+		pass, err := credential.Read(password)
+		return scram.Auth{User: user, Pass: pass}, err
+	}
 	switch s.SASL {
 	case "", "plain":
-		return plain.Auth{User: s.Username, Pass: s.Password}.AsMechanism(), nil
+		return plain.Plain(func(context.Context) (plain.Auth, error) {
+			pass, err := credential.Read(password)
+			return plain.Auth{User: user, Pass: pass}, err
+		}), nil
 	case "scram-sha-256":
-		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha256Mechanism(), nil
+		return scram.Sha256(scrammed), nil
 	case "scram-sha-512":
-		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha512Mechanism(), nil
+		return scram.Sha512(scrammed), nil
 	}
 	return nil, fmt.Errorf("sasl is %.50q, want plain, scram-sha-256 or scram-sha-512", s.SASL)
 }

@@ -19,6 +19,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/credential"
 )
 
 // settings are the settings of an endpoint of kind mqtt.
@@ -74,7 +75,7 @@ func Kind(guard *sink.Guard) sink.Kind {
 		}
 		out := &publisher{settings: s, dialer: net.Dialer{Timeout: sink.DefaultTimeout, Control: guard.Control}, turn: make(chan struct{}, 1)}
 		out.options = mqtt.NewClientOptions().AddBroker(target).SetClientID(cmp.Or(s.ClientID, "holter-"+rand.Text()[:12])).
-			SetUsername(s.Username).SetPassword(s.Password).SetTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}).
+			SetUsername(s.Username).SetTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}).
 			SetConnectTimeout(sink.DefaultTimeout).SetAutoReconnect(false).SetConnectRetry(false).
 			SetOrderMatters(false).SetMessageChannelDepth(0)
 		return out, nil
@@ -154,7 +155,12 @@ func (p *publisher) connected(ctx context.Context) (mqtt.Client, error) {
 		return p.client, nil
 	}
 	p.disconnect()
+	password, err := credential.Read(p.Password)
+	if err != nil {
+		return nil, fmt.Errorf("password: %w", err)
+	}
 	options := *p.options
+	options.SetPassword(password)
 	client := mqtt.NewClient(options.SetCustomOpenConnectionFn(func(broker *url.URL, _ mqtt.ClientOptions) (net.Conn, error) {
 		return p.dial(ctx, broker)
 	}))

@@ -8,6 +8,10 @@ import (
 	"syscall"
 )
 
+// PrivateEnv is the environment variable that names the networks which may be delivered to although they
+// are not part of the public internet, separated by commas.
+const PrivateEnv = "HOLTER_DELIVERY_ALLOW_PRIVATE"
+
 // ErrPrivate is wrapped by the error of a delivery to an address that is neither part of the public
 // internet nor allowed.
 var ErrPrivate = errors.New("delivery: a private address")
@@ -71,7 +75,7 @@ func (g *Guard) Check(ip netip.Addr) error {
 	}
 	for _, p := range g.special {
 		if p.Contains(ip) {
-			return fmt.Errorf("%w: %s is in %s, which this process is not configured to deliver to", ErrPrivate, ip, p)
+			return fmt.Errorf("%w: %s is in %s; to deliver there, name it or a network that contains it in %s where the server is started", ErrPrivate, ip, p, PrivateEnv)
 		}
 	}
 	return nil

@@ -64,6 +64,13 @@ type Sink interface {
 	Close() error
 }
 
+// OneAtATime is implemented by sinks to which one delivery is made after the other, so that what waits
+// meanwhile is delivered together.
+type OneAtATime interface {
+	// OneAtATime does nothing.
+	OneAtATime()
+}
+
 // Kind makes the sink of an endpoint from its target and settings. It connects to nothing: that is
 // up to the first delivery. Its error says what is wrong with the target or the settings.
 type Kind func(target string, settings json.RawMessage) (Sink, error)
@@ -181,6 +188,10 @@ func Together(messages []Message) int {
 	}
 	return len(messages)
 }
+
+// IsCredential reports whether a setting names a credential, which package credential reads. A kind does
+// so when it needs the secret, not before: a credential may be there later than the endpoint, and change.
+func IsCredential(setting string) bool { return strings.HasPrefix(setting, "credential:") }
 
 // EscapeID returns an id with each byte that is not plain written as %XX. No two ids become the same
 // if % is not plain.

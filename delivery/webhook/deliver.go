@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/wording"
+	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
@@ -64,7 +65,23 @@ func (h *webhook) send(ctx context.Context, messages []sink.Message) sink.Result
 	if len(messages) > 1 {
 		id, contentType, body = array(messages)
 	}
+	if h.template != nil {
+		text, err := h.words(messages)
+		if err != nil {
+			return sink.Result{Err: err, Permanent: true}
+		}
+		contentType, body = h.contentType, []byte(text)
+	}
 	return h.post(ctx, target, id, contentType, body)
+}
+
+// words returns what the template says of messages.
+func (h *webhook) words(messages []sink.Message) (string, error) {
+	list := make([]*wording.Notification, len(messages))
+	for i := range messages {
+		list[i] = wording.Of(&messages[i], h.console)
+	}
+	return h.template.Execute(wording.Together(list))
 }
 
 // array joins messages in the batched content mode of CloudEvents. The id depends on the messages
@@ -97,15 +114,54 @@ func (h *webhook) post(ctx context.Context, target, id, contentType string, body
 	if err != nil {
 		return sink.Result{Err: err, Permanent: true}
 	}
-	maps.Copy(request.Header, h.header)
-	request.Header.Set("Content-Type", contentType)
-	if request.Header.Get("User-Agent") == "" {
-		request.Header.Set("User-Agent", h.agent)
-	}
-	if err := h.signer.sign(request.Header, id, time.Now(), body); err != nil {
+	if err := h.setHeader(request.Header, id, contentType, body); err != nil {
 		return sink.Result{Err: err}
 	}
-	response, err := h.client.Do(request)
+	return h.client.Do(request)
+}
+
+// setHeader fills in the header of a request, and signs it. Credentials are read for each, so that one
+// that was exchanged counts at once.
+func (h *webhook) setHeader(header http.Header, id, contentType string, body []byte) error {
+	for name, values := range h.header {
+		value, err := credential.Read(values[0])
+		if err != nil {
+			return fmt.Errorf("header %.80q: %w", name, err)
+		}
+		header.Set(name, value)
+	}
+	header.Set("Content-Type", contentType)
+	s := h.signer
+	if s == nil {
+		secrets, err := credentials(h.secrets)
+		if err == nil {
+			s, err = newSigner(secrets[:]...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.sign(header, id, time.Now(), body)
+}
+
+// credentials returns secrets with those that are credentials read.
+func credentials(secrets [2]string) (read [2]string, err error) {
+	for i, secret := range secrets {
+		if read[i], err = credential.Read(secret); err != nil {
+			return read, err
+		}
+	}
+	return read, nil
+}
+
+// Do sends a request, whose context bounds it, and returns what the response means: any 2xx is success,
+// 400, 413 and 422 refuse the message for good, 410 the endpoint, and all else is to be tried again, as
+// late as a Retry-After says. Redirects are not followed. The URL is in no error.
+func (c *Client) Do(request *http.Request) sink.Result {
+	if request.Header.Get("User-Agent") == "" {
+		request.Header.Set("User-Agent", c.agent)
+	}
+	response, err := c.http.Do(request)
 	if err != nil {
 		return sink.Result{Err: causeOf(err)}
 	}

@@ -9,7 +9,7 @@ import (
 
 // Through returns a webhook that uses a transport.
 func Through(transport http.RoundTripper) sink.Sink {
-	return New(sink.NewGuard(nil), "holter/test").sink("http://example.org/hook", transport)
+	return &webhook{client: &Client{agent: "holter/test", http: over(transport)}, target: "http://example.org/hook", header: make(http.Header)}
 }
 
 // What the tests look at.

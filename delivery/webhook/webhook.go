@@ -3,29 +3,34 @@
 package webhook
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/wording"
 )
 
-// Client is what all webhooks share: a pool of connections to allowed addresses.
+// Client is what all webhooks share: a pool of connections to allowed addresses. Kinds that speak to
+// services by HTTP use it, too, see [Client.Do].
 type Client struct {
-	agent     string
-	transport *http.Transport
+	agent string
+	http  *http.Client
 }
 
 // New returns a client with a User-Agent. It uses no proxy, since a proxy would connect to addresses
 // that the guard does not check.
 func New(guard *sink.Guard, agent string) *Client {
 	dialer := &net.Dialer{Timeout: sink.DefaultTimeout, KeepAlive: 30 * time.Second, Control: guard.Control}
-	return &Client{agent: agent, transport: &http.Transport{
+	return &Client{agent: agent, http: over(&http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    sink.DefaultTimeout,
 		MaxIdleConns:           1024,
@@ -34,11 +39,17 @@ func New(guard *sink.Guard, agent string) *Client {
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true, // a small compressed response may be a large one
 		ForceAttemptHTTP2:      true,
-	}}
+	})}
+}
+
+// over returns a client that uses a transport.
+func over(transport http.RoundTripper) *http.Client {
+	// Nobody has configured the URL that a redirect leads to.
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // Close closes the idle connections. Close the sinks first.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // settings are the settings of an endpoint of kind webhook.
 type settings struct {
@@ -48,28 +59,33 @@ type settings struct {
 	Secret         string            `json:"secret,omitempty"`
 	PreviousSecret string            `json:"previous_secret,omitempty"`
 	Headers        map[string]string `json:"headers,omitempty"`
+
+	// Template is what is sent instead of CloudEvents, see package wording: one body for all messages of a
+	// request. ContentType is that of the body. Default: application/json.
+	Template    string `json:"template,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	// Console is the address at which people reach the console, for links in the template.
+	Console string `json:"console,omitempty"`
 }
 
 // webhook is a sink.
 type webhook struct {
 	sink.Settings
 
-	agent  string
-	target string // empty: each message has a URL
-	signer signer
-	header http.Header
-	client *http.Client
+	client  *Client
+	target  string    // empty: each message has a URL
+	secrets [2]string // that sign
+	signer  signer    // nil if there are none, or one is a credential
+	header  http.Header
+
+	template    *wording.Template // nil: CloudEvents
+	contentType string
+	console     string
 }
 
 // PerMessage returns a sink that POSTs each message to the URL that the message has.
-func (c *Client) PerMessage() sink.Sink { return c.sink("", c.transport) }
-
-func (c *Client) sink(target string, transport http.RoundTripper) *webhook {
-	return &webhook{agent: c.agent, target: target, header: make(http.Header), client: &http.Client{
-		Transport: transport,
-		// Nobody has configured the URL that a redirect leads to.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+func (c *Client) PerMessage() sink.Sink {
+	return &webhook{client: c, header: make(http.Header)}
 }
 
 // Kind is the [sink.Kind] of webhooks.
@@ -81,25 +97,57 @@ func (c *Client) Kind(target string, text json.RawMessage) (sink.Sink, error) {
 	if err := sink.Decode(text, &s); err != nil {
 		return nil, err
 	}
-	out := c.sink(target, c.transport)
-	out.Settings = s.Settings
-	var err error
-	if out.signer, err = newSigner(s.Secret, s.PreviousSecret); err != nil {
-		return nil, fmt.Errorf("settings: %w", err)
-	}
-	if s.PreviousSecret != "" && s.Secret == "" {
-		return nil, errors.New("settings: previous_secret is given without secret")
-	}
-	if len(s.Headers) > maxHeaders {
-		return nil, fmt.Errorf("settings: %d headers, want %d at most", len(s.Headers), maxHeaders)
-	}
-	for name, value := range s.Headers {
-		if err := checkHeader(name, value); err != nil {
-			return nil, fmt.Errorf("settings: header %.80q: %w", name, err)
-		}
-		out.header.Set(name, value)
+	out := &webhook{Settings: s.Settings, client: c, target: target, secrets: [2]string{s.Secret, s.PreviousSecret}, header: make(http.Header)}
+	if err := errors.Join(out.setSigner(&s), out.setHeaders(s.Headers), out.setTemplate(&s)); err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+func (h *webhook) setSigner(s *settings) (err error) {
+	if s.PreviousSecret != "" && s.Secret == "" {
+		return errors.New("settings: previous_secret is given without secret")
+	}
+	if slices.ContainsFunc(h.secrets[:], sink.IsCredential) {
+		return nil
+	}
+	if h.signer, err = newSigner(h.secrets[:]...); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	return nil
+}
+
+func (h *webhook) setHeaders(headers map[string]string) error {
+	if len(headers) > maxHeaders {
+		return fmt.Errorf("settings: %d headers, want %d at most", len(headers), maxHeaders)
+	}
+	for name, value := range headers {
+		if err := checkHeader(name, value); err != nil {
+			return fmt.Errorf("settings: header %.80q: %w", name, err)
+		}
+		h.header.Set(name, value)
+	}
+	return nil
+}
+
+func (h *webhook) setTemplate(s *settings) (err error) {
+	if s.Template == "" {
+		if s.ContentType != "" || s.Console != "" {
+			return errors.New("settings: content_type and console are for a template, and there is none")
+		}
+		return nil
+	}
+	h.contentType = cmp.Or(s.ContentType, "application/json")
+	if _, _, err := mime.ParseMediaType(h.contentType); err != nil {
+		return fmt.Errorf("settings: content_type %.80q: %w", s.ContentType, err)
+	}
+	if h.console, err = wording.Console(s.Console); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	if h.template, err = wording.Parse("template", s.Template); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	return nil
 }
 
 // maxHeaders is the maximum number of headers in the settings of an endpoint.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery/kafka"
 	"github.com/holter-iot/holter/delivery/logfile"
 	"github.com/holter-iot/holter/delivery/mqttsink"
+	"github.com/holter-iot/holter/delivery/notify"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -23,7 +25,7 @@ import (
 // These variables allow destinations. The operator of the process sets them, so that a token for the
 // API is not enough.
 const (
-	PrivateEnv  = "HOLTER_DELIVERY_ALLOW_PRIVATE"  // networks, separated by commas
+	PrivateEnv  = sink.PrivateEnv                  // networks, separated by commas
 	CommandsEnv = "HOLTER_DELIVERY_ALLOW_COMMANDS" // true or false
 )
 
@@ -46,6 +48,7 @@ func (s *server) deliveryConfig() (delivery.Config, error) {
 		"mqtt": mqttsink.Kind(guard), "nats": jetstream.Kind(guard), "kafka": kafka.Kind(guard),
 		"log": logfile.Kind(filepath.Join(s.config.Data, "logs")), "command": commandsink.Kind(commands),
 	}
+	maps.Copy(cfg.Kinds, notify.Kinds(guard, cfg.Agent))
 	return cfg, nil
 }
 

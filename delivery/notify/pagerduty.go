@@ -1,0 +1,140 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/wording"
+)
+
+// incident says what a notification does to the incident of its key.
+type incident uint8
+
+const (
+	unchanged incident = iota
+	opened
+	closed
+	tried // opened and closed at once, by a test
+)
+
+// incidentOf returns what a notification does to the incident of its key. What is suppressed opens none:
+// nobody is to be alarmed by it; but it closes one that was opened before.
+func incidentOf(n *wording.Notification) incident {
+	switch {
+	case n.Type == wording.Test:
+		return tried
+	case n.Severity == wording.Firing && !n.Suppressed():
+		return opened
+	case n.Severity == wording.Resolved:
+		return closed
+	}
+	return unchanged
+}
+
+// incidentKey returns the key of the incident of a message. A failure that a device reports is an
+// incident of its own, which no event ends; so is a job without a key.
+func incidentKey(m *message, most int) string {
+	if m.Type == "device.failed" || m.Key == "" {
+		return key(m.id, most)
+	}
+	return key(m.Key, most)
+}
+
+// warning reports whether a notification is one of what is not that bad.
+func warning(n *wording.Notification) bool {
+	return n.Type == "device.late" || n.Type == "device.failed"
+}
+
+// pagerduty sends to the Events API v2: https://developer.pagerduty.com/docs/send-alert-event. The target
+// is another one in the EU: https://events.eu.pagerduty.com/v2/enqueue.
+type pagerduty struct {
+	settings
+
+	RoutingKey string `json:"routing_key,omitempty"`
+}
+
+func (p *pagerduty) check(string) error {
+	if p.Batch > 1 {
+		return errors.New("settings: pagerduty gets one message at a time, so batch must be 1")
+	}
+	if p.RoutingKey == "" {
+		return errors.New("settings: want routing_key, the integration key of an integration of type Events API v2")
+	}
+	return nil
+}
+
+// send implements sender.
+func (p *pagerduty) send(ctx context.Context, a *attempt, m *message) sink.Result {
+	routing, err := a.secret(p.RoutingKey)
+	if err != nil {
+		return sink.Result{Err: err}
+	}
+	event := object{"routing_key": routing, "dedup_key": incidentKey(m, 255)}
+	do := func(action string) sink.Result {
+		event["event_action"] = action
+		return a.post(ctx, a.target, nil, event)
+	}
+	switch incidentOf(m.Notification) {
+	case opened, tried:
+		p.describe(event, m)
+		r := do("trigger")
+		if r.Err != nil || m.Type != wording.Test {
+			return r
+		}
+		return do("resolve")
+	case closed:
+		return do("resolve")
+	case unchanged:
+	}
+	return sink.Result{}
+}
+
+// describe adds what a trigger says.
+func (p *pagerduty) describe(event object, m *message) {
+	severity := "critical"
+	switch {
+	case m.Type == wording.Test:
+		severity = "info"
+	case warning(m.Notification):
+		severity = "warning"
+	}
+	event["client"] = "Holter"
+	event["payload"] = without(object{
+		"summary": fit{most: 1024}.text(m.text.Title), "source": fit{most: 255}.text(m.source()), "severity": severity,
+		"group": fit{most: 255}.text(m.Group), "class": m.Type, "custom_details": m.details(),
+	})
+	if m.URL != "" {
+		event["client_url"] = m.URL
+		event["links"] = []object{{"href": m.URL, "text": "Open the console"}}
+	}
+}
+
+// source returns what the message is about.
+func (m *message) source() string {
+	for _, s := range []string{m.Device, m.Group, m.Source, m.Node} {
+		if s != "" {
+			return s
+		}
+	}
+	return "holter"
+}
+
+// details returns what else is known, for the table of an incident.
+func (m *message) details() object {
+	d := without(object{
+		"text": strings.Join(m.text.Lines, "\n"), "type": m.Type, "device": m.Device, "group": m.Group, "reason": m.Reason, "last_seen": m.LastSeen,
+		"policy": m.Policy, "node": m.Node,
+	})
+	if text := d["text"]; text != nil {
+		d["text"] = fit{most: 5000}.text(text.(string))
+	}
+	if m.HeardSilence > 0 {
+		d["heard_silence"] = m.HeardSilence.String()
+	}
+	if m.Timeout > 0 {
+		d["timeout"] = m.Timeout.String()
+	}
+	return d
+}
