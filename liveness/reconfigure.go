@@ -47,18 +47,19 @@ func (r *Registry) Reconfigure(cfg Config) (done Reconfigured, err error) {
 	r.reform.mu.Lock()
 	defer r.reform.mu.Unlock()
 	before := r.rules.Load()
-	if n := r.unknown(cfg.Devices); n > 0 && int64(n)+r.devices.Load() > int64(cfg.MaxDevices) {
+	gone := r.unconfigured(before.own, cfg.Devices)
+	if n := r.unknown(cfg.Devices); n > 0 && int64(n-len(gone))+r.devices.Load() > int64(cfg.MaxDevices) {
 		return done, fmt.Errorf("%w: %d more are configured, and MaxDevices is %d", ErrFull, n, cfg.MaxDevices)
 	}
 	groups := r.regroup(before.groups, cfg.Groups)
 	r.rules.Store(newRules(cfg, groups))
+	r.unconfigure(gone)
 	done.Left = r.configure(cfg.Devices)
 	now := r.clock.steady()
 	r.each(func(sh *deviceShard, d *device) { r.reformLocked(sh, d, now, &done) })
 	for _, g := range groups {
 		g.counted(r.reform.complete.Load(), r.clock.steady(), r.outbox)
 	}
-	r.unconfigure(before.own, cfg.Devices)
 	if done.Moved > 0 {
 		select {
 		case r.regroups <- struct{}{}:
@@ -81,19 +82,32 @@ func (r *Registry) unknown(devices map[string]Policy) (n int) {
 	return n
 }
 
-// unconfigure removes the devices that are configured no more, of which nothing else is known: after a
+// unconfigured returns the devices that are configured no more, and of which nothing else is known: after a
 // restart they would not be there.
-func (r *Registry) unconfigure(before, now map[string]Policy) {
+func (r *Registry) unconfigured(before, now map[string]Policy) (gone []string) {
 	for id := range before {
 		if _, stays := now[id]; stays {
 			continue
 		}
 		sh, hash := r.shardOf(id)
 		sh.mu.Lock()
-		if d := sh.index.find(hash, id); d != nil && d.state == NeverSeen && d.num == 0 {
-			if d.seq > 0 {
-				r.raiseFloor(d.seq)
-			}
+		if d := sh.index.find(hash, id); d.onlyConfiguredLocked() {
+			gone = append(gone, id)
+		}
+		sh.mu.Unlock()
+	}
+	return gone
+}
+
+// onlyConfiguredLocked reports whether nothing is known of a device, which may be nil, but its name.
+func (d *device) onlyConfiguredLocked() bool { return d != nil && d.state == NeverSeen && d.num == 0 }
+
+// unconfigure removes devices, unless something has become known of them.
+func (r *Registry) unconfigure(ids []string) {
+	for _, id := range ids {
+		sh, hash := r.shardOf(id)
+		sh.mu.Lock()
+		if d := sh.index.find(hash, id); d.onlyConfiguredLocked() {
 			r.removeLocked(sh, d)
 			sh.vacateLocked(d)
 		}
