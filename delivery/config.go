@@ -92,6 +92,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-func (c *Config) retention() jobs.Retention {
-	return jobs.Retention{Dead: c.Dead, DeadAge: c.DeadAge, KeyAge: keyAge, Ended: c.Keep, EndedAge: c.KeepAge}
+func (c *Config) retention() *jobs.Retention {
+	return &jobs.Retention{Dead: c.Dead, DeadAge: c.DeadAge, KeyAge: keyAge, Ended: c.Keep, EndedAge: c.KeepAge}
 }

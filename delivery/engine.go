@@ -25,13 +25,14 @@ type Events interface {
 // Engine delivers jobs. Make one with [New], then call [Engine.Load] once the database is open and
 // before events are appended, then [Engine.Run].
 type Engine struct {
-	config   Config
-	events   Events
-	jobs     *jobs.Store
-	kinds    map[string]sink.Kind
-	webhooks *webhook.Client
-	guard    *sink.Guard
-	lookup   lookupFunc
+	config    Config
+	events    Events
+	jobs      *jobs.Store
+	retention atomic.Pointer[jobs.Retention]
+	kinds     map[string]sink.Kind
+	webhooks  *webhook.Client
+	guard     *sink.Guard
+	lookup    lookupFunc
 
 	enqueuing groupcommit.Group[batch]
 	outbox    *outbox
@@ -72,8 +73,26 @@ func New(events Events, j *jobs.Store, cfg Config) (*Engine, error) {
 	e.kinds = map[string]sink.Kind{"webhook": e.webhooks.Kind}
 	maps.Copy(e.kinds, cfg.Kinds)
 	j.Describe(e.describe)
-	j.KeepEnded(cfg.Keep > 0)
+	e.keep(&cfg)
 	return e, nil
+}
+
+// SetKept replaces Keep and KeepAge of the Config, from now on. It may be called at any time. Errors: values
+// that a Config may not have; then nothing has changed.
+func (e *Engine) SetKept(keep int, age time.Duration) error {
+	cfg := e.config
+	cfg.Keep, cfg.KeepAge = keep, age
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	e.keep(&cfg)
+	return nil
+}
+
+func (e *Engine) keep(cfg *Config) {
+	e.retention.Store(cfg.retention())
+	e.jobs.KeepEnded(cfg.Keep > 0)
 }
 
 // Jobs returns the jobs that the engine delivers.

@@ -73,7 +73,7 @@ func (e *Engine) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		n, err := e.jobs.Sweep(ctx, e.config.retention(), time.Now())
+		n, err := e.jobs.Sweep(ctx, *e.retention.Load(), time.Now())
 		if err != nil && ctx.Err() == nil {
 			e.config.Logger.WarnContext(ctx, "cannot delete old dead letters", "error", err)
 		}

@@ -40,7 +40,7 @@ func (g *Gateway) listen(ctx context.Context) error {
 			}
 			continue
 		}
-		l := &listener{Listener: at, rate: rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))}
+		l := &listener{Listener: at, rate: rate.NewLimiter(rate.Limit(g.config.AcceptRate), burstOf(g.config.AcceptRate))}
 		g.listeners = append(g.listeners, l)
 		if err := l.listen(ctx, &lc, g.acceptors(at)); err != nil {
 			return err
@@ -156,12 +156,12 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 	addr := remoteAddr(c.RemoteAddr())
 	proxied := at.trusts(addr)
 	switch {
-	case g.connections.Add(1) > int64(g.config.MaxConnections) && !g.makeRoom(addr):
+	case g.connections.Add(1) > int64(g.limits.Load().maxConnections) && !g.makeRoom(addr):
 		g.counts.refusedFull.Add(1)
 		g.warnFull("there are as many connections as there may be", addr)
 		g.refuse(at, c, "the gateway has reached its limit of connections; try again later")
 		return
-	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
+	case !proxied && !g.addresses.enter(addr, g.limits.Load().maxPerAddress):
 		g.counts.refusedAddress.Add(1)
 		g.warnFull("the address has as many connections as it may have", addr)
 		g.refuse(at, c, "your address has reached its limit of connections")
@@ -216,13 +216,13 @@ func (g *Gateway) refuse(l *listener, c *net.TCPConn, why string) {
 
 func (g *Gateway) leave(addr netip.Addr) {
 	g.connections.Add(-1)
-	g.addresses.leave(addr, g.config.MaxPerAddress)
+	g.addresses.leave(addr, g.limits.Load().maxPerAddress)
 }
 
 // keepAlive has the kernel probe an idle connection, each after a time of its own, so that a fleet
 // is not probed in step.
 func (g *Gateway) keepAlive(c *net.TCPConn) {
-	if d := g.config.KeepAlive; d > 0 {
+	if d := g.limits.Load().keepAlive; d > 0 {
 		idle := d/2 + rand.N(d)
 		_ = c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: max(idle/5, time.Second), Count: 5})
 	}

@@ -27,7 +27,7 @@ func newConn(l *loop, at *listener, other netip.Addr) *conn {
 // open hands the connection's socket to its event loop.
 func (c *conn) open(fd int) error {
 	g := c.gateway
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.limits.Load().userTimeout.Milliseconds()))
 	if err := c.loop.events.Add(fd, c); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (c *conn) open(fd int) error {
 		if c.isOver() || c.established { // it was faster
 			return
 		}
-		c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() { g.closeLate(&c.connection) })
+		c.deadline, _ = g.timers.AfterFunc(g.limits.Load().handshakeTimeout, func() { g.closeLate(&c.connection) })
 		g.welcome(&c.connection)
 	})
 	return nil

@@ -23,6 +23,7 @@ import (
 // called concurrently.
 type Gateway struct {
 	config       Config
+	limits       atomic.Pointer[limits] // those of config that may change
 	log          *slog.Logger
 	registry     *liveness.Registry
 	open         bool // every device is admitted, whatever it shows
@@ -70,6 +71,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	}
 	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, began: time.Now(), ended: make(chan struct{})}
 	g.open = cfg.Guard == Guard(Password(""))
+	g.limits.Store(cfg.limits())
 	g.initQueues()
 	g.holds = commitwait.New(registry.AfterCommit, settleAll)
 	g.pacer.init()

@@ -41,8 +41,15 @@ type newcomer struct {
 	all, own *list.Element
 }
 
-func (n *newcomers) init(limit, perAddress int) {
+// setLimits changes the limits; those that are too many go as others come.
+func (n *newcomers) setLimits(limit, perAddress int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.limit, n.perAddress = limit, perAddress
+}
+
+func (n *newcomers) init(limit, perAddress int) {
+	n.setLimits(limit, perAddress)
 	n.addresses, n.known = make(map[netip.Prefix]*list.List), make(map[*connection]*newcomer)
 }
 
@@ -176,7 +183,7 @@ func (g *Gateway) spoken(c *connection) bool {
 // makeRoom evicts a connection that has said nothing, if there is one, for one from an address that
 // is above MaxConnections.
 func (g *Gateway) makeRoom(address netip.Addr) bool {
-	if g.connections.Load() > int64(g.config.MaxConnections)+mostLeaving {
+	if g.connections.Load() > int64(g.limits.Load().maxConnections)+mostLeaving {
 		return false
 	}
 	oldest := g.newcomers.oldest(address)

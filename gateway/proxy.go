@@ -210,7 +210,7 @@ func (g *Gateway) unwrap(t *conversation, proxy netip.Addr, input []byte) (int, 
 	}
 	b := t.proxied()
 	b.awaited, b.address, t.details.name = false, from.address, from.name
-	if b.counted = g.addresses.enter(t.from(proxy), g.config.MaxPerAddress); !b.counted {
+	if b.counted = g.addresses.enter(t.from(proxy), g.limits.Load().maxPerAddress); !b.counted {
 		g.counts.refusedAddress.Add(1)
 		g.warnFull("the address has as many connections as it may have", b.address)
 		return 0, tooManyThere()

@@ -107,7 +107,7 @@ func (s *tlsServer) admit(l *listener, tcp *net.TCPConn, proxied bool) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.limits.Load().userTimeout.Milliseconds()))
 	})
 	c := &tlsConn{connection: connection{gateway: g, listener: l}, server: s, other: remoteAddr(tcp.RemoteAddr())}
 	c.link = c
@@ -121,7 +121,7 @@ func (s *tlsServer) admit(l *listener, tcp *net.TCPConn, proxied bool) {
 	g.welcome(&c.connection)
 	c.socket.debt = s.arrears.begin(c.socket.since()) // it may have waited to be accepted
 	c.mu.Lock()
-	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, c.tooLate)
+	c.deadline, _ = g.timers.AfterFunc(g.limits.Load().handshakeTimeout, c.tooLate)
 	c.mu.Unlock()
 	s.serving.Go(c.greet)
 }

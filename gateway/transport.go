@@ -81,7 +81,7 @@ const lateShares = 100
 // they would fill the gateway.
 func (g *Gateway) closeLate(t transport) {
 	g.counts.handshakeTimeouts.Add(1)
-	g.lateHellos.add(ending{transport: t, err: noHello(g.config.HandshakeTimeout)})
+	g.lateHellos.add(ending{transport: t, err: noHello(g.limits.Load().handshakeTimeout)})
 }
 
 func noHello(timeout time.Duration) *codec.Error {

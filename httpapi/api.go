@@ -108,6 +108,9 @@ type Config struct {
 	// Settings returns the settings in force, without secrets. It is called concurrently and must
 	// return at once. Default: none; then the API does not show them.
 	Settings func() Settings
+	// Reload reads the configuration again, on behalf of somebody; its error is of the server, mistakes are in
+	// the answer. It is called concurrently, and may take some seconds. Default: none; then the API does not do so.
+	Reload func(ctx context.Context, who string) (Reloaded, error)
 	// Examine checks the machine and the server for problems, as holter doctor does. It is never
 	// called concurrently. Its context ends after 20 s; then nobody waits for it any more. Default:
 	// none; then the API does not do so.
@@ -141,9 +144,10 @@ type API struct {
 	seed     maphash.Seed // seed of the check sums in cursors
 	began    time.Time
 
-	ear     *hearing   // nil without heartbeats by HTTP
-	tokens  *tokens    // nil without Auth
-	rates   *addresses // nil without a limit
+	ear     *hearing                  // nil without heartbeats by HTTP
+	tokens  *tokens                   // nil without Auth
+	rates   atomic.Pointer[addresses] // nil without a limit
+	origins atomic.Pointer[[]string]
 	fleet   *pictures
 	news    newsroom
 	sockets *sockets.Set
@@ -183,9 +187,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
 	}
-	if cfg.Rate > 0 {
-		a.rates = newAddresses(cfg.Rate, max(1, int(math.Ceil(2*cfg.Rate))))
-	}
+	a.setLimits(cfg.Rate, cfg.AllowOrigins)
 	metrics, err := a.metrics()
 	if err != nil {
 		return nil, err
@@ -227,6 +229,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerSession(mux, api)
 	a.registerTokens(api)
 	a.registerSettings(api)
+	a.registerReload(api)
 	a.registerDoctor(api)
 	a.registerWays(api)
 	a.registerMap(mux, api)
@@ -239,6 +242,27 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerConsole(mux)
 	describeAll(api.OpenAPI())
 	return a.registerDocs(mux, api.OpenAPI())
+}
+
+// SetLimits replaces Config.Rate and Config.AllowOrigins while the API serves. Every address begins anew with a
+// full burst. Errors: values that a Config may not have; then nothing has changed.
+func (a *API) SetLimits(rate float64, origins []string) error {
+	c := a.config
+	c.Rate, c.AllowOrigins = rate, origins
+	if _, err := c.withDefaults(); err != nil {
+		return err
+	}
+	a.setLimits(rate, origins)
+	return nil
+}
+
+func (a *API) setLimits(rate float64, origins []string) {
+	var limited *addresses
+	if rate > 0 {
+		limited = newAddresses(rate, max(1, int(math.Ceil(2*rate))))
+	}
+	a.rates.Store(limited)
+	a.origins.Store(&origins)
 }
 
 // Handler returns the API as a handler for another server. The server's response writers must

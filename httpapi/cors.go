@@ -22,12 +22,13 @@ func checkOrigins(origins []string) error {
 // credentials of the browser's own. It answers the question that a browser asks before such a request
 // (CORS preflight), and reports whether it did. Pages of other sites may change nothing, see front.
 func (a *API) share(w http.ResponseWriter, r *http.Request) (answered bool) {
-	if len(a.config.AllowOrigins) == 0 {
+	origins := *a.origins.Load()
+	if len(origins) == 0 {
 		return false
 	}
 	header, origin := w.Header(), r.Header.Get("Origin")
 	header.Add("Vary", "Origin")
-	if !slices.Contains(a.config.AllowOrigins, origin) {
+	if !slices.Contains(origins, origin) {
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", origin)

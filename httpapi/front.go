@@ -102,7 +102,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 	if path := r.URL.Path; path == "/healthz" || path == "/readyz" {
 		return true
 	}
-	if a.rates != nil && !a.rates.allow(addressOf(r), a.now()) {
+	if rates := a.rates.Load(); rates != nil && !rates.allow(addressOf(r), a.now()) {
 		a.limited.Add(1)
 		writeLater(w, http.StatusTooManyRequests, time.Second, "this address makes more requests than it may; "+
 			"make fewer, put heartbeats together in POST /v1/beats, or raise the limit")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -117,9 +118,13 @@ func (a *API) listGroups(context.Context, *struct{}) (groupList, error) {
 	list := groupList{Others: p.counts[len(p.counts)-1].states(), CountedAt: utc(p.at)}
 	groups := a.registry.Groups()
 	list.Groups = make([]Group, 0, len(groups))
-	for i, g := range groups {
+	for _, g := range groups {
+		var counts stateCounts
+		if at := slices.Index(p.names, g.Name); at >= 0 { // otherwise it was configured since
+			counts = p.counts[at]
+		}
 		list.Groups = append(list.Groups, Group{
-			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: p.counts[i].states(),
+			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: counts.states(),
 		})
 	}
 	return list, nil

@@ -30,6 +30,7 @@ type picture struct {
 	groups   []uint16
 	devices  int // with those that have no number
 	numbered int
+	names    []string      // of the groups
 	counts   []stateCounts // by place of the group, last those of none
 
 	maps  [mapKinds]*fleetMap
@@ -97,7 +98,7 @@ func (p *pictures) latest(registry *liveness.Registry) *picture {
 
 // take takes a picture, and notes by what it differs from the last one.
 func (p *pictures) take(registry *liveness.Registry, at time.Time) *picture {
-	next := &picture{at: at, version: p.start, counts: make([]stateCounts, len(registry.Groups())+1)}
+	next := &picture{at: at, version: p.start, names: mapped(registry.Groups(), func(g *liveness.GroupView) string { return g.Name })}
 	next.survey(registry)
 	if last := p.last; last != nil {
 		if next.version = last.version; bytes.Equal(next.cells, last.cells) {
@@ -108,7 +109,8 @@ func (p *pictures) take(registry *liveness.Registry, at time.Time) *picture {
 		}
 		if slices.Equal(next.groups, last.groups) {
 			next.groups = last.groups
-		} else {
+		}
+		if !slices.Equal(next.groups, last.groups) || !slices.Equal(next.names, last.names) {
 			p.grouping++
 		}
 	}
@@ -120,7 +122,8 @@ func (p *pictures) take(registry *liveness.Registry, at time.Time) *picture {
 func (p *picture) survey(registry *liveness.Registry) {
 	bound := registry.Numbers()
 	p.cells, p.groups = make([]byte, (bound+1)/2), make([]uint16, bound)
-	registry.Survey(func(number uint32, state liveness.State, group int) {
+	p.counts = make([]stateCounts, len(p.names)+1)
+	registry.Survey(p.names, func(number uint32, state liveness.State, group int) {
 		p.devices++
 		place := group
 		if group < 0 {

@@ -20,6 +20,7 @@ type Setting struct {
 	Key   string `json:"key" doc:"As in the configuration file, with a dot where it nests, and a number in brackets for an entry of a list."`
 	Value string `json:"value" doc:"As it was written, or the default in words. *** for a secret."`
 	From  string `json:"from" doc:"Where it is from: default, file, or the option or environment variable, such as --http or HOLTER_HTTP."`
+	At    string `json:"at,omitempty" doc:"File and line, if it is from the file."`
 }
 
 func (a *API) registerSettings(api huma.API) {
@@ -27,7 +28,7 @@ func (a *API) registerSettings(api huma.API) {
 		return
 	}
 	serve(a, api, operation("administration", "get-config", "GET "+configPath, "Settings in force, and where each is from",
-		"They were read when the server started. Secrets are hidden. Policies of single devices and the steps of playbooks are only counted; "+
+		"They were read when the server started, or when its configuration was reloaded. Secrets are hidden. Policies of single devices and the steps of playbooks are only counted; "+
 			"/v1/devices/{id} and /v1/playbooks show them."), func(context.Context, *struct{}) (Settings, error) {
 		return a.config.Settings(), nil
 	})

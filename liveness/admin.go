@@ -10,7 +10,7 @@ import (
 // SetPolicy gives a device a policy of its own, which overrides all others, field by field; the
 // zero Policy takes it back. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
 func (r *Registry) SetPolicy(id string, p Policy) error {
-	if err := errors.Join(p.validate(), p.atLeast(r.least)); err != nil {
+	if err := errors.Join(p.validate(), p.atLeast(r.rules.Load().least)); err != nil {
 		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
 	}
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
@@ -131,7 +131,7 @@ func (r *Registry) forgettableLocked(sh *deviceShard, d *device) bool {
 	if d.state != Offline || d.session != nil || d.maintained() {
 		return false
 	}
-	_, configured := r.own[d.id]
+	_, configured := r.rules.Load().own[d.id]
 	_, set := sh.own[d.id]
 	return !configured && !set
 }
@@ -147,7 +147,7 @@ const maxEnded = 256
 // it. It keeps the latest few of them: when a shard has its share, the greatest number stands for
 // all, from which new devices go on.
 func (r *Registry) endLocked(sh *deviceShard, id string, seq uint64) {
-	if int64(len(sh.ended)) > min(r.capacity/shardCount, maxEnded) {
+	if int64(len(sh.ended)) > min(r.rules.Load().capacity/shardCount, maxEnded) {
 		for _, n := range sh.ended {
 			r.raiseFloor(n)
 		}

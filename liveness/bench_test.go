@@ -218,3 +218,19 @@ func BenchmarkSnapshot(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReconfigure changes the policy of a million devices that are heard all the time.
+func BenchmarkReconfigure(b *testing.B) {
+	f := startFleet(b)
+	f.open(b)
+	before := heapBytes()
+	timeouts := []time.Duration{60 * time.Second, 90 * time.Second}
+	for i := 0; b.Loop(); i++ {
+		done, err := f.registry.Reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: timeouts[i%2]}})
+		if err != nil || done.Changed != benchDevices {
+			b.Fatal(done, err)
+		}
+	}
+	b.ReportMetric((float64(heapBytes())-float64(before))/benchDevices, "B/device")
+	runtime.KeepAlive(f)
+}

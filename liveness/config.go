@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -30,6 +31,16 @@ type Config struct {
 	// cause an event is refused with [ErrBusy]; a heartbeat of a device that is not online counts,
 	// but brings it online only once there is room. Default: 65,536, some 30 MB.
 	Outbox int
+}
+
+// withDefaults returns c with the defaults in its zero fields, but for those of policies and groups.
+func (c Config) withDefaults() Config {
+	c.MaxDevices = cmp.Or(c.MaxDevices, 2_000_000)
+	c.Outbox = cmp.Or(c.Outbox, 65_536)
+	c.MinTimeout = cmp.Or(c.MinTimeout, time.Second)
+	c.RetireAfter = cmp.Or(c.RetireAfter, 10*time.Minute)
+	c.Flapping = c.Flapping.withDefaults()
+	return c
 }
 
 func (c Config) validate() error {

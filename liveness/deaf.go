@@ -39,7 +39,8 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 
 // completeGroups lets groups report outages: all devices are restored before any source listens.
 func (r *Registry) completeGroups() {
-	for _, g := range r.groups {
+	r.reform.complete.Store(true)
+	for _, g := range r.rules.Load().groups {
 		g.complete(r.clock.steady(), r.outbox)
 	}
 }

@@ -63,13 +63,14 @@ func (o *origin) at(listened int64) int64 {
 }
 
 func (r *Registry) newSieve(f *Filter) *sieve {
-	s := &sieve{filter: f}
+	groups := r.rules.Load().names()
+	s := &sieve{filter: f, rules: ruleGroups{names: groups}}
 	for _, st := range f.States {
 		s.states |= 1 << st
 	}
 	if len(f.Groups) > 0 {
-		for _, g := range r.groups {
-			s.groups = append(s.groups, slices.Contains(f.Groups, g.Name))
+		for _, name := range groups {
+			s.groups = append(s.groups, slices.Contains(f.Groups, name))
 		}
 		s.groups = append(s.groups, slices.Contains(f.Groups, ""))
 	}
@@ -230,15 +231,16 @@ func (s *sieve) origin(of *Source) *origin {
 	return o
 }
 
-// ruleGroups finds the groups of devices by their rules, which many devices share. The zero ruleGroups
-// knows none yet. It is for one goroutine.
+// ruleGroups finds the groups of devices by their rules, which many devices share. One of some
+// names knows no rules yet. It is for one goroutine.
 type ruleGroups struct {
+	names  []string // of the groups
 	latest unique.Handle[rule]
 	at     int
 	known  map[unique.Handle[rule]]int
 }
 
-// of returns the place of the device's group among the registry's, -1 if it has none. The device's shard is
+// of returns the place of the device's group among the names, -1 if it has none of these. The device's shard is
 // locked.
 func (g *ruleGroups) of(d *device) int {
 	if d.rule == g.latest {
@@ -248,7 +250,9 @@ func (g *ruleGroups) of(d *device) int {
 	if !ok {
 		at = -1
 		if of := d.rule.Value().group; of != nil {
-			at = of.at
+			if at = of.at; at >= len(g.names) || g.names[at] != of.Name { // the rules are being replaced
+				at = slices.Index(g.names, of.Name)
+			}
 		}
 		if g.known == nil {
 			g.known = make(map[unique.Handle[rule]]int)

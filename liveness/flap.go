@@ -38,8 +38,8 @@ type changes struct {
 
 // add records a change.
 func (c *changes) add(at int64, keep int) {
-	if len(c.at) == keep {
-		c.at = append(c.at[:0], c.at[1:]...)
+	if over := len(c.at) + 1 - keep; over > 0 {
+		c.at = append(c.at[:0], c.at[over:]...)
 	}
 	c.at = append(c.at, at)
 }
@@ -94,8 +94,8 @@ func (f *flappers) all() []uint32 {
 
 // flapLocked reports that a device begins to flap.
 func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
-	at := r.clock.steady()
-	if !d.changes.flapping && d.changes.since(at-int64(r.flapping.Window)) >= r.flapping.Threshold {
+	at, c := r.clock.steady(), r.rules.Load().flapping
+	if !d.changes.flapping && d.changes.since(at-int64(c.Window)) >= c.Threshold {
 		d.changes.flapping = true
 		r.flaps.set(d.handle, true)
 		r.emitLocked(sh, d, DeviceFlappingStarted, "", now)
@@ -129,7 +129,7 @@ func (r *Registry) endFlapping(handle uint32) {
 	if _, known := d.conditionLocked(); !known {
 		return // the next second will do: the event must say when the device was heard last
 	}
-	if d.changes.since(r.clock.steady()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {
+	if c := r.rules.Load().flapping; d.changes.since(r.clock.steady()-int64(c.Window)) > c.Threshold/2 {
 		return
 	}
 	d.changes.flapping = false

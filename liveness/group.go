@@ -52,20 +52,21 @@ const outageSlots = 12
 type group struct {
 	GroupConfig
 
-	at int // its place among the registry's
+	at int // its place among those of its configuration
 
 	shape habit.Shape // guarded by the registry's learning.mu
 
-	mu      sync.Mutex // guards the fields below; taken after a device shard's and a source's, before the outbox's
-	whole   bool       // all devices are restored; before that the counts are those of a part of the group
-	seq     uint64
-	members int // devices that were seen
-	silent  int // of them, offline without a goodbye, and not in maintenance
-	outage  bool
-	from    int64            // of the outage: devices that fell silent since then belong to it
-	fallen  int              // how many of the silent belong to the outage
-	recent  [outageSlots]int // how many of the silent fell silent lately, by slot of time
-	slot    int64            // the latest slot of recent
+	mu       sync.Mutex // guards the fields below; taken after a device shard's and a source's, before the outbox's
+	whole    bool       // all devices are counted; before that the counts are those of a part of the group
+	counting bool       // the rules are being replaced: it is not whole before that is done
+	seq      uint64
+	members  int // devices that were seen
+	silent   int // of them, offline without a goodbye, and not in maintenance
+	outage   bool
+	from     int64            // of the outage: devices that fell silent since then belong to it
+	fallen   int              // how many of the silent belong to the outage
+	recent   [outageSlots]int // how many of the silent fell silent lately, by slot of time
+	slot     int64            // the latest slot of recent
 }
 
 // standing is how a device counts in its group: whether it is a member, and whether it is silent.
@@ -80,6 +81,15 @@ func newGroup(c GroupConfig) *group {
 	c.Outage.Window = cmp.Or(c.Outage.Window, time.Minute)
 	c.Outage.MinDevices = cmp.Or(c.Outage.MinDevices, 10)
 	return &group{GroupConfig: c}
+}
+
+func newGroups(configs []GroupConfig) []*group {
+	groups := make([]*group, len(configs))
+	for i, c := range configs {
+		groups[i] = newGroup(c)
+		groups[i].at = i
+	}
+	return groups
 }
 
 func (g *group) inOutage() bool {
@@ -123,7 +133,7 @@ func (g *group) change(was standing, wasSince int64, is standing, since, now int
 func (g *group) complete(now int64, out *outbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.whole {
+	if g.whole || g.counting {
 		return
 	}
 	g.whole = true
@@ -207,8 +217,9 @@ type GroupView struct {
 
 // Groups returns a picture of the groups, in the order in which they are matched.
 func (r *Registry) Groups() []GroupView {
-	views := make([]GroupView, 0, len(r.groups))
-	for _, g := range r.groups {
+	groups := r.rules.Load().groups
+	views := make([]GroupView, 0, len(groups))
+	for _, g := range groups {
 		g.mu.Lock()
 		views = append(views, GroupView{g.Name, g.Match, g.members, g.silent, g.outage, g.Policy})
 		g.mu.Unlock()

@@ -40,7 +40,7 @@ func TestGroupRecount(t *testing.T) {
 			anew.restore(GroupRecord{Name: "g", Outage: g.outage, From: time.Unix(0, g.from)})
 			belong, silent := 0, 0
 			for _, m := range members {
-				anew.restoreDevice(m.standing, m.since, now)
+				anew.count(1, m.standing, m.since, now)
 				if m.silent {
 					silent++
 					if m.since >= g.from {

@@ -247,7 +247,7 @@ func (l *learning) halve(r *Registry, now time.Time) {
 	}
 	l.week = this
 	l.shape.Halve()
-	for _, g := range r.groups {
+	for _, g := range r.rules.Load().groups {
 		g.shape.Halve()
 	}
 }
@@ -279,7 +279,7 @@ func (r *Registry) Shapes() map[string][]byte {
 	defer r.learning.mu.Unlock()
 	week := binary.AppendUvarint(nil, uint64(r.learning.week))
 	all := map[string][]byte{"": r.learning.shape.Append(slices.Clone(week))}
-	for _, g := range r.groups {
+	for _, g := range r.rules.Load().groups {
 		all[g.Name] = g.shape.Append(slices.Clone(week))
 	}
 	return all
@@ -299,7 +299,7 @@ func (r *Registry) RestoreShape(group string, data []byte) error {
 	if group == "" {
 		r.learning.shape = *s
 	}
-	for _, g := range r.groups {
+	for _, g := range r.rules.Load().groups {
 		if g.Name == group {
 			g.shape = *s
 		}

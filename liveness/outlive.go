@@ -19,7 +19,7 @@ import (
 func (r *Registry) Await(s *Source, pool string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !s.absent.Load() || s.retired.Load() || time.Duration(s.missed.Load()) >= r.patience || s.wasDeaf() {
+	if !s.absent.Load() || s.retired.Load() || time.Duration(s.missed.Load()) >= r.rules.Load().patience || s.wasDeaf() {
 		return false
 	}
 	s.awaited.Store(true)
@@ -107,7 +107,7 @@ func (s *Source) lostLately() bool {
 		return false
 	}
 	n := len(s.deaf)
-	return time.Duration(s.missed.Load()) < s.registry.patience || s.seq%2 == 1 || n > 0 && s.past.Sub(s.deaf[n-1].From) < lostHello
+	return time.Duration(s.missed.Load()) < s.registry.rules.Load().patience || s.seq%2 == 1 || n > 0 && s.past.Sub(s.deaf[n-1].From) < lostHello
 }
 
 // sameHeard is by how much two stamps of one sign of life may differ that were made by two processes.

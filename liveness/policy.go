@@ -178,18 +178,19 @@ type rule struct {
 }
 
 // Policy returns the fleet's default, complete.
-func (r *Registry) Policy() Policy { return r.fleet.filled() }
+func (r *Registry) Policy() Policy { return r.rules.Load().fleet.filled() }
 
 // resolveLocked returns the rule for a device: its own, then that of the first group whose pattern
 // matches, then what its protocol announced, then the fleet's default; field by field. A policy
 // that was set at run time overrides the configured one.
 func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) unique.Handle[rule] {
-	g := r.groupOf(id)
-	p, from := r.combineLocked(sh, id, g, announced)
+	by := r.rules.Load()
+	g := by.groupOf(id)
+	p, from := by.combineLocked(sh, id, g, announced)
 	_, isSet := sh.own[id]
 	out := rule{
 		Policy: p.filled(), from: from, group: g, announced: announced, own: isSet,
-		least: max(r.least, announced.Timeout, announced.Interval*3/2),
+		least: max(by.least, announced.Timeout, announced.Interval*3/2),
 	}
 	if out.Learn == LearnApply {
 		r.learning.applies.Store(true)
@@ -199,7 +200,7 @@ func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) u
 
 // combineLocked returns what the rules say of a device, without the defaults, and where its timeout comes
 // from.
-func (r *Registry) combineLocked(sh *deviceShard, id string, g *group, announced Policy) (p Policy, from string) {
+func (r *rules) combineLocked(sh *deviceShard, id string, g *group, announced Policy) (p Policy, from string) {
 	own := sh.own[id].or(r.own[id])
 	var ofGroup Policy
 	if g != nil {
@@ -235,7 +236,7 @@ func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
 		return Policy{}, Policy{}, false
 	}
 	defer sh.mu.Unlock()
-	above := sh.own[id].or(r.own[id])
+	above := sh.own[id].or(r.rules.Load().own[id])
 	rule := d.rule.Value()
 	if rule.group != nil {
 		above = above.or(rule.group.Policy)
@@ -243,7 +244,7 @@ func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
 	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
 }
 
-func (r *Registry) groupOf(id string) *group {
+func (r *rules) groupOf(id string) *group {
 	for _, g := range r.groups {
 		if Match(g.Match, id) {
 			return g

@@ -232,7 +232,7 @@ func (s *Source) depart() {
 	defer s.mu.Unlock()
 	s.listens = false
 	s.awaited.Store(false)
-	s.missed.Store(int64(s.registry.patience))
+	s.missed.Store(int64(s.registry.rules.Load().patience))
 	s.absent.Store(true)
 }
 

@@ -16,7 +16,7 @@ var ErrQuota = errors.New("liveness: no more devices may come in this way")
 type Quota struct {
 	name    string
 	index   uint8 // among the registry's, from 1 on
-	limit   int64
+	limit   atomic.Int64
 	devices atomic.Int64
 }
 
@@ -33,7 +33,8 @@ func (r *Registry) AddQuota(name string, limit int) (*Quota, error) {
 	if p := r.quotas.Load(); p != nil {
 		all = append(all, *p...)
 	}
-	q := &Quota{name: name, index: uint8(len(all) + 1), limit: int64(limit)}
+	q := &Quota{name: name, index: uint8(len(all) + 1)}
+	q.SetLimit(limit)
 	switch {
 	case limit < 1:
 		return nil, fmt.Errorf("liveness: quota %q of %d devices, want 1 or more", name, limit)
@@ -51,9 +52,12 @@ func (r *Registry) AddQuota(name string, limit int) (*Quota, error) {
 // lowered.
 func (q *Quota) Devices() int { return int(q.devices.Load()) }
 
+// SetLimit changes how many devices the quota allows. Those that are too many stay.
+func (q *Quota) SetLimit(limit int) { q.limit.Store(int64(limit)) }
+
 // take counts a new device, and reports whether there is room for it.
 func (q *Quota) take() bool {
-	if q != nil && q.devices.Add(1) > q.limit {
+	if q != nil && q.devices.Add(1) > q.limit.Load() {
 		q.devices.Add(-1)
 		return false
 	}

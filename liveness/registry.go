@@ -1,12 +1,10 @@
 package liveness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -46,14 +44,7 @@ const (
 // Registry holds the devices of a fleet and judges them. Make one with [New], and keep
 // [Registry.Run] running: without it no event reaches the sink.
 type Registry struct {
-	fleet    Policy
-	own      map[string]Policy
-	groups   []*group
-	flapping FlappingConfig
-	patience time.Duration // Config.RetireAfter
-	least    time.Duration // Config.MinTimeout
-	capacity int64
-
+	rules    atomic.Pointer[rules] // replaced under reform, never changed
 	sink     Sink
 	outbox   *outbox
 	seed     maphash.Seed
@@ -70,6 +61,8 @@ type Registry struct {
 	turns    chan struct{} // never closed; one place: one pass over the sources handles all turns before it
 	learning learning
 	floor    atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
+	reform   reform
+	regroups chan struct{} // never closed; one place: one pass over the devices reports all moves before it
 
 	mu      sync.Mutex // guards the fields below; taken before a pool's, and that before a source's; never while a device shard's is held
 	sources []*Source
@@ -124,41 +117,23 @@ type device struct {
 // New returns a registry of no devices but the configured ones. It starts nothing. It fails with a
 // bad config.
 func New(sink Sink, cfg Config) (*Registry, error) {
-	cfg.MaxDevices = cmp.Or(cfg.MaxDevices, 2_000_000)
-	cfg.Outbox = cmp.Or(cfg.Outbox, 65_536)
-	cfg.MinTimeout = cmp.Or(cfg.MinTimeout, time.Second)
-	cfg.RetireAfter = cmp.Or(cfg.RetireAfter, 10*time.Minute)
-	cfg.Flapping = cfg.Flapping.withDefaults()
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
 	c := newClock()
 	r := &Registry{
-		fleet:    cfg.Policy,
-		own:      maps.Clone(cfg.Devices),
-		flapping: cfg.Flapping,
-		patience: cfg.RetireAfter,
-		least:    cfg.MinTimeout,
-		capacity: int64(cfg.MaxDevices),
 		sink:     sink,
 		outbox:   newOutbox(cfg.Outbox, c),
 		seed:     maphash.MakeSeed(),
 		clock:    c,
 		pools:    make(map[string]*pool),
 		turns:    make(chan struct{}, 1),
+		regroups: make(chan struct{}, 1),
 	}
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	for i, g := range cfg.Groups {
-		r.groups = append(r.groups, newGroup(g))
-		r.groups[i].at = i
-	}
-	for id := range cfg.Devices {
-		sh, hash := r.shardOf(id)
-		sh.mu.Lock()
-		_, err := r.addLocked(sh, id, hash, nil)
-		sh.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
+	r.rules.Store(newRules(cfg, newGroups(cfg.Groups)))
+	if r.configure(cfg.Devices) > 0 {
+		return nil, ErrFull
 	}
 	return r, nil
 }
@@ -172,6 +147,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	housekeeping.Go(func() { r.watchAbsent(ctx) })
 	housekeeping.Go(func() { r.watchLearning(ctx) })
 	housekeeping.Go(func() { r.watchTurns(ctx.Done()) })
+	housekeeping.Go(func() { r.watchRegroups(ctx) })
 	timersDone := make(chan struct{})
 	drainCtx, drained := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -261,7 +237,7 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64, q *Quota) 
 	if !q.take() {
 		return nil, ErrQuota
 	}
-	if r.devices.Add(1) > r.capacity {
+	if r.devices.Add(1) > r.rules.Load().capacity {
 		r.devices.Add(-1)
 		q.release()
 		return nil, ErrFull

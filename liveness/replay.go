@@ -160,7 +160,7 @@ func (r *Registry) Silences(do func(*DeviceSilence)) {
 		if v := r.learnedLocked(sh, d); !v.Fixed {
 			s.Learned = v.Deadline
 		}
-		s.Set, _ = r.combineLocked(sh, d.id, d.rule.Value().group, d.rule.Value().announced)
+		s.Set, _ = r.rules.Load().combineLocked(sh, d.id, d.rule.Value().group, d.rule.Value().announced)
 		if d.source != nil && (d.state != Offline || d.reason != Bye) {
 			f, _ := d.conditionLocked()
 			f.last = d.lastLocked()

@@ -5,7 +5,7 @@ import "time"
 // Outages returns how the outages of a group are defined, with the defaults; false if there is no such
 // group.
 func (r *Registry) Outages(name string) (OutageConfig, bool) {
-	for _, g := range r.groups {
+	for _, g := range r.rules.Load().groups {
 		if g.Name == name {
 			return g.Outage, true
 		}

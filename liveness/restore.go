@@ -53,14 +53,21 @@ func (s *Source) restore(rec SourceRecord) error {
 	return nil
 }
 
-// RestoreGroup restores a group; it ignores one that is not configured. Call it before the devices
-// are restored.
+// RestoreGroup restores a group. One that is not configured matters once it is, see
+// [Registry.Reconfigure]. Call it before the devices are restored.
 func (r *Registry) RestoreGroup(rec GroupRecord) {
-	for _, g := range r.groups {
+	for _, g := range r.rules.Load().groups {
 		if g.Name == rec.Name {
 			g.restore(rec)
+			return
 		}
 	}
+	r.reform.mu.Lock()
+	defer r.reform.mu.Unlock()
+	if r.reform.past == nil {
+		r.reform.past = make(map[string]GroupRecord)
+	}
+	r.reform.past[rec.Name] = rec
 }
 
 func (g *group) restore(rec GroupRecord) {
@@ -69,12 +76,12 @@ func (g *group) restore(rec GroupRecord) {
 	g.seq, g.outage, g.from = rec.Seq, rec.Outage, rec.From.UnixNano()
 }
 
-// restoreDevice counts a restored device.
-func (g *group) restoreDevice(st standing, since, now int64) {
+// count is countLocked, for counts that are not weighed yet.
+func (g *group) count(n int, st standing, since, now int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.turnLocked(now)
-	g.countLocked(1, st, since)
+	g.countLocked(n, st, since)
 }
 
 // RestoreForgotten restores the number of a forgotten device's last event: if the device comes
@@ -195,7 +202,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 		}
 	}
 	if len(rec.Changes) > 0 || rec.Flapping {
-		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}
+		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.rules.Load().flapping.Threshold, 0):]), flapping: rec.Flapping}
 		for i, at := range d.changes.at {
 			d.changes.at[i] = r.clock.restored(at)
 		}
@@ -205,7 +212,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	sh.counts[d.state]++
 	d.countLocked(1)
 	if g := d.rule.Value().group; g != nil {
-		g.restoreDevice(d.standing(), d.since, r.clock.steady())
+		g.count(1, d.standing(), d.since, r.clock.steady())
 	}
 	if source == nil {
 		return

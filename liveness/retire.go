@@ -37,7 +37,7 @@ func (r *Registry) Retire(name string) error {
 	case !s.absent.Load():
 		return fmt.Errorf("%w: %q", ErrSourceInUse, name)
 	}
-	s.missed.Store(max(s.missed.Load(), int64(r.patience)))
+	s.missed.Store(max(s.missed.Load(), int64(r.rules.Load().patience)))
 	r.retire(s)
 	return nil
 }
@@ -62,7 +62,7 @@ func (r *Registry) retire(s *Source) {
 
 // fleetTimeout returns the timeout of devices whose broker does not track them any more.
 func (r *Registry) fleetTimeout() time.Duration {
-	if p := r.fleet.filled(); p.Timeout != Never {
+	if p := r.rules.Load().fleet.filled(); p.Timeout != Never {
 		return p.Timeout
 	}
 	return defaultTimeout
@@ -121,7 +121,7 @@ func (f *follower) step(now time.Time) {
 	f.last = now
 	for _, s := range absent {
 		if !s.retired.Load() {
-			if time.Duration(s.missed.Add(int64(passed))) < f.registry.patience {
+			if time.Duration(s.missed.Add(int64(passed))) < f.registry.rules.Load().patience {
 				continue
 			}
 			f.registry.retire(s)

@@ -234,15 +234,18 @@ func TestSelectWhileDevicesChange(t *testing.T) {
 func TestSurvey(t *testing.T) {
 	inMotley(t, func(r *rig) {
 		views, _ := r.registry.List(nil, 0, 1<<20)
-		groups := r.registry.Groups()
+		var groups []string
+		for _, g := range r.registry.Groups() {
+			groups = append(groups, g.Name)
+		}
 		want := make(map[string]int)
 		for i := range views {
 			want[fmt.Sprintln(views[i].Num, views[i].State, views[i].Group)]++
 		}
-		r.registry.Survey(func(number uint32, state liveness.State, group int) {
+		r.registry.Survey(groups, func(number uint32, state liveness.State, group int) {
 			name := ""
 			if group >= 0 {
-				name = groups[group].Name
+				name = groups[group]
 			}
 			want[fmt.Sprintln(number, state, name)]--
 		})
@@ -304,7 +307,7 @@ func BenchmarkSurvey(b *testing.B) {
 	f.open(b)
 	for b.Loop() {
 		n := 0
-		f.registry.Survey(func(uint32, liveness.State, int) { n++ })
+		f.registry.Survey(nil, func(uint32, liveness.State, int) { n++ })
 		if n != benchDevices {
 			b.Fatal(n)
 		}

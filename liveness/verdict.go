@@ -117,7 +117,7 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, since
 		if d.changes == nil {
 			d.changes = &changes{}
 		}
-		d.changes.add(r.clock.steady(), r.flapping.Threshold)
+		d.changes.add(r.clock.steady(), r.rules.Load().flapping.Threshold)
 	}
 	if t, ok := eventOf(d.state); ok {
 		e := r.eventLocked(sh, d, t, "", now)

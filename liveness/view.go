@@ -42,7 +42,8 @@ type View struct {
 	// deaf, a maintenance window suppresses its silence, or its session was released; 0 if none of
 	// these is so.
 	NotBefore time.Duration
-	// Released: its session was released, see [Session.Release], and it was not heard since.
+	// Released: its session was released, see [Session.Release], or its timeout was shortened while its silence
+	// was under way, see [Registry.Reconfigure], and it was not heard since.
 	Released bool
 	// Suppressed: NotBefore may follow from a maintenance window.
 	Suppressed bool

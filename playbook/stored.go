@@ -173,18 +173,7 @@ func (e *Engine) Delete(ctx context.Context, name string) error {
 	e.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	name = EndpointPrefix + name
-	if err := e.outbox.DeleteRoute(ctx, name); err != nil && !errors.Is(err, jobs.ErrUnknown) {
-		return err
-	}
-	err := e.outbox.DeleteEndpoint(ctx, name)
-	if errors.Is(err, jobs.ErrInUse) {
-		err = e.disable(ctx, name)
-	}
-	if errors.Is(err, jobs.ErrUnknown) {
-		return nil
-	}
-	return err
+	return e.uninstall(ctx, name)
 }
 
 // disable disables the endpoint of a playbook that is gone, unless somebody else has.

@@ -148,9 +148,10 @@ func (s *Store) dropOldGaps(ctx context.Context) error {
 	for _, h := range hours {
 		total += h.bytes
 	}
-	old := s.db.OldBefore(s.db.Now(), s.config.GapsMaxAge)
+	kept := s.keeps.Load()
+	old := s.db.OldBefore(s.db.Now(), kept.gapsMaxAge)
 	for i, h := range hours {
-		if i == len(hours)-1 || h.hour >= hourOf(old) && total <= int64(s.config.GapsMaxBytes) {
+		if i == len(hours)-1 || h.hour >= hourOf(old) && total <= int64(kept.gapsMaxBytes) {
 			break
 		}
 		if err := s.dropHour(ctx, h.hour); err != nil {

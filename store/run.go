@@ -214,14 +214,15 @@ func pruneForgotten(ctx context.Context, tx sqldb.Tx, to uint64) error {
 // the configured bounds by times.
 func (s *Store) surplus(ctx context.Context, end, latest uint64, times int) (uint64, error) {
 	tooMany := uint64(0)
-	if keep := uint64(times) * uint64(s.config.Keep); latest+1 > keep {
+	if keep := uint64(times) * uint64(s.keeps.Load().keep); latest+1 > keep {
 		tooMany = latest + 1 - keep
 	}
 	oldest, _ := s.Bounds()
 	now := s.db.Now()
-	old := s.db.OldBefore(now, s.config.MaxAge)
-	for range times - 1 { // 2*MaxAge may overflow
-		old = old.Add(-s.config.MaxAge)
+	age := s.keeps.Load().maxAge
+	old := s.db.OldBefore(now, age)
+	for range times - 1 { // twice the age may overflow
+		old = old.Add(-age)
 	}
 	to, err := s.oldUntil(ctx, oldest, end, sqldb.Nanos(old), sqldb.Nanos(now))
 	return min(max(tooMany, s.tooLarge(int64(times)*int64(s.config.MaxBytes)), to), end), err

@@ -107,8 +107,9 @@ type Store struct {
 	record  recorder
 	oldest  atomic.Uint64 // offset of the oldest event that is kept
 	last    atomic.Uint64 // offset of the latest event
-	devices atomic.Int64  // that have a row
-	aside   atomic.Int64  // rows of devices that are set aside
+	keeps   atomic.Pointer[retention]
+	devices atomic.Int64 // that have a row
+	aside   atomic.Int64 // rows of devices that are set aside
 
 	writing sync.Mutex // guards the fields below; held while Append is at work
 	loaded  bool
@@ -134,8 +135,32 @@ func New(db *sqldb.DB, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{config: cfg, db: db, decoder: newDecoder(), log: log}
+	s.keeps.Store(cfg.retention())
 	db.Own(sqldb.Owner{TakeOver: s.takeOver, Verify: s.verify, Close: s.close})
 	return s, nil
+}
+
+// retention is what is kept. It is replaced as a whole.
+type retention struct {
+	keep         int
+	maxAge       time.Duration
+	gapsMaxAge   time.Duration
+	gapsMaxBytes int
+}
+
+func (c *Config) retention() *retention {
+	return &retention{c.Keep, c.MaxAge, c.GapsMaxAge, c.GapsMaxBytes}
+}
+
+// SetRetention replaces Keep, MaxAge, GapsMaxAge and GapsMaxBytes of the Config, from the next pruning on. It
+// may be called at any time. Errors: values that a Config may not have; then nothing has changed.
+func (s *Store) SetRetention(cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	s.keeps.Store(cfg.retention())
+	return nil
 }
 
 // Open opens the database, see [sqldb.DB.Open].

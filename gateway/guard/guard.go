@@ -11,6 +11,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -49,7 +50,7 @@ type File struct {
 	seed  maphash.Seed  // of revisions
 	loads atomic.Uint64 // how often the table was replaced
 
-	// The fields below are for Run alone.
+	mu    sync.Mutex  // guards the fields below, and lets one look at a time
 	seen  os.FileInfo // of the file that was read last, right or wrong; nil if it could not be read
 	wrong string      // what is wrong with it, and was logged
 }
@@ -85,15 +86,26 @@ func (f *File) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
-			f.look(time.Now())
+			_ = f.Look(time.Now()) // it was logged
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// look reads the file if it has changed.
-func (f *File) look(now time.Time) {
+// Look reads the file now if it has changed, as Run does. It returns what is wrong with it, although what it
+// listed before stays in effect.
+func (f *File) Look(now time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lookLocked(now)
+	if f.wrong != "" {
+		return errors.New(f.wrong)
+	}
+	return nil
+}
+
+func (f *File) lookLocked(now time.Time) {
 	info, err := os.Stat(f.path)
 	if err == nil && (filestate.Same(info, f.seen) || os.SameFile(info, f.seen) && now.Sub(info.ModTime()).Abs() < settled) {
 		return

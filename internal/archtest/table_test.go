@@ -74,7 +74,7 @@ func directions() table {
 		"internal/server":    slices.Concat(product, []string{"internal/config"}),
 
 		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
-"deploy":            {"internal"},
+		"deploy":            {"internal"},
 		"docs":              {"internal"},
 		"examples/leases":   {"liveness"},
 		"examples/pulse":    {"gateway", "gateway/codec", "gateway/codec/line", "liveness"},

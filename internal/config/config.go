@@ -81,7 +81,10 @@ type Config struct {
 	AcceptLoss       bool   // start a new fleet although the database of the old one is gone
 
 	file    *strictyaml.Reader // nil: there is none
-	inForce *inForce           // nil for holter ear
+	inForce *inForce           // nil if it is not from Resolve
+	again   func() (Config, error)
+
+	mqttListen string // as it was given; its port is in Listen
 }
 
 // Jobs says which jobs that ended can be looked up.

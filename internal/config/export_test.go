@@ -10,7 +10,7 @@ func ParseText(name, text string) (Config, error) {
 
 // Plain returns a configuration without the places where it was written, to be compared.
 func Plain(c Config) Config {
-	c.file, c.inForce = nil, nil
+	c.file, c.inForce, c.again, c.mqttListen = nil, nil, nil, ""
 	for i := range c.Listen {
 		c.Listen[i].at = spot{}
 	}

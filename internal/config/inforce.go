@@ -12,6 +12,7 @@ type InForce struct {
 	Key   string // as in the file, with a dot where it nests and a number in brackets for an entry of a list
 	Value string // as it was written, or the default in words; *** for a secret
 	From  string // default, file, or the option or the variable: --http, HOLTER_HTTP
+	At    string // FILE:LINE, if it is from the file
 }
 
 const (
@@ -29,7 +30,7 @@ type inForce struct {
 	leftOut int
 }
 
-// InForce returns the name of the file, or "", and the settings of holter serve or holter monitor in the
+// InForce returns the name of the file, or "", and the settings in the
 // order of docs/reference/configuration.md. Policies of single devices and playbooks are only counted.
 // leftOut is how many settings of the file there are beyond the first 2,000.
 func (c *Config) InForce() (file string, all []InForce, leftOut int) {
@@ -46,16 +47,12 @@ var defaults string
 
 // noteInForce notes what is in force, and where it is from.
 func (r *resolver) noteInForce() {
-	if r.ear { // which has no API to show it
-		return
-	}
 	file := r.written()
 	f := &inForce{file: r.fileName}
 	r.cfg.inForce = f
 	for line := range strings.Lines(defaults) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		section, _, _ := strings.Cut(key, ".")
-		if r.monitor && slices.Contains([]string{"listen", "link", "mqtt"}, section) { // it has none
+		if !r.has(key) {
 			continue
 		}
 		some, replaced := r.fromOptions(key)
@@ -63,7 +60,10 @@ func (r *resolver) noteInForce() {
 			some = append(file[key], some...)
 		}
 		if len(some) == 0 {
-			some = []InForce{{key, value, "default"}}
+			if key == "http" && r.ear {
+				value = DefaultEarHTTP
+			}
+			some = []InForce{{key, value, "default", ""}}
 		}
 		for _, s := range some {
 			if len(f.all) >= maxInForce {
@@ -78,6 +78,18 @@ func (r *resolver) noteInForce() {
 	}
 }
 
+// has reports whether the command has a key of the reference.
+func (r *resolver) has(key string) bool {
+	section, _, _ := strings.Cut(key, ".")
+	switch {
+	case r.ear:
+		return slices.Contains(ofEars(), section) && !slices.Contains(notOfEars(), key)
+	case r.monitor && slices.Contains([]string{"listen", "link", "mqtt"}, section):
+		return false
+	}
+	return section != "judges" && section != "drain"
+}
+
 // written returns what the file has, by the key in defaults that it belongs to.
 func (r *resolver) written() map[string][]InForce {
 	all := make(map[string][]InForce)
@@ -85,14 +97,14 @@ func (r *resolver) written() map[string][]InForce {
 		return all
 	}
 	for key, n := range map[string]int{"devices": len(r.cfg.Fleet.Devices), "playbooks": len(r.cfg.Playbooks)} {
-		if n > 0 {
-			all[key] = []InForce{{key, fmt.Sprintf("%d, see the file", n), "file"}}
+		if at, found := r.cfg.file.At(key); n > 0 && found {
+			all[key] = []InForce{{key, fmt.Sprintf("%d, see the file", n), "file", at.String()}}
 		}
 	}
 	counted := func(path string) bool { return path == "devices" || path == "playbooks" }
-	r.cfg.file.Flat("", r.document, counted, func(path, text string) {
+	r.cfg.file.Flat("", r.document, counted, func(path, text string, at spot) {
 		key, _, _ := strings.Cut(path, "[")
-		all[key] = append(all[key], InForce{path, text, "file"})
+		all[key] = append(all[key], InForce{path, text, "file", at.String()})
 	})
 	return all
 }
@@ -110,7 +122,7 @@ func (r *resolver) fromOptions(key string) (all []InForce, replaced bool) {
 			values, from = append(values, s.Value), s.Origin
 		}
 		if text := strings.Join(values, ", "); text != "" {
-			all = append(all, InForce{as, text, from})
+			all = append(all, InForce{as, text, from, ""})
 		}
 	}
 	switch key {

@@ -36,18 +36,26 @@ type Setting struct {
 // The error joins all mistakes (errors.Join), each of which begins on a line
 // of its own with the place where it was made.
 func Resolve(file string, settings []Setting) (Config, error) {
-	return (&resolver{}).resolve(file, settings)
+	return resolve(resolver{}, file, settings)
 }
 
 // ResolveMonitor is Resolve for holter monitor: device ports and the section
 // mqtt are left out, and there must be a bridge.
 func ResolveMonitor(file string, settings []Setting) (Config, error) {
-	return (&resolver{monitor: true}).resolve(file, settings)
+	return resolve(resolver{monitor: true}, file, settings)
 }
 
 // ResolveEar is Resolve for holter ear: there must be a judge, and what only that has is a mistake.
 func ResolveEar(file string, settings []Setting) (Config, error) {
-	return (&resolver{ear: true}).resolve(file, settings)
+	return resolve(resolver{ear: true}, file, settings)
+}
+
+// resolve resolves with a copy of r, and lets the configuration be read again.
+func resolve(r resolver, file string, settings []Setting) (Config, error) {
+	once := r
+	c, err := once.resolve(file, settings)
+	c.again = func() (Config, error) { return resolve(r, file, settings) }
+	return c, err
 }
 
 func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
@@ -104,6 +112,7 @@ func (r *resolver) finish() (Config, error) {
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}
+	r.cfg.mqttListen = r.mqttListen
 	r.noteInForce()
 	if len(r.cfg.Playbooks) == 0 {
 		r.cfg.file = nil // nobody asks it any more

@@ -51,6 +51,7 @@ func (f *front) admitClients(g gateway.Guard) error {
 		return BadConfig(fmt.Errorf("mqtt: %w; \"holter password NAME\" makes the lines of a users file", err))
 	}
 	f.mqtt = &mqttcodec.Protocol{Broker: f.broker, Access: who}
+	f.who = who
 	f.edges = append(f.edges, who.Run)
 	return nil
 }
@@ -66,7 +67,7 @@ func (f *front) runBroker(ctx context.Context) error {
 
 // websocket returns what carries MQTT for browsers, at every port that speaks MQTT.
 func (f *front) websocket() codec.Protocol {
-	return &websocket.Protocol{Inner: f.mqtt, Path: "/mqtt", Subprotocols: []string{"mqtt", "mqttv3.1"}, Origins: f.config.Origins}
+	return &websocket.Protocol{Inner: f.mqtt, Path: "/mqtt", Subprotocols: []string{"mqtt", "mqttv3.1"}, Origins: func() []string { return f.live.Load().Origins }}
 }
 
 func anonymous(a config.Anonymous) access.Anonymous {

@@ -30,7 +30,9 @@ func (s *server) examination() func(context.Context) []httpapi.Finding {
 		return nil
 	}
 	return func(ctx context.Context) []httpapi.Finding {
-		r := Running{Config: s.config, Database: s.database, Ready: s.ready()}
+		in := *s.live.Load()
+		in.Node = s.config.Node
+		r := Running{Config: in, Database: s.database, Ready: s.ready()}
 		r.Stats, r.Sources, r.Nodes = s.api.Snapshot()
 		return s.examine(ctx, r)
 	}
@@ -38,7 +40,7 @@ func (s *server) examination() func(context.Context) []httpapi.Finding {
 
 // settings returns the settings in force.
 func (s *server) settings() httpapi.Settings {
-	file, all, leftOut := s.config.InForce()
+	file, all, leftOut := s.live.Load().InForce()
 	out := httpapi.Settings{File: file, Settings: make([]httpapi.Setting, len(all)), LeftOut: leftOut}
 	for i, one := range all {
 		out.Settings[i] = httpapi.Setting(one)

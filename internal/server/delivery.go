@@ -31,10 +31,7 @@ const (
 
 // deliveryConfig returns the configuration of delivery. Its errors are mistakes of the user.
 func (s *server) deliveryConfig() (delivery.Config, error) {
-	cfg := delivery.Config{Agent: "holter/" + Version(), Node: s.config.Node, Logger: s.log, Keep: s.config.Jobs.Keep, KeepAge: s.config.Jobs.MaxAge}
-	if cfg.Keep == 0 {
-		cfg.Keep = -1
-	}
+	cfg := delivery.Config{Agent: "holter/" + Version(), Node: s.config.Node, Logger: s.log, Keep: keptJobs(&s.config), KeepAge: s.config.Jobs.MaxAge}
 	var err error
 	if cfg.Private, err = networks(os.Getenv(PrivateEnv)); err != nil {
 		return cfg, fmt.Errorf("%s: %w", PrivateEnv, err)

@@ -30,7 +30,7 @@ func (e *ear) awaitDrain(parent, ctx context.Context) {
 // returns when that is done, when it takes too long, or when ctx is done: what is left then is closed
 // at once, and the judge finds the ear gone.
 func (e *ear) drain(ctx context.Context) {
-	began, cfg := time.Now(), e.config.Drain
+	began, cfg := time.Now(), e.live.Load().Drain
 	e.draining.Store(true)
 	e.service.stopping()
 	e.link.Draining()

@@ -25,6 +25,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/terminal"
@@ -37,6 +38,7 @@ import (
 type ear struct {
 	front
 
+	reloads  reloads
 	link     *link.Ear
 	spoke    *route.Spoke // nil without mqtt.route: cluster
 	http     net.Listener
@@ -49,10 +51,19 @@ type ear struct {
 // Ear runs an ear until ctx is done, or its judge asks it to end. Then its devices are led elsewhere, and
 // the judge is told: that causes no event, unless a device does not come back.
 func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	e := &ear{asked: make(chan struct{}, 1), front: front{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}}
+	r := newReloads(newLogs(cfg.Log, stderr))
+	live := &atomic.Pointer[config.Config]{}
+	live.Store(&cfg)
+	e := &ear{asked: make(chan struct{}, 1), reloads: r, front: front{
+		config: cfg, live: live, logs: r.logs, log: r.log, stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader),
+	}}
 	slog.SetDefault(e.log)
 	e.config.Gateway.Loops = eventLoops()
-	if err := e.build(ctx); err != nil {
+	_ = e.reloads.enter(ctx) // until it is built; nobody else has a turn yet
+	defer reloading(ctx, e.reload)()
+	err := e.build(ctx)
+	e.reloads.leave()
+	if err != nil {
 		return err
 	}
 	defer e.service.begin(ctx)()
@@ -62,6 +73,21 @@ func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error
 	}
 	e.log.Info("the ear has stopped")
 	return nil
+}
+
+// reload reads the configuration again.
+func (e *ear) reload(ctx context.Context, who string) (httpapi.Reloaded, error) {
+	if err := e.reloads.enter(ctx); err != nil {
+		return httpapi.Reloaded{}, err
+	}
+	defer e.reloads.leave()
+	check := func(*config.Config) error { return e.look() }
+	return e.reloads.once(ctx, who, e.live.Load(), check, func(next *config.Config) (httpapi.Reloaded, error) {
+		p := newPlan(e.live.Load(), next, false)
+		e.apply(p, e.logs)
+		e.live.Store(p.next)
+		return p.done(), nil
+	})
 }
 
 // build creates the parts and binds the addresses; nothing runs yet.

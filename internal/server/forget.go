@@ -24,10 +24,6 @@ const (
 
 // forget forgets devices that were silent for too long, until ctx is done.
 func (s *server) forget(ctx context.Context) error {
-	verified, unverified := s.forgettings()
-	if unverified == (liveness.Forgetting{}) {
-		return nil
-	}
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
 	many, passes := 0, 0 // since memory was given back last
@@ -36,6 +32,10 @@ func (s *server) forget(ctx context.Context) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil
+		}
+		verified, unverified := s.forgettings()
+		if unverified == (liveness.Forgetting{}) {
+			continue
 		}
 		many += s.forgetSilent(ctx, verified, unverified)
 		if many < manyForgotten {
@@ -51,7 +51,8 @@ func (s *server) forget(ctx context.Context) error {
 // forgettings returns when devices are forgotten: those that were verified, and the others, for which
 // the shorter of both settings holds.
 func (s *server) forgettings() (verified, unverified liveness.Forgetting) {
-	after, sooner := s.config.ForgetAfter, s.config.ForgetUnverified
+	c := s.live.Load()
+	after, sooner := c.ForgetAfter, c.ForgetUnverified
 	if after != 0 {
 		verified = liveness.Forgetting{After: after, Message: "it was silent for " + duration.String(after)}
 	}

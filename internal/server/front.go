@@ -8,24 +8,32 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
 	mqttcodec "github.com/holter-iot/holter/gateway/codec/mqtt"
+	"github.com/holter-iot/holter/gateway/guard"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/mqtt/access"
 )
 
 // front is what devices connect to, in holter serve and holter ear alike.
 type front struct {
-	config    config.Config
+	config    config.Config                  // with what the parts were made
+	live      *atomic.Pointer[config.Config] // what is in force now
+	logs      *logs
 	log       *slog.Logger
 	stdout    io.Writer
 	registry  *liveness.Registry
 	gateway   *gateway.Gateway    // nil for holter monitor
 	broker    *mqtt.Broker        // nil if no device port speaks MQTT
 	mqtt      *mqttcodec.Protocol // the same, at the device ports
+	who       *access.Access      // who may be its client; nil without it
+	shared    *gateway.Shared     // the token of all devices; nil if there is none
+	devices   *guard.File         // nil without a file of devices
 	routes    routes              // what passes its messages on to other servers; nil if nothing does
 	records   mqtt.Store          // of the broker; nil if it keeps nothing
 	edges     []func(ctx context.Context) error

@@ -67,13 +67,18 @@ const keyFile = "devices.key"
 
 // guard returns the rules for devices that connect.
 func (f *front) guard() (gateway.Guard, error) {
+	if f.config.DevicesFile == "" && !f.config.Token.IsSet() {
+		return gateway.Password(""), nil
+	}
 	if f.config.DevicesFile == "" {
-		return gateway.Password(f.config.Token.Reveal()), nil
+		f.shared = gateway.NewShared(f.config.Token.Reveal())
+		return f.shared, nil
 	}
 	devices, err := guard.New(f.config.DevicesFile, guard.Config{KeyFile: filepath.Join(f.config.Data, keyFile), Logger: f.log})
 	if err != nil {
 		return nil, fmt.Errorf("devices_file (--devices-file): %w", err)
 	}
+	f.devices = devices
 	f.edges = append(f.edges, devices.Run)
 	f.log.Info("only devices that stand in a file may come in", "file", f.config.DevicesFile, "devices", devices.Devices())
 	return devices, nil

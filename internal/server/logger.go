@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
 	"io"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 
 	"github.com/lmittmann/tint"
 
@@ -10,11 +13,85 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// newLogger returns a logger of the configured form.
-func newLogger(c config.Log, out io.Writer) *slog.Logger {
+// logs makes the lines of a log, whose form may change while the program runs.
+type logs struct {
+	out     io.Writer
+	current atomic.Pointer[slog.Handler]
+}
+
+func newLogs(c config.Log, out io.Writer) *logs {
+	l := &logs{out: out}
+	l.set(c)
+	return l
+}
+
+// set puts another form in force, also for loggers that there are.
+func (l *logs) set(c config.Log) {
+	h := newHandler(c, l.out)
+	l.current.Store(&h)
+}
+
+// logger returns a logger.
+func (l *logs) logger() *slog.Logger { return slog.New(&switched{logs: l}) }
+
+// newLogger returns a logger of a form that does not change.
+func newLogger(c config.Log, out io.Writer) *slog.Logger { return slog.New(newHandler(c, out)) }
+
+// newHandler returns a handler of the configured form.
+func newHandler(c config.Log, out io.Writer) slog.Handler {
 	terminal := terminal.IsTerminal(out)
 	if c.Format == config.LogJSON || c.Format == config.LogAuto && !terminal {
-		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.Level}))
+		return slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.Level})
 	}
-	return slog.New(tint.NewTextHandler(out, &tint.Options{Level: c.Level, NoColor: !terminal, TimeFormat: "15:04:05.000"}))
+	return tint.NewTextHandler(out, &tint.Options{Level: c.Level, NoColor: !terminal, TimeFormat: "15:04:05.000"})
+}
+
+// switched is a handler that follows its logs.
+type switched struct {
+	logs   *logs
+	derive []func(slog.Handler) slog.Handler // what WithAttrs and WithGroup have asked for, in that order
+	latest atomic.Pointer[derived]
+}
+
+// derived is a handler that was made from a form of the log.
+type derived struct {
+	of      *slog.Handler
+	handler slog.Handler
+}
+
+func (s *switched) handler() slog.Handler {
+	current := s.logs.current.Load()
+	if d := s.latest.Load(); d != nil && d.of == current {
+		return d.handler
+	}
+	h := *current
+	for _, derive := range s.derive {
+		h = derive(h)
+	}
+	s.latest.Store(&derived{current, h})
+	return h
+}
+
+func (s *switched) with(derive func(slog.Handler) slog.Handler) slog.Handler {
+	return &switched{logs: s.logs, derive: append(slices.Clip(s.derive), derive)}
+}
+
+// Enabled implements [slog.Handler].
+func (s *switched) Enabled(ctx context.Context, l slog.Level) bool {
+	return s.handler().Enabled(ctx, l)
+}
+
+// Handle implements [slog.Handler].
+func (s *switched) Handle(ctx context.Context, r slog.Record) error {
+	return s.handler().Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (s *switched) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return s.with(func(h slog.Handler) slog.Handler { return h.WithAttrs(attrs) })
+}
+
+// WithGroup implements [slog.Handler].
+func (s *switched) WithGroup(name string) slog.Handler {
+	return s.with(func(h slog.Handler) slog.Handler { return h.WithGroup(name) })
 }

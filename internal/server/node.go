@@ -51,7 +51,10 @@ var errUnknown = errors.New("the database cannot be reached")
 
 // node is a server among those that share a database: a judge or a standby, in turns.
 type node struct {
-	config   config.Config
+	config   config.Config                 // as at the start: what it has of the addresses, the database and the name holds for ever
+	live     atomic.Pointer[config.Config] // what is in force, and what the next role begins with
+	reloads  reloads
+	role     role
 	log      *slog.Logger
 	stdout   io.Writer
 	examine  Examine          // nil: none
@@ -73,8 +76,12 @@ type node struct {
 // by: it hands requests on to that one, and takes over when it ends or is lost. examine is what its API
 // offers as an examination; nil: none.
 func Serve(ctx context.Context, cfg config.Config, examine Examine, stdout, stderr io.Writer) error {
-	n := &node{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, examine: examine}
+	r := newReloads(newLogs(cfg.Log, stderr))
+	n := &node{config: cfg, log: r.log, reloads: r, stdout: stdout, examine: examine}
+	n.live.Store(&cfg)
+	n.role.set(nil, true)
 	slog.SetDefault(n.log)
+	defer reloading(ctx, n.reload)()
 	n.config.Gateway.Loops = eventLoops()
 	if err := Check(&cfg); err != nil {
 		return BadConfig(err)
@@ -104,7 +111,9 @@ func (n *node) close() {
 
 // front returns what a role begins with.
 func (n *node) front() front {
-	return front{config: n.config, log: n.log, stdout: n.stdout, reloaders: make(map[cert.Files]*cert.Reloader)}
+	c := *n.live.Load()
+	c.Node, c.Gateway.Loops, c.Gateway.Pool = n.config.Node, n.config.Gateway.Loops, n.config.Gateway.Pool
+	return front{config: c, live: &n.live, logs: n.reloads.logs, log: n.log, stdout: n.stdout, reloaders: make(map[cert.Files]*cert.Reloader)}
 }
 
 // listen binds the addresses of the API and of the link, and makes the roster of a server that has it.
@@ -211,7 +220,13 @@ func reason(err error) string {
 
 // judge runs all parts until ctx is done or another server has the database.
 func (n *node) judge(ctx context.Context) error {
-	s := &server{front: n.front(), examine: n.examine, roster: n.roster, peers: n.peers, follower: &n.follower, tail: &n.tail, terms: &n.terms, service: &n.service}
+	n.role.set(nil, true) // before the configuration is read
+	defer n.role.set(nil, true)
+	s := &server{
+		front: n.front(), examine: n.examine, reload: n.reload, roster: n.roster, peers: n.peers, follower: &n.follower, tail: &n.tail,
+		terms: &n.terms, service: &n.service,
+	}
+	s.started = func() { n.role.set(s, false) }
 	if err := n.free(ctx); err != nil {
 		return err
 	}
@@ -287,6 +302,7 @@ func (n *node) free(ctx context.Context) error {
 func (n *node) standBy(parent context.Context) error {
 	ctx, end := context.WithCancel(parent)
 	defer end()
+	n.role.set(nil, false)
 	l, err := duplicate(ctx, n.api)
 	if err != nil {
 		return err

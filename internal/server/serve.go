@@ -61,6 +61,8 @@ type server struct {
 	api        *httpapi.API
 	auth       *tokenAuth
 	examine    Examine // nil: none
+	reload     func(ctx context.Context, who string) (httpapi.Reloaded, error)
+	started    func() // called when the start is done
 	http       net.Listener
 	ears       net.Listener // where ears connect; nil if there are none
 	linkServer *grpc.Server
@@ -154,6 +156,7 @@ func (s *server) buildAPI(certificates *tls.Config) error {
 		Ways:         s.ways,
 		Tokens:       s.auth,
 		Settings:     s.settings,
+		Reload:       s.reload,
 		Examine:      s.examination(),
 		Console:      page,
 		Collectors:   []prometheus.Collector{metrics.Collector(s.collect)},
@@ -207,6 +210,7 @@ func (s *server) run(ctx context.Context) error {
 	s.auth.look(ctx)
 	s.starting.Store(nil)
 	s.service.is(s.judgeRole())
+	s.started()
 	s.announce()
 	err := edges.Wait()
 	if !errors.Is(err, errCutOff) && !errors.Is(err, store.ErrChanged) { // else the database would be waited for, and nobody answers meanwhile

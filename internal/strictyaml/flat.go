@@ -6,17 +6,17 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Flat calls visit with the path and the text of each single value below a node, in their order. A list
+// Flat calls visit with the path, the text and the place of each single value below a node, in their order. A list
 // of single values counts as one, joined by commas. It does not go into what skip reports. The node must
 // have been read without a mistake.
-func (r *Reader) Flat(path string, n ast.Node, skip func(path string) bool, visit func(path, text string)) {
+func (r *Reader) Flat(path string, n ast.Node, skip func(path string) bool, visit func(path, text string, at Place)) {
 	if skip(path) {
 		return
 	}
 	n = r.Resolve(path, n)
 	if text, ok := Scalar(n); ok {
 		if n.Type() != ast.NullType {
-			visit(path, text)
+			visit(path, text, r.Place(path, n))
 		}
 		return
 	}
@@ -34,7 +34,7 @@ func (r *Reader) Flat(path string, n ast.Node, skip func(path string) bool, visi
 		}
 	}
 	if len(texts) == len(list.Values) {
-		visit(path, strings.Join(texts, ", "))
+		visit(path, strings.Join(texts, ", "), r.Place(path, n))
 		return
 	}
 	for i, item := range list.Values {

@@ -3,6 +3,8 @@ package strictyaml_test
 import (
 	"slices"
 	"testing"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 func TestFlat(t *testing.T) {
@@ -20,7 +22,7 @@ m: {n: &o [{p: 1}], q: *o}
 		t.Fatal(err)
 	}
 	var got []string
-	r.Flat("", root, func(path string) bool { return path == "skipped" }, func(path, text string) { got = append(got, path+"="+text) })
+	r.Flat("", root, func(path string) bool { return path == "skipped" }, func(path, text string, _ strictyaml.Place) { got = append(got, path+"="+text) })
 	want := []string{
 		"a=1_000", "b.c=0123", "f=x, y z", "g[0].h=1", "g[1].h=2", "g[1].i=3", "j=y z", "k=", "m.n[0].p=1", "m.q[0].p=1",
 	}

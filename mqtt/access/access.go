@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -66,8 +67,9 @@ type Login struct {
 // Access decides who may connect, and what for. Its methods may be called concurrently.
 type Access struct {
 	config    Config
-	users     file // used by New, and then by Run only
-	rules     file // the same
+	looking   sync.Mutex // guards users and rules, and lets one look at a time
+	users     file
+	rules     file
 	passwords *passwords
 	state     atomic.Pointer[state]
 }
@@ -135,15 +137,29 @@ func (a *Access) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-tick.C:
-			a.look()
+			_ = a.Look() // it was logged
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// look reads the files that have changed.
-func (a *Access) look() {
+// Look reads the files now that have changed, as Run does. It returns what is wrong with them, although what
+// they said before stays in effect.
+func (a *Access) Look() error {
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	a.lookLocked()
+	var errs []error
+	for _, f := range []*file{&a.users, &a.rules} {
+		if f.wrong != "" {
+			errs = append(errs, errors.New(f.wrong))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *Access) lookLocked() {
 	next := *a.state.Load()
 	users, usersChanged := reload(&a.users, a.config.Logger, a.parseUsers)
 	if usersChanged {

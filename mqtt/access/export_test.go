@@ -39,9 +39,6 @@ func ParseRules(text, user, client string) (*Grant, error) {
 	return g, err
 }
 
-// Look reads the files that have changed.
-func (a *Access) Look() { a.look() }
-
 // Occupy takes all places where passwords are checked, until release is called.
 func (a *Access) Occupy() (release func()) {
 	for range cap(a.passwords.places) {

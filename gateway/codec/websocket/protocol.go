@@ -26,7 +26,7 @@ type Protocol struct {
 	Subprotocols []string
 	// Origins are those of the pages, beside those that come from this address itself, whose scripts may
 	// connect, as in https://fleet.example. A client that names no origin is no browser, and may.
-	Origins []string
+	Origins func() []string
 }
 
 // Name implements [codec.Protocol].
@@ -62,7 +62,7 @@ func (p *Protocol) Generation() uint64 {
 // allows reports whether scripts of a page may connect, given the host that they connect to. A page of the
 // same host may if that is no name: whoever owns a name can let it point here.
 func (p *Protocol) allows(origin, host string) bool {
-	if origin == "" || slices.Contains(p.Origins, origin) {
+	if origin == "" || p.Origins != nil && slices.Contains(p.Origins(), origin) {
 		return true
 	}
 	u, err := url.Parse(origin)

@@ -71,7 +71,7 @@ func TestGeneration(t *testing.T) {
 }
 
 func protocol() *websocket.Protocol {
-	return &websocket.Protocol{Inner: echo{}, Path: "/mqtt", Subprotocols: []string{"mqtt", "mqttv3.1"}, Origins: []string{"https://fleet.example"}}
+	return &websocket.Protocol{Inner: echo{}, Path: "/mqtt", Subprotocols: []string{"mqtt", "mqttv3.1"}, Origins: func() []string { return []string{"https://fleet.example"} }}
 }
 
 // request returns a request that is granted, with some lines replaced or added.

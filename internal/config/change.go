@@ -1,0 +1,121 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Change is a setting that differs between two configurations.
+type Change struct {
+	Key    string
+	Effect Effect
+	// Before and After are what differs, as [Config.InForce] shows it: the value, or the values with their
+	// keys if there are several; *** for a secret.
+	Before, After string
+}
+
+// Again reads the configuration again: the same file, with the same settings from elsewhere. Its errors are
+// those of Resolve.
+func (c *Config) Again() (Config, error) {
+	if c.again == nil {
+		return Config{}, errors.New("there is no configuration to read again")
+	}
+	return c.again()
+}
+
+// Compare returns the settings in which after differs from c, in the order of the reference.
+func (c *Config) Compare(after *Config) (all []Change) {
+	for _, s := range effects() {
+		if s.same(c, after) {
+			continue
+		}
+		change := Change{Key: s.key, Effect: s.effect}
+		if s.live != nil && !s.live(c, after) {
+			change.Effect = Rebuilt
+		}
+		change.Before, change.After = differing(c.inForce.of(s.key), after.inForce.of(s.key))
+		all = append(all, change)
+	}
+	return all
+}
+
+// Keeping returns c with the settings that before has of some keys.
+func (c *Config) Keeping(before *Config, keys []string) Config {
+	out := *c
+	if out.inForce != nil {
+		shown := *out.inForce
+		shown.all = slices.Clone(shown.all)
+		out.inForce = &shown
+	}
+	for _, s := range effects() {
+		if slices.Contains(keys, s.key) {
+			s.set(&out, before)
+			out.inForce.replace(s.key, before.inForce.of(s.key))
+		}
+	}
+	return out
+}
+
+// of returns the settings of a key.
+func (f *inForce) of(key string) (all []InForce) {
+	if f == nil {
+		return nil
+	}
+	for _, s := range f.all {
+		if belongs(s.Key, key) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// replace replaces the settings of a key.
+func (f *inForce) replace(key string, by []InForce) {
+	if f == nil {
+		return
+	}
+	at := slices.IndexFunc(f.all, func(s InForce) bool { return belongs(s.Key, key) })
+	rest := slices.DeleteFunc(f.all, func(s InForce) bool { return belongs(s.Key, key) })
+	f.all = slices.Insert(rest, max(min(at, len(rest)), 0), by...)
+}
+
+// belongs reports whether a setting that is shown is one of a key of the reference.
+func belongs(shown, key string) bool {
+	rest, ok := strings.CutPrefix(shown, key)
+	return ok && (rest == "" || rest[0] == '[' || rest[0] == '.')
+}
+
+// differing returns what is in only one of two lists, as texts.
+func differing(before, after []InForce) (was, is string) {
+	only := func(of, other []InForce) []InForce {
+		return slices.DeleteFunc(slices.Clone(of), func(a InForce) bool {
+			return slices.ContainsFunc(other, func(b InForce) bool { return a.Key == b.Key && a.Value == b.Value })
+		})
+	}
+	a, b := only(before, after), only(after, before)
+	if len(a)+len(b) == 0 { // a secret, or what is only counted
+		a, b = before, after
+	}
+	single := len(a) <= 1 && len(b) <= 1
+	return textOf(a, single), textOf(b, single)
+}
+
+// textOf writes settings in a line, without their keys if there is but one.
+func textOf(all []InForce, single bool) string {
+	var out strings.Builder
+	for i, s := range all {
+		if i > 0 {
+			out.WriteString("; ")
+		}
+		if out.Len() > maxShown {
+			out.WriteString("…")
+			break
+		}
+		if !single {
+			out.WriteString(s.Key + " ")
+		}
+		out.WriteString(s.Value)
+	}
+	return out.String()
+}

@@ -1,0 +1,166 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holter-iot/holter/internal/config"
+)
+
+// Every setting decides how a change of it comes in force.
+func TestEveryKeyHasAnEffect(t *testing.T) {
+	text, err := os.ReadFile("defaults.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := []string{}
+	for line := range strings.Lines(string(text)) {
+		key, _, _ := strings.Cut(line, "\t")
+		known = append(known, key)
+	}
+	for section, text := range map[string]string{
+		"": "{zzz: 1}", "policy": "policy: {zzz: 1}", "policy.learn": "policy: {learn: {zzz: 1}}", "log": "log: {zzz: 1}", "source": "source: {zzz: 1}",
+		"gateway": "gateway: {zzz: 1}", "mqtt": "mqtt: {zzz: 1}", "report": "report: {zzz: 1}", "events": "events: {zzz: 1}", "gaps": "gaps: {zzz: 1}",
+		"jobs": "jobs: {zzz: 1}", "tls": "tls: {zzz: 1}", "link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "flapping": "flapping: {zzz: 1}",
+		"drain": "drain: {zzz: 1}",
+	} {
+		for _, key := range allowed(t, text) {
+			if key = strings.TrimPrefix(section+"."+key, "."); !slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, key+".") }) {
+				known = append(known, key)
+			}
+		}
+	}
+	for _, key := range known {
+		if _, ok := config.EffectOf(key); !ok {
+			t.Errorf("nothing says how a change of %s comes in force: add it to effects", key)
+		}
+	}
+}
+
+// resolved resolves a file with a text.
+func resolved(t *testing.T, file, text string, settings ...config.Setting) config.Config {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Resolve(file, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCompare(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
+	const secured = "token: hunter2hunter2\n"
+	for _, tt := range []struct{ name, before, after, want string }{
+		{"nothing", "http_rate: 5", "# a remark\nhttp_rate: 5", ""},
+		{"a default that is written", "{}", "http: 127.0.0.1:8080", ""},
+		{"another form of the same", "policy: {timeout: 90s}", "policy: {timeout: 1m30s}", ""},
+		{"a value", "{}", "http_rate: 7", "http_rate live 20000 -> 7"},
+		{"an address", "http: 127.0.0.1:1", "http: 127.0.0.1:2", "http fixed 127.0.0.1:1 -> 127.0.0.1:2"},
+		{"a secret", secured, "token: hunter3hunter3", "token live *** -> ***"},
+		{"a secret that goes", secured, "{}", "token rebuilt *** -> no token"},
+		{"a secret, and who needs none", secured, "token: hunter3hunter3\nopen: true", "token rebuilt *** -> ***, open rebuilt false -> true"},
+		{"a port", "listen: [127.0.0.1:1]", "listen: [127.0.0.1:1, 127.0.0.1:2]", "listen rebuilt 127.0.0.1:1 -> 127.0.0.1:1, 127.0.0.1:2"},
+		{
+			"the limit of a port", "listen: [{address: 127.0.0.1:1, max_devices: 5}]", "listen: [{address: 127.0.0.1:1, max_devices: 6}]",
+			"listen live 5 -> 6",
+		},
+		{
+			"the first limit of a port", "listen: [{address: 127.0.0.1:1}]", "listen: [{address: 127.0.0.1:1, max_devices: 6}]",
+			"listen rebuilt  -> 6",
+		},
+		{
+			"a group", "groups: [{name: a, match: a*, policy: {timeout: 5s}}]", "groups: [{name: a, match: a*, policy: {timeout: 6s}}]",
+			"groups live 5s -> 6s",
+		},
+		{
+			"another group", "groups: [{name: a, match: a*}]", "groups: [{name: a, match: a*}, {name: b, match: b*}]",
+			"groups live  -> groups[1].name b; groups[1].match b*",
+		},
+		{"devices", "devices: {a: {timeout: 5s}}", "devices: {a: {timeout: 6s}}", "devices live 1, see the file -> 1, see the file"},
+		{"a place of a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "\n\nbridges: [{url: mqtt://a, presets: [raw]}]", ""},
+		{"a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "bridges: [{url: mqtt://b, presets: [raw]}]", "bridges rebuilt mqtt://a -> mqtt://b"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			before := resolved(t, file, tt.before)
+			if err := os.WriteFile(file, []byte(tt.after), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			after, err := before.Again()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range before.Compare(&after) {
+				got = append(got, c.Key+" "+[]string{"live", "rebuilt", "fixed"}[c.Effect]+" "+c.Before+" -> "+c.After)
+			}
+			got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "mqtt.") })
+			if text := strings.Join(got, ", "); text != tt.want {
+				t.Errorf("Compare = %s\nwant %s", text, tt.want)
+			}
+		})
+	}
+}
+
+// What is kept is as before, where it is shown, too; all else is as in the file.
+func TestKeeping(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
+	before := resolved(t, file, "http: 127.0.0.1:1\nhttp_rate: 5\ngroups: [{name: a, match: a*}]")
+	after := resolved(t, file, "\nhttp: 127.0.0.1:2\nhttp_rate: 6")
+	c := after.Keeping(&before, []string{"http", "groups"})
+	if c.HTTP != "127.0.0.1:1" || c.HTTPRate != 6 || len(c.Fleet.Groups) != 1 {
+		t.Errorf("Keeping = %+v", c)
+	}
+	shown := map[string]string{}
+	_, all, _ := c.InForce()
+	for _, s := range all {
+		shown[s.Key] = s.Value + " " + filepath.Base(s.At)
+	}
+	wantInForce(t, shown, map[string]string{"http": "127.0.0.1:1 fleet.yaml:1", "http_rate": "6 fleet.yaml:3", "groups[0].name": "a fleet.yaml:3"})
+	if all[0].Key != "listen" || all[1].Key != "http" {
+		t.Errorf("the order is %v", all[:2])
+	}
+	if left := c.Compare(&after); len(left) != 2 {
+		t.Errorf("what is left: %+v", left)
+	}
+	if _, old, _ := after.InForce(); len(old) == 0 || old[1].Value != "127.0.0.1:2" {
+		t.Errorf("the other one has changed: %+v", old[1])
+	}
+}
+
+// What is given otherwise than in the file stays.
+func TestAgain(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
+	c := resolved(t, file, "http_rate: 5", config.Setting{Key: "http", Value: "127.0.0.1:7", Origin: "--http"})
+	for range 2 {
+		if err := os.WriteFile(file, []byte("http_rate: 6\nhttp: 127.0.0.1:8"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if c, err = c.Again(); err != nil || c.HTTP != "127.0.0.1:7" || c.HTTPRate != 6 {
+			t.Fatalf("Again = %v, %v, %v", c.HTTP, c.HTTPRate, err)
+		}
+	}
+	for name, spoil := range map[string]func() error{
+		"a mistake": func() error { return os.WriteFile(file, []byte("http_rate: x\nzzz: 1"), 0o600) },
+		"half":      func() error { return os.WriteFile(file, []byte("policy: {timeout: 5"), 0o600) },
+		"gone":      func() error { return os.Remove(file) },
+		"a folder":  func() error { return os.Mkdir(file, 0o700) },
+	} {
+		if err := spoil(); err != nil && name != "a folder" {
+			t.Fatal(err)
+		}
+		if _, err := c.Again(); err == nil || !strings.Contains(err.Error(), "fleet.yaml") {
+			t.Errorf("%s: Again = %v", name, err)
+		}
+	}
+	var none config.Config
+	if _, err := none.Again(); err == nil {
+		t.Error("Again of no configuration = nil")
+	}
+}

@@ -1,0 +1,201 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/config"
+)
+
+// reloads are the reloads of the configuration of a process: one after the other.
+type reloads struct {
+	turn chan struct{} // capacity 1: holds a value during a reload; never closed
+	logs *logs
+	log  *slog.Logger
+}
+
+func newReloads(l *logs) reloads {
+	return reloads{make(chan struct{}, 1), l, l.logger()}
+}
+
+// hangup is who asks for a reload by a signal, for the log.
+const hangup = "SIGHUP"
+
+// reloading lets SIGHUP reload until ctx is done, or end is called, which waits.
+func reloading(ctx context.Context, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1) // room for one: the next reload reads what was written before it
+	signal.Notify(signals, syscall.SIGHUP)
+	var hangups sync.WaitGroup
+	hangups.Go(func() { onHangup(ctx, signals, reload) })
+	return func() {
+		signal.Stop(signals)
+		cancel()
+		hangups.Wait()
+	}
+}
+
+// onHangup reloads at each SIGHUP until ctx is done. Signals that come during a reload are one.
+func onHangup(ctx context.Context, signals <-chan os.Signal, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) {
+	for {
+		select {
+		case <-signals:
+			_, _ = reload(ctx, hangup) // it was logged
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// once runs a reload when those before it have ended, and logs it. apply puts a configuration without
+// mistakes in force. The error is that of ctx.
+func (r *reloads) once(ctx context.Context, who string, live *config.Config, check func(*config.Config) error,
+	apply func(next *config.Config) (httpapi.Reloaded, error),
+) (out httpapi.Reloaded, err error) {
+	begin := time.Now()
+	r.announce(true)
+	defer r.announce(false)
+	next, err := live.Again()
+	if err == nil {
+		err = check(&next)
+	}
+	if err != nil {
+		out.Mistakes = mistakes(err)
+	} else if out, err = apply(&next); err != nil {
+		return out, err
+	}
+	out.File, _, _ = live.InForce()
+	out.Took = float64(time.Since(begin).Microseconds()) / 1000
+	r.tell(who, &out)
+	return out, nil
+}
+
+// enter waits until no other reload is under way. leave ends this one.
+func (r *reloads) enter(ctx context.Context) error {
+	select {
+	case r.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *reloads) leave() { <-r.turn }
+
+// announce is where whoever supervises the process learns that a reload begins, and that it has ended.
+func (r *reloads) announce(begins bool) {
+	r.log.Debug("reload of the configuration", "begins", begins)
+}
+
+// mistakes returns the errors that one joins, each as a text.
+func mistakes(err error) (all []string) {
+	if list, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // those within one mistake belong to it
+		for _, e := range list.Unwrap() {
+			all = append(all, mistakes(e)...)
+		}
+		return all
+	}
+	return []string{err.Error()}
+}
+
+// tell logs what a reload did, and who asked for it: keys, but no values that may be secret.
+func (r *reloads) tell(who string, out *httpapi.Reloaded) {
+	for _, m := range out.Mistakes {
+		r.log.Error("mistake in the configuration", "error", m)
+	}
+	if len(out.Mistakes) > 0 {
+		r.log.Error("the configuration was not reloaded, because it has mistakes; what was in force stays in force", "by", who, "file", out.File, "mistakes", len(out.Mistakes))
+		return
+	}
+	for _, c := range out.Failed {
+		r.log.Error("a changed setting could not be put in force", "key", c.Key, "in_force", c.Before, "file", c.After, "error", c.Error)
+	}
+	for _, c := range out.Restart {
+		r.log.Warn("a changed setting needs a restart", "key", c.Key, "in_force", c.Before, "file", c.After)
+	}
+	keys := make([]string, len(out.Changed))
+	for i, c := range out.Changed {
+		keys[i] = c.Key
+	}
+	r.log.Info("the configuration was reloaded", "by", who, "file", out.File, "changed", strings.Join(keys, ", "), "need_restart", len(out.Restart), "failed", len(out.Failed),
+		"devices", out.Devices, "moved", out.Moved, "took", time.Duration(out.Took*float64(time.Millisecond)))
+}
+
+// plan is what a reload is to do.
+type plan struct {
+	before, next *config.Config // next has what needs a restart as before has it
+	live         []config.Change
+	out          httpapi.Reloaded
+}
+
+// newPlan compares two configurations. rebuilds says that the parts are made anew from the next one.
+func newPlan(before, next *config.Config, rebuilds bool) *plan {
+	p := &plan{before: before}
+	var kept []string
+	for _, c := range before.Compare(next) {
+		if c.Effect == config.Live || rebuilds && c.Effect == config.Rebuilt {
+			p.live = append(p.live, c)
+			continue
+		}
+		kept = append(kept, c.Key)
+		p.out.Restart = append(p.out.Restart, changeOf(c, nil))
+	}
+	in := next.Keeping(before, kept)
+	p.next = &in
+	return p
+}
+
+func changeOf(c config.Change, err error) httpapi.SettingChange {
+	out := httpapi.SettingChange{Key: c.Key, Before: c.Before, After: c.After}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+// has reports whether a setting is to come in force, of those that begin with one of some keys.
+func (p *plan) has(keys ...string) bool {
+	return slices.ContainsFunc(p.live, func(c config.Change) bool { return isOneOf(c.Key, keys) })
+}
+
+func isOneOf(key string, keys []string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return key == k || strings.HasPrefix(key, k+".") })
+}
+
+// do puts settings in force if some of their keys have changed. If that fails, they stay as before.
+func (p *plan) do(put func(c *config.Config) error, keys ...string) {
+	if !p.has(keys...) {
+		return
+	}
+	err := put(p.next)
+	if err == nil {
+		return
+	}
+	var failed []string
+	p.live = slices.DeleteFunc(p.live, func(c config.Change) bool {
+		if !isOneOf(c.Key, keys) {
+			return false
+		}
+		failed = append(failed, c.Key)
+		p.out.Failed = append(p.out.Failed, changeOf(c, err))
+		return true
+	})
+	kept := p.next.Keeping(p.before, failed)
+	p.next = &kept
+}
+
+// done returns what was done.
+func (p *plan) done() httpapi.Reloaded {
+	for _, c := range p.live {
+		p.out.Changed = append(p.out.Changed, changeOf(c, nil))
+	}
+	return p.out
+}
