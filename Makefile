@@ -25,7 +25,7 @@ BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
 PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
 PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
 REPORTS := $(CURDIR)/.cache/test
-MODULES := . bench console/build deploy/grafana/check
+MODULES := . bench console/build deploy/grafana/check packaging
 
 .PHONY: help
 help: ## List the targets
@@ -189,7 +189,7 @@ bench-e2e-mqtt: ## Measure judge, two ears and 500,000 MQTT clients end to end, 
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools
-	rm -rf bin .cache holter *.test *.out *.prof
+	rm -rf bin dist .cache holter *.test *.out *.prof
 
 # --- parts of `make test` -----------------------------------------------------
 
@@ -255,3 +255,5 @@ $(PB):
 
 $(PBGRPC):
 	GOBIN=$(@D) $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PBGRPC_VERSION)
+
+include packaging/release.mk

@@ -64,6 +64,7 @@ type commandLine struct {
 
 	LoadgenWorker   loadgenWorkerCommand   `cmd:"" hidden:"" help:"Started by holter loadgen."`
 	CompletionWords completionWordsCommand `cmd:"" hidden:"" help:"Started by completion scripts."`
+	Manual          manualCommand          `cmd:"" hidden:"" help:"Write the manual pages."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }
