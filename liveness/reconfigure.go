@@ -52,7 +52,7 @@ func (r *Registry) Reconfigure(cfg Config) (done Reconfigured, err error) {
 		return done, fmt.Errorf("%w: %d more are configured, and MaxDevices is %d", ErrFull, n, cfg.MaxDevices)
 	}
 	groups := r.regroup(before.groups, cfg.Groups)
-	r.rules.Store(newRules(cfg, groups))
+	r.rules.Store(newRules(cfg, groups, &r.calendars))
 	r.unconfigure(gone)
 	done.Left = r.configure(cfg.Devices)
 	now := r.clock.steady()

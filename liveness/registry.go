@@ -44,25 +44,25 @@ const (
 // Registry holds the devices of a fleet and judges them. Make one with [New], and keep
 // [Registry.Run] running: without it no event reaches the sink.
 type Registry struct {
-	rules    atomic.Pointer[rules] // replaced under reform, never changed
-	sink     Sink
-	outbox   *outbox
-	seed     maphash.Seed
-	shards   [shardCount]deviceShard
-	devices  atomic.Int64
-	numbers  numberAllocator
-	memory   atomic.Pointer[memory] // nil if there is none that outlives the process
-	due      atomic.Int64           // restored devices that are due at once
-	lag      lag
-	flaps    flappers
-	quotas   atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
-	clock    *clock
-	quiets   quiets
-	turns    chan struct{} // never closed; one place: one pass over the sources handles all turns before it
-	learning learning
-	floor    atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
-	reform   reform
-	regroups chan struct{} // never closed; one place: one pass over the devices reports all moves before it
+	rules     atomic.Pointer[rules] // replaced under reform, never changed
+	sink      Sink
+	outbox    *outbox
+	seed      maphash.Seed
+	shards    [shardCount]deviceShard
+	devices   atomic.Int64
+	numbers   numberAllocator
+	memory    atomic.Pointer[memory] // nil if there is none that outlives the process
+	due       atomic.Int64           // restored devices that are due at once
+	lag       lag
+	flaps     flappers
+	quotas    atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
+	clock     *clock
+	calendars calendars
+	turns     chan struct{} // never closed; one place: one pass over the sources handles all turns before it
+	learning  learning
+	floor     atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
+	reform    reform
+	regroups  chan struct{} // never closed; one place: one pass over the devices reports all moves before it
 
 	mu      sync.Mutex // guards the fields below; taken before a pool's, and that before a source's; never while a device shard's is held
 	sources []*Source
@@ -131,7 +131,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		turns:    make(chan struct{}, 1),
 		regroups: make(chan struct{}, 1),
 	}
-	r.rules.Store(newRules(cfg, newGroups(cfg.Groups)))
+	r.rules.Store(newRules(cfg, newGroups(cfg.Groups), &r.calendars))
 	if r.configure(cfg.Devices) > 0 {
 		return nil, ErrFull
 	}

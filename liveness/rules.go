@@ -15,13 +15,15 @@ type rules struct {
 	patience time.Duration // Config.RetireAfter
 	least    time.Duration // Config.MinTimeout
 	capacity int64
+
+	calendars *calendars // of the registry
 }
 
 // newRules returns the rules of a configuration that has its defaults.
-func newRules(c Config, groups []*group) *rules {
+func newRules(c Config, groups []*group, calendars *calendars) *rules {
 	return &rules{
-		fleet: c.Policy, own: maps.Clone(c.Devices), groups: groups, flapping: c.Flapping, patience: c.RetireAfter, least: c.MinTimeout,
-		capacity: int64(c.MaxDevices),
+		fleet: calendars.expecting(c.Policy), own: maps.Clone(c.Devices), groups: groups, flapping: c.Flapping, patience: c.RetireAfter,
+		least: c.MinTimeout, capacity: int64(c.MaxDevices), calendars: calendars,
 	}
 }
 

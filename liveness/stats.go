@@ -48,7 +48,7 @@ func (r *Registry) Stats() Stats {
 
 // Gauges is Stats without States. It costs the same for any number of devices.
 func (r *Registry) Gauges() Stats {
-	st := Stats{Devices: int(r.devices.Load()), Capacity: int(r.capacity), Outbox: r.outbox.limit, Flaps: r.flaps.count()}
+	st := Stats{Devices: int(r.devices.Load()), Capacity: int(r.rules.Load().capacity), Outbox: r.outbox.limit, Flaps: r.flaps.count()}
 	r.outbox.stats(&st)
 	r.lag.stats(&st)
 	return st
