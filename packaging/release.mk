@@ -46,7 +46,8 @@ release-programs:
 PARTS ?= archives,packages,image,sums
 .PHONY: release-pack
 release-pack:
-	@cd packaging && $(GO) run . -root .. -bin $(RELEASE)/bin -share $(RELEASE)/share -dist $(DIST) -only $(PARTS) -size-limit $(SIZE_LIMIT) -version-file $(RELEASE)/version
+	@cd packaging && CGO_ENABLED=0 $(GO) build -trimpath -o $(RELEASE)/host/ .
+	@$(RELEASE)/host/packaging -root $(CURDIR) -bin $(RELEASE)/bin -share $(RELEASE)/share -dist $(DIST) -only $(PARTS) -size-limit $(SIZE_LIMIT) -version-file $(RELEASE)/version
 
 .PHONY: reproducible
 reproducible: ## Make the release of this commit twice, in two folders and at two times, the second without a build cache, and compare
