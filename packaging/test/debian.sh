@@ -53,8 +53,8 @@ build() {
 
 # --- inside --------------------------------------------------------------------------------------------
 
-# in runs a command in the system.
-in() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
+# inside runs a command in the system.
+inside() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
 
 # start runs the command of the unit, as its user and with its environment, as systemd would.
 start() {
@@ -63,8 +63,8 @@ start() {
 	command=$(sed -n 's/^ExecStart=//p' "$unit")
 	mapfile -t environment < <(sed -n 's/^Environment=//p' "$unit")
 	# shellcheck disable=SC2086 # the words of ExecStart
-	in setpriv --reuid "$user" --regid "$user" --init-groups env "${environment[@]}" $command >>"$root/var/log/holter.log" 2>&1 &
-	until_true "the server is ready" in curl -fsS "http://127.0.0.1:$port/readyz"
+	inside setpriv --reuid "$user" --regid "$user" --init-groups env "${environment[@]}" $command >>"$root/var/log/holter.log" 2>&1 &
+	until_true "the server is ready" inside curl -fsS "http://127.0.0.1:$port/readyz"
 	server=$(pidof_server)
 }
 
@@ -98,13 +98,13 @@ until_true() {
 
 # state DEVICE STATE waits until a device is in a state.
 state() { until_true "$1 is $2" is "$1" "$2"; }
-is() { in holter devices list | grep -Eq "^$1 +$2 "; }
+is() { inside holter devices list | grep -Eq "^$1 +$2 "; }
 
 # install PACKAGE installs, upgrades or downgrades.
 install_package() {
 	cp "$1" "$root/tmp/holter.deb"
-	in dpkg -i --force-downgrade /tmp/holter.deb </dev/null
-	[ "$(in holter --version | cut -d' ' -f2)" = "v$2" ] || fail "holter --version is not v$2: $(in holter --version)"
+	inside dpkg -i --force-downgrade /tmp/holter.deb </dev/null
+	[ "$(inside holter --version | cut -d' ' -f2)" = "v$2" ] || fail "holter --version is not v$2: $(inside holter --version)"
 }
 
 version_of() { dpkg-deb -f "$1" Version; }
@@ -114,36 +114,36 @@ version_of() { dpkg-deb -f "$1" Version; }
 step_install() {
 	say "install $old"
 	install_package "$old" "$(version_of "$old")"
-	in holter config check /etc/holter/holter.yaml
-	[ "$(in stat -c %U:%G:%a /var/lib/holter)" = holter:holter:750 ] || fail 'the folder of the data is not the one of holter'
+	inside holter config check /etc/holter/holter.yaml
+	[ "$(inside stat -c %U:%G:%a /var/lib/holter)" = holter:holter:750 ] || fail 'the folder of the data is not the one of holter'
 	[ -L "$root/etc/systemd/system/multi-user.target.wants/holter.service" ] || fail 'the service is not enabled'
 	start
 }
 
 step_http() {
 	say 'a device over HTTP, to its verdict'
-	in curl -fsS -m 10 "http://127.0.0.1:$port/v1/beat/backup?ttl=1s"
+	inside curl -fsS -m 10 "http://127.0.0.1:$port/v1/beat/backup?ttl=1s"
 	state backup offline
-	in holter explain backup | head -n 5
+	inside holter explain backup | head -n 5
 }
 
 step_tcp() {
 	say 'a device over TCP'
-	printf 'HELLO truck-7 ttl=1h\n' | in nc -q 1 127.0.0.1 7700
+	printf 'HELLO truck-7 ttl=1h\n' | inside nc -q 1 127.0.0.1 7700
 	until_true 'truck-7 is known' known truck-7
 }
 
 step_mqtt() {
 	say 'an MQTT client'
-	in mosquitto_pub -h 127.0.0.1 -i plug-1 -t state -m on
+	inside mosquitto_pub -h 127.0.0.1 -i plug-1 -t state -m on
 	until_true 'plug-1 is known' known plug-1
 }
 
-known() { in holter devices list | grep -q "^$1 "; }
+known() { inside holter devices list | grep -q "^$1 "; }
 
 step_kill() {
 	say 'kill -9, and start again'
-	in curl -fsS -m 10 "http://127.0.0.1:$port/v1/beat/nightly?ttl=1h"
+	inside curl -fsS -m 10 "http://127.0.0.1:$port/v1/beat/nightly?ttl=1h"
 	stop KILL
 	start
 	known nightly || fail 'a device that was answered is forgotten'
@@ -171,7 +171,7 @@ step_downgrade() {
 step_remove() {
 	say 'remove'
 	stop TERM
-	in dpkg -r holter
+	inside dpkg -r holter
 	[ ! -e "$root/usr/bin/holter" ] || fail 'the program is still there'
 	[ -n "$(ls "$root/var/lib/holter")" ] || fail 'the removal has deleted data'
 	[ -e "$root/etc/holter/holter.yaml" ] || fail 'the removal has deleted the configuration'
@@ -179,7 +179,7 @@ step_remove() {
 
 step_purge() {
 	say 'purge'
-	in dpkg -P holter
+	inside dpkg -P holter
 	[ ! -e "$root/var/lib/holter" ] || fail 'the purge has left data'
 	[ ! -e "$root/etc/holter/holter.yaml" ] || fail 'the purge has left the configuration'
 	[ ! -L "$root/etc/systemd/system/multi-user.target.wants/holter.service" ] || fail 'the purge has left the service enabled'
