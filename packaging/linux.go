@@ -76,13 +76,12 @@ func (r *release) entry() []byte {
 
 // pack writes one package.
 func (r *release) pack(work string, p platform, format string) error {
-	spec, err := os.Open(filepath.Join(r.root, "packaging", "nfpm.yaml"))
+	spec, err := os.ReadFile(filepath.Join(r.root, "packaging", "nfpm.yaml"))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = spec.Close() }()
 	values := map[string]string{"VERSION": r.version, "ARCH": p.arch, "PROGRAM": p.program, "ROOT": r.root, "SHARE": r.share, "WORK": work}
-	config, err := nfpm.ParseWithEnvMapping(spec, func(name string) string { return values[name] })
+	config, err := nfpm.Parse(strings.NewReader(os.Expand(string(spec), func(name string) string { return values[name] })))
 	if err != nil {
 		return err
 	}

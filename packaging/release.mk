@@ -9,8 +9,8 @@ VULN      := $(TOOLS)/govulncheck-$(VULN_VERSION)/govulncheck
 PLATFORMS   ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 DIST        ?= $(CURDIR)/dist
 RELEASE     := $(CURDIR)/.cache/release
-# A program for Linux may have so many bytes.
-SIZE_LIMIT  ?= 42000000
+# A program for Linux may have so many bytes: a guard against a library that nobody wanted.
+SIZE_LIMIT  ?= 55000000
 SBOM_FLAGS  := -json -licenses -std -noserial -notimestamp
 
 # All that a release is made of has the time of its commit.
@@ -46,7 +46,8 @@ release-programs:
 PARTS ?= archives,packages,image,sums
 .PHONY: release-pack
 release-pack:
-	@cd packaging && $(GO) run . -root .. -bin $(RELEASE)/bin -share $(RELEASE)/share -dist $(DIST) -only $(PARTS) -size-limit $(SIZE_LIMIT) -version-file $(RELEASE)/version
+	@cd packaging && CGO_ENABLED=0 $(GO) build -trimpath -o $(RELEASE)/host/ .
+	@$(RELEASE)/host/packaging -root $(CURDIR) -bin $(RELEASE)/bin -share $(RELEASE)/share -dist $(DIST) -only $(PARTS) -size-limit $(SIZE_LIMIT) -version-file $(RELEASE)/version
 
 .PHONY: reproducible
 reproducible: ## Make the release of this commit twice, in two folders and at two times, the second without a build cache, and compare
