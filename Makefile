@@ -58,6 +58,10 @@ console: ## Build the web console anew from console/src, and check its types whe
 console-test: ## Test the web console in a browser (chromium)
 	$(GO) test -count=1 -v ./console
 
+.PHONY: fixture
+fixture: ## Keep the fleet of a release for the test of upgrades: make fixture VERSION=v0.1.0
+	$(GO) test -count=1 -run '^TestMakeFixture$$' ./internal/cli -fixture $(VERSION)
+
 .PHONY: tidy
 tidy: ## Tidy go.mod and go.sum of each module
 	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy) || exit 1; done

@@ -23,6 +23,7 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/internal/testwait"
 )
 
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programEnv) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr, os.Exit))
 	}
-	os.Exit(m.Run())
+	os.Exit(testdb.Main(m).Run())
 }
 
 // program is a running holter serve.

@@ -44,6 +44,13 @@ func Make(ctx context.Context, db *sqldb.DB, path string, o Options) (b Backup, 
 	if err := free(path, o.Replace); err != nil {
 		return b, err
 	}
+	kept, err := db.Kept(ctx)
+	if err != nil {
+		return b, err
+	}
+	if kept.Mark != nil && kept.Mark.Filling { // not all is there yet
+		return b, kept.Mark.Err(db.Place())
+	}
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // for the owner only
 	if err != nil {
 		return b, err
