@@ -60,11 +60,12 @@ func (h *webhook) send(ctx context.Context, messages []sink.Message) sink.Result
 	if target == "" {
 		target = messages[0].URL
 	}
-	id, contentType, body := messages[0].ID, messages[0].ContentType, messages[0].Data
-	if len(messages) > 1 {
-		id, contentType, body = array(messages)
+	m := messages[0]
+	if len(messages) > 1 { // each of which has a trace of its own
+		m.Traceparent = ""
+		m.ID, m.ContentType, m.Data = array(messages)
 	}
-	return h.post(ctx, target, id, contentType, body)
+	return h.post(ctx, target, &m)
 }
 
 // array joins messages in the batched content mode of CloudEvents. The id depends on the messages
@@ -92,17 +93,20 @@ func array(messages []sink.Message) (id, contentType string, body []byte) {
 // connection can be used again.
 const maxDrained = 64 << 10
 
-func (h *webhook) post(ctx context.Context, target, id, contentType string, body []byte) sink.Result {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
+func (h *webhook) post(ctx context.Context, target string, m *sink.Message) sink.Result {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(m.Data))
 	if err != nil {
 		return sink.Result{Err: err, Permanent: true}
 	}
 	maps.Copy(request.Header, h.header)
-	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Content-Type", m.ContentType)
+	if m.Traceparent != "" {
+		request.Header.Set("Traceparent", m.Traceparent)
+	}
 	if request.Header.Get("User-Agent") == "" {
 		request.Header.Set("User-Agent", h.agent)
 	}
-	if err := h.signer.sign(request.Header, id, time.Now(), body); err != nil {
+	if err := h.signer.sign(request.Header, m.ID, time.Now(), m.Data); err != nil {
 		return sink.Result{Err: err}
 	}
 	response, err := h.client.Do(request)

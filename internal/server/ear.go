@@ -48,7 +48,7 @@ type ear struct {
 // Ear runs an ear until ctx is done, or its judge asks it to end. Then its devices are led elsewhere, and
 // the judge is told: that causes no event, unless a device does not come back.
 func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	e := &ear{asked: make(chan struct{}, 1), front: front{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}}
+	e := &ear{asked: make(chan struct{}, 1), front: front{config: cfg, log: newLogger(cfg.Log, cfg.Node, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}}
 	slog.SetDefault(e.log)
 	e.config.Gateway.Loops = eventLoops()
 	if err := e.build(ctx); err != nil {

@@ -71,7 +71,7 @@ type node struct {
 // by: it hands requests on to that one, and takes over when it ends or is lost. examine is what its API
 // offers as an examination; nil: none.
 func Serve(ctx context.Context, cfg config.Config, examine Examine, stdout, stderr io.Writer) error {
-	n := &node{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, examine: examine}
+	n := &node{config: cfg, log: newLogger(cfg.Log, cfg.Node, stderr), stdout: stdout, examine: examine}
 	slog.SetDefault(n.log)
 	n.config.Gateway.Loops = eventLoops()
 	if err := Check(&cfg); err != nil {
