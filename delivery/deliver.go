@@ -73,7 +73,7 @@ func (q *queue) work(ctx context.Context, l *lane, p *endpoint, batch []*item) {
 func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*item) (acks []*jobs.Ack, after time.Duration) {
 	acks = make([]*jobs.Ack, len(batch))
 	q.mu.Lock()
-	policy := q.policy
+	policy, name := q.policy, q.conf.Name
 	q.mu.Unlock()
 	var messages []sink.Message
 	var attempts []attempt
@@ -125,6 +125,7 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 			ack.Body = bodyOf(&messages[k], batch[i])
 		}
 		acks[i] = ack
+		e.traced(name, p, batch[i], ack, began, now)
 	}
 	return acks, after
 }

@@ -284,7 +284,7 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 	e.link, e.member, e.heard, e.sent, e.resume, e.again = l, true, now, now, 0, nil
 	e.tellEndLocked()
 	e.wakeWriter()
-	e.config.Logger.Info("joined a judge", "node", j.GetNode(), "term", j.GetTerm(), "sessions", e.sessionsLocked())
+	e.config.Logger.Info("joined a judge", "judge", j.GetNode(), "term", j.GetTerm(), "sessions", e.sessionsLocked())
 	return nil
 }
 

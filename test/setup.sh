@@ -20,7 +20,7 @@ have() {
 have_postgres() { have postgres /usr/lib/postgresql/*/bin && have initdb /usr/lib/postgresql/*/bin; }
 have_mariadb() { have mariadbd /usr/sbin /usr/libexec /usr/local/sbin && have mariadb-install-db /usr/bin /usr/sbin && have my_print_defaults /usr/bin; }
 
-have_promtool() { have promtool /usr/bin; }
+have_prometheus() { have promtool /usr/bin && have prometheus /usr/bin; }
 have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
 have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
 have_paho() { # Debian's package is for Debian's Python, which need not be the first in PATH
@@ -64,7 +64,7 @@ install_npm axe-4.14.1 axe-core@4.14.1 || status=1
 install_npm openapi-2.77.0-6.16.3 --engine-strict @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 || true # their tests are skipped then
 
 packages=()
-have_promtool || packages+=(prometheus)
+have_prometheus || packages+=(prometheus)
 have_postgres || packages+=(postgresql)
 have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
 have_mosquitto || packages+=(mosquitto)
@@ -96,7 +96,7 @@ echo "test/setup.sh: installing ${packages[*]}"
 apt install --no-install-recommends "${packages[@]}" || { apt update && apt install --no-install-recommends "${packages[@]}"; }
 
 failed=0
-have_promtool || { echo "test/setup.sh: promtool could not be installed" >&2; failed=1; }
+have_prometheus || { echo "test/setup.sh: Prometheus could not be installed" >&2; failed=1; }
 have_postgres || { echo "test/setup.sh: PostgreSQL could not be installed" >&2; failed=1; }
 have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; failed=1; }
 have_mosquitto || { echo "test/setup.sh: mosquitto could not be installed" >&2; failed=1; }

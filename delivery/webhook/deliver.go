@@ -61,18 +61,19 @@ func (h *webhook) send(ctx context.Context, messages []sink.Message) sink.Result
 	if target == "" {
 		target = messages[0].URL
 	}
-	id, contentType, body := messages[0].ID, messages[0].ContentType, messages[0].Data
-	if len(messages) > 1 {
-		id, contentType, body = array(messages)
+	m := messages[0]
+	if len(messages) > 1 { // each of which has a trace of its own
+		m.Traceparent = ""
+		m.ID, m.ContentType, m.Data = array(messages)
 	}
 	if h.template != nil {
 		text, err := h.words(messages)
 		if err != nil {
 			return sink.Result{Err: err, Permanent: true}
 		}
-		contentType, body = h.contentType, []byte(text)
+		m.ContentType, m.Data = h.contentType, []byte(text)
 	}
-	return h.post(ctx, target, id, contentType, body)
+	return h.post(ctx, target, &m)
 }
 
 // words returns what the template says of messages.
@@ -109,12 +110,12 @@ func array(messages []sink.Message) (id, contentType string, body []byte) {
 // connection can be used again.
 const maxDrained = 64 << 10
 
-func (h *webhook) post(ctx context.Context, target, id, contentType string, body []byte) sink.Result {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
+func (h *webhook) post(ctx context.Context, target string, m *sink.Message) sink.Result {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(m.Data))
 	if err != nil {
 		return sink.Result{Err: err, Permanent: true}
 	}
-	if err := h.setHeader(request.Header, id, contentType, body); err != nil {
+	if err := h.setHeader(request.Header, m); err != nil {
 		return sink.Result{Err: err}
 	}
 	return h.client.Do(request)
@@ -122,7 +123,7 @@ func (h *webhook) post(ctx context.Context, target, id, contentType string, body
 
 // setHeader fills in the header of a request, and signs it. Credentials are read for each, so that one
 // that was exchanged counts at once.
-func (h *webhook) setHeader(header http.Header, id, contentType string, body []byte) error {
+func (h *webhook) setHeader(header http.Header, m *sink.Message) error {
 	for name, values := range h.header {
 		value, err := credential.Read(values[0])
 		if err != nil {
@@ -130,7 +131,10 @@ func (h *webhook) setHeader(header http.Header, id, contentType string, body []b
 		}
 		header.Set(name, value)
 	}
-	header.Set("Content-Type", contentType)
+	header.Set("Content-Type", m.ContentType)
+	if m.Traceparent != "" {
+		header.Set("Traceparent", m.Traceparent)
+	}
 	s := h.signer
 	if s == nil {
 		secrets, err := credentials(h.secrets)
@@ -141,7 +145,7 @@ func (h *webhook) setHeader(header http.Header, id, contentType string, body []b
 			return err
 		}
 	}
-	return s.sign(header, id, time.Now(), body)
+	return s.sign(header, m.ID, time.Now(), m.Data)
 }
 
 // credentials returns secrets with those that are credentials read.

@@ -36,7 +36,7 @@ func (e *ear) drain(ctx context.Context) {
 	e.link.Draining()
 	connections := func() int { return e.gateway.Stats().Connections }
 	devices := connections() + e.gateway.Stats().Packets.Devices
-	e.log.Info("draining: this ear ends in order", "connections", connections(), "delay", cfg.Delay.String(), "limit", cfg.Limit.String())
+	e.log.Info("draining: this ear ends in order", "connections", connections(), "delay", cfg.Delay, "limit", cfg.Limit)
 	var telling sync.WaitGroup
 	defer telling.Wait()
 	over, done := context.WithCancel(ctx)
@@ -52,7 +52,7 @@ func (e *ear) drain(ctx context.Context) {
 		e.log.Warn("the judge does not know that this ear has ended in order, and finds it gone", "error", err, "connections", connections())
 		return
 	}
-	e.log.Info("drained: all connections are closed, and the judge knows", "took", time.Since(began).Round(time.Millisecond).String())
+	e.log.Info("drained: all connections are closed, and the judge knows", "took", time.Since(began).Round(time.Millisecond))
 }
 
 // tellDrain logs how many connections are left, until ctx is done.

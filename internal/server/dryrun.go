@@ -31,7 +31,7 @@ const (
 // DryRun connects to the brokers of all bridges and prints what their messages would mean, until ctx
 // is done. It stores nothing.
 func DryRun(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	log := newLogger(cfg.Log, stderr)
+	log := newLogs(cfg.Log, cfg.Node, stderr).logger()
 	bridges, err := bridgeConfigs(&cfg, log)
 	if err != nil {
 		return BadConfig(err)

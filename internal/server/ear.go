@@ -51,7 +51,7 @@ type ear struct {
 // Ear runs an ear until ctx is done, or its judge asks it to end. Then its devices are led elsewhere, and
 // the judge is told: that causes no event, unless a device does not come back.
 func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	r := newReloads(newLogs(cfg.Log, stderr))
+	r := newReloads(newLogs(cfg.Log, cfg.Node, stderr))
 	live := &atomic.Pointer[config.Config]{}
 	live.Store(&cfg)
 	e := &ear{asked: make(chan struct{}, 1), reloads: r, front: front{

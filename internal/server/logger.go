@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"sync/atomic"
 
@@ -16,34 +17,37 @@ import (
 // logs makes the lines of a log, whose form may change while the program runs.
 type logs struct {
 	out     io.Writer
+	node    string
 	current atomic.Pointer[slog.Handler]
 }
 
-func newLogs(c config.Log, out io.Writer) *logs {
-	l := &logs{out: out}
+// newLogs returns the log of a node. Lines of JSON name it, or the host if it has no name of its own.
+func newLogs(c config.Log, node string, out io.Writer) *logs {
+	if node == "" {
+		node, _ = os.Hostname() // whoever needs it says that there is none
+	}
+	l := &logs{out: out, node: node}
 	l.set(c)
 	return l
 }
 
 // set puts another form in force, also for loggers that there are.
 func (l *logs) set(c config.Log) {
-	h := newHandler(c, l.out)
+	h := l.newHandler(c)
 	l.current.Store(&h)
 }
 
 // logger returns a logger.
 func (l *logs) logger() *slog.Logger { return slog.New(&switched{logs: l}) }
 
-// newLogger returns a logger of a form that does not change.
-func newLogger(c config.Log, out io.Writer) *slog.Logger { return slog.New(newHandler(c, out)) }
-
 // newHandler returns a handler of the configured form.
-func newHandler(c config.Log, out io.Writer) slog.Handler {
-	terminal := terminal.IsTerminal(out)
+func (l *logs) newHandler(c config.Log) slog.Handler {
+	terminal := terminal.IsTerminal(l.out)
 	if c.Format == config.LogJSON || c.Format == config.LogAuto && !terminal {
-		return slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.Level})
+		h := slog.NewJSONHandler(l.out, &slog.HandlerOptions{Level: c.Level, ReplaceAttr: inSeconds})
+		return h.WithAttrs([]slog.Attr{slog.String("node", l.node)})
 	}
-	return tint.NewTextHandler(out, &tint.Options{Level: c.Level, NoColor: !terminal, TimeFormat: "15:04:05.000"})
+	return tint.NewTextHandler(l.out, &tint.Options{Level: c.Level, NoColor: !terminal, TimeFormat: "15:04:05.000"})
 }
 
 // switched is a handler that follows its logs.
@@ -94,4 +98,13 @@ func (s *switched) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements [slog.Handler].
 func (s *switched) WithGroup(name string) slog.Handler {
 	return s.with(func(h slog.Handler) slog.Handler { return h.WithGroup(name) })
+}
+
+// inSeconds writes durations as numbers of seconds, and says so in their names: {"took": 1.5 s} becomes
+// {"took_seconds": 1.5}.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.Float64(a.Key+"_seconds", a.Value.Duration().Seconds())
+	}
+	return a
 }

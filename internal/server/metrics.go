@@ -25,6 +25,9 @@ func (s *server) collect(m metrics.Sample) {
 	}
 	s.brokerMetrics(m)
 	s.mqttMetrics(m)
+	if s.tracer != nil {
+		s.traceMetrics(m)
+	}
 	if s.reporter != nil {
 		s.reportMetrics(m)
 	}

@@ -76,7 +76,7 @@ type node struct {
 // by: it hands requests on to that one, and takes over when it ends or is lost. examine is what its API
 // offers as an examination; nil: none.
 func Serve(ctx context.Context, cfg config.Config, examine Examine, stdout, stderr io.Writer) error {
-	r := newReloads(newLogs(cfg.Log, stderr))
+	r := newReloads(newLogs(cfg.Log, cfg.Node, stderr))
 	n := &node{config: cfg, log: r.log, reloads: r, stdout: stdout, examine: examine}
 	n.live.Store(&cfg)
 	n.role.set(nil, true)

@@ -58,6 +58,7 @@ type server struct {
 	books      *playbook.Engine
 	cron       *cron.Engine
 	reporter   *report.Reporter // nil without a report
+	tracer     *tracer          // nil if nothing is traced
 	api        *httpapi.API
 	auth       *tokenAuth
 	examine    Examine // nil: none
@@ -99,7 +100,10 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err := s.buildStore(); err != nil {
 		return err
 	}
-	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
+	if err := s.buildTracer(); err != nil {
+		return err
+	}
+	if s.registry, err = liveness.New(s.sink(), s.config.Fleet); err != nil {
 		return err
 	}
 	if err := s.buildDelivery(); err != nil {
@@ -191,6 +195,9 @@ func (s *server) run(ctx context.Context) error {
 	var services errgroup.Group
 	services.Go(func() error { return s.registry.Run(servicesCtx) })
 	services.Go(func() error { return s.runBroker(servicesCtx) })
+	if s.tracer != nil {
+		services.Go(func() error { return s.tracer.spans.Run(servicesCtx) })
+	}
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
 	edges.Go(func() error { return s.watchStore(ctx) })
 	edges.Go(func() error { return s.auth.run(ctx) })
