@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -252,4 +253,48 @@ func FuzzURL(f *testing.F) {
 			t.Errorf("%q passes: %v", text, err)
 		}
 	})
+}
+
+// With a template a request has what it says, of one message or of several.
+func TestTemplate(t *testing.T) {
+	const template = `{{if eq .Count 1}}{"n":{{json .Type}}}{{else}}{"n":[{{range $i, $e := .List}}{{if $i}},{{end}}{{json $e.Message}}{{end}}]}{{end}}`
+	bodies := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		bodies <- r.Header.Get("Content-Type") + " " + string(body)
+	}))
+	defer server.Close()
+	client := webhook.New(sinktest.Guard(), "holter/test")
+	defer client.Close()
+	settings, err := json.Marshal(map[string]any{"template": template, "content_type": "application/vnd.x+json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sinktest.New(t, client.Kind, server.URL, string(settings))
+	for _, c := range []struct {
+		messages []sink.Message
+		want     string
+	}{
+		{[]sink.Message{sinktest.Message("1", `{"text":"a"}`)}, `application/vnd.x+json {"n":"job"}`},
+		{[]sink.Message{sinktest.Message("1", `{"text":"a\"b"}`), sinktest.Message("2", `{"text":"c"}`)}, `application/vnd.x+json {"n":["a\"b","c"]}`},
+	} {
+		results := s.Deliver(t.Context(), c.messages)
+		if got := <-bodies; got != c.want || strings.Trim(sinktest.Fates(results), "d") != "" {
+			t.Errorf("%s, %s, want %s", got, sinktest.Fates(results), c.want)
+		}
+	}
+	for settings, want := range map[string]string{
+		`{"template":"{{.Nope}}"}`:                    "template:1:2",
+		`{"content_type":"text/plain"}`:               "for a template, and there is none",
+		`{"template":"x","content_type":"a\nb"}`:      "content_type",
+		`{"template":"x","console":"holter.example"}`: "console is",
+		`{"template":"{{range 9}}{{end}}"}`:           "range goes over .List only",
+	} {
+		if s, err := client.Kind(server.URL, json.RawMessage(settings)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want %q", settings, s, err, want)
+		}
+	}
 }

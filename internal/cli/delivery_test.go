@@ -182,6 +182,36 @@ func TestDelivery(t *testing.T) {
 	p.untilGet("/metrics", 200, `holter_delivery_duration_seconds_bucket{queue="pager",le="+Inf"}`)
 }
 
+// An endpoint is tested from the command line; what the service answers is shown, and never its address.
+func TestEndpointsTest(t *testing.T) {
+	t.Setenv(server.PrivateEnv, "127.0.0.1")
+	service := serveTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/SECRET/gone" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, "you asked for "+r.URL.Path)
+	}))
+	p := startServe(t, "--data", t.TempDir())
+	holter := func(want string, args ...string) {
+		t.Helper()
+		out, err := command(t, append(args, "--api", p.api)...).CombinedOutput()
+		if text := string(out); !strings.Contains(text, want) || (err != nil) != strings.HasPrefix(text, "holter:") || strings.Contains(text, "SECRET") {
+			t.Errorf("holter %s: %v\n%s\nwant %q", strings.Join(args, " "), err, text, want)
+		}
+	}
+	holter("endpoint team set", "endpoints", "set", "team", "--kind", "slack", "--target", service+"/SECRET/hook", "--settings", `{"title":"{{.Device}}","rate":1000}`)
+	holter(service+"/(hidden)", "endpoints", "list")
+	holter("endpoint team set", "endpoints", "set", "team", "--settings", `{"rate":1000}`) // its target stays
+	holter("endpoint team took the message with status 200: you asked for (hidden)", "endpoints", "test", "team")
+	holter("endpoint gone set", "endpoints", "set", "gone", "--kind", "discord", "--target", service+"/SECRET/gone")
+	holter("endpoint gone was not reached: 404 Not Found: you asked for (hidden)", "endpoints", "test", "gone")
+	holter("endpoint archive set", "endpoints", "set", "archive", "--kind", "log", "--target", "events.jsonl")
+	holter("endpoint archive took the message", "endpoints", "test", "archive")
+	holter(`there is no endpoint "nope"`, "endpoints", "test", "nope")
+	holter("template: title:1:2", "endpoints", "set", "team", "--settings", `{"title":"{{.Devise}}"}`)
+	holter("10.0.0.0/8", "endpoints", "set", "x", "--kind", "email", "--target", "smtp://10.0.0.1", "--settings", `{"from":"a@b.example","to":["c@d.example"]}`)
+}
+
 // What somebody else changes between reading and writing is read again, not overwritten.
 func TestSetReadsAgain(t *testing.T) {
 	var rate atomic.Int64

@@ -19,9 +19,20 @@ export interface Endpoint {
   failed: number
 }
 
+/** The settings of all kinds that notify people. */
+const notifying = 'title text console rate#'
+
 /** What a kind delivers to, and its settings: text, a number with #, yes or no with ?, JSON with {}, and what is not shown with *. */
 const kinds: Record<string, { target: string; settings: string }> = {
-  webhook: { target: 'https://HOST/PATH', settings: 'headers{} secret* previous_secret*' },
+  webhook: { target: 'https://HOST/PATH', settings: 'headers{} template content_type console secret* previous_secret*' },
+  slack: { target: 'the address of an incoming webhook: a secret', settings: notifying },
+  teams: { target: 'the address of a workflow: a secret', settings: notifying },
+  discord: { target: 'the address of a webhook: a secret', settings: notifying },
+  telegram: { target: 'https://api.telegram.org', settings: 'chat ' + notifying + ' token*' },
+  ntfy: { target: 'https://ntfy.sh/TOPIC: a secret', settings: 'username ' + notifying + ' token* password*' },
+  email: { target: 'smtp://HOST:587 or smtps://HOST:465', settings: 'from to{} username plaintext? ca ' + notifying + ' password*' },
+  pagerduty: { target: 'https://events.pagerduty.com/v2/enqueue', settings: notifying + ' routing_key*' },
+  opsgenie: { target: 'https://api.opsgenie.com/v2/alerts', settings: notifying + ' api_key*' },
   mqtt: { target: 'tcp://HOST:1883 or tls://HOST:8883', settings: 'topic qos# retain? username client_id password*' },
   nats: { target: 'nats://HOST:4222 or tls://HOST:4222; several with commas', settings: 'subject username ca password* token* seed* credentials*' },
   kafka: { target: 'kafka://HOST:9092,HOST:9092/TOPIC', settings: 'username sasl tls? ca password*' },
@@ -36,6 +47,11 @@ const hints: Record<string, string> = {
   ca: 'the text of a PEM file',
   headers: '{"X-Site": "north"}',
   args: '["--quiet"]',
+  to: '["ops@example.org"]',
+  title: '{{.Device}} is {{.State}}',
+  text: '{{.Message}}',
+  console: 'the address of this console, for links',
+  rate: 'messages per second',
 }
 
 function settingsOf(kind: string | undefined, secret: boolean): Spec[] {
@@ -44,7 +60,7 @@ function settingsOf(kind: string | undefined, secret: boolean): Spec[] {
     const [, name, mark] = /^(\w+)(.*)$/.exec(s)!
     if ((mark === '*') !== secret) return []
     const words = name!.replace('_', ' ')
-    return [{ name: 'settings.' + name, label: words.length <= 4 && words !== 'dir' ? words.toUpperCase() : words[0]!.toUpperCase() + words.slice(1), as: as[mark as keyof typeof as], placeholder: hints[name!] }]
+    return [{ name: 'settings.' + name, label: ['qos', 'tls', 'sasl', 'ca', 'api key'].includes(words) ? words.toUpperCase() : words[0]!.toUpperCase() + words.slice(1), as: as[mark as keyof typeof as], placeholder: hints[name!] }]
   })
 }
 
@@ -79,7 +95,7 @@ function Endpoints() {
 }
 
 /** The states of endpoints in words. */
-const words: Record<string, [word: string, means: string, warn: boolean]> = {
+const states: Record<string, [word: string, means: string, warn: boolean]> = {
   closed: ['active', 'Deliveries are made.', false],
   open: ['failing', 'Deliveries failed repeatedly: it rests for a moment.', true],
   'half-open': ['recovering', 'One delivery is tried.', true],
@@ -92,7 +108,7 @@ function columns(changed: () => void): Column<Endpoint>[] {
     { head: 'Endpoint', class: 'tight', cell: (p) => <Link tab="endpoints" name={p.name} /> },
     { head: 'Kind', class: 'tight', cell: (p) => p.kind },
     { head: 'Target', class: 'grow', cell: (p) => <Id text={p.target} /> },
-    { head: 'State', cell: (p) => <><span class={words[p.state]?.[2] ? 'tag warn' : 'tag'} title={words[p.state]?.[1]}>{words[p.state]?.[0] ?? p.state}</span>{p.note && <small> {visible(p.note)}</small>}</> },
+    { head: 'State', cell: (p) => <><span class={states[p.state]?.[2] ? 'tag warn' : 'tag'} title={states[p.state]?.[1]}>{states[p.state]?.[0] ?? p.state}</span>{p.note && <small> {visible(p.note)}</small>}</> },
     { head: 'Delivered', class: 'num', cell: (p) => count(p.delivered) },
     { head: 'Failed', class: 'num', cell: (p) => count(p.failed) },
     { head: <span class="sr">Actions</span>, cell: (p) => <Actions p={p} changed={changed} /> },
@@ -104,6 +120,17 @@ function Actions({ p, changed }: { p: Endpoint; changed: () => void }) {
   return (
     <span class="row-actions">
       <Switch {...it} at="disabled" off={p.state === 'disabled'} words={disabling} text={['its jobs wait, and events make none for it until it is enabled. To miss nothing, pause its queue instead.', 'its jobs are delivered again.']} />
+      {!p.name.startsWith('playbook-') && (
+        <Change
+          label="Test"
+          title="Send a test message"
+          text={<>One message is sent to <b><Id text={p.name} /></b> at once. For pagerduty and opsgenie an incident is opened and closed again.</>}
+          method="POST"
+          path={`/v1/endpoints/${encodeURIComponent(p.name)}/test`}
+          done={(a) => (a.delivered ? `${visible(p.name)} took the message.` : `${visible(p.name)} was not reached: ${visible(a.error)}`)}
+          then={changed}
+        />
+      )}
       <Change
         label="Retry now"
         title="Retry at once"
