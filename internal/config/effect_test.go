@@ -68,15 +68,15 @@ func TestCompare(t *testing.T) {
 		{"a port", "listen: [127.0.0.1:1]", "listen: [127.0.0.1:1, 127.0.0.1:2]", "listen rebuilt 127.0.0.1:1 -> 127.0.0.1:1, 127.0.0.1:2"},
 		{
 			"the limit of a port", "listen: [{address: 127.0.0.1:1, max_devices: 5}]", "listen: [{address: 127.0.0.1:1, max_devices: 6}]",
-			"listen live 5 -> 6",
+			"listen live listen[0].max_devices 5 -> listen[0].max_devices 6",
 		},
 		{
 			"the first limit of a port", "listen: [{address: 127.0.0.1:1}]", "listen: [{address: 127.0.0.1:1, max_devices: 6}]",
-			"listen rebuilt  -> 6",
+			"listen rebuilt  -> listen[0].max_devices 6",
 		},
 		{
 			"a group", "groups: [{name: a, match: a*, policy: {timeout: 5s}}]", "groups: [{name: a, match: a*, policy: {timeout: 6s}}]",
-			"groups live 5s -> 6s",
+			"groups live groups[0].policy.timeout 5s -> groups[0].policy.timeout 6s",
 		},
 		{
 			"another group", "groups: [{name: a, match: a*}]", "groups: [{name: a, match: a*}, {name: b, match: b*}]",
@@ -84,7 +84,7 @@ func TestCompare(t *testing.T) {
 		},
 		{"devices", "devices: {a: {timeout: 5s}}", "devices: {a: {timeout: 6s}}", "devices live 1, see the file -> 1, see the file"},
 		{"a place of a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "\n\nbridges: [{url: mqtt://a, presets: [raw]}]", ""},
-		{"a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "bridges: [{url: mqtt://b, presets: [raw]}]", "bridges rebuilt mqtt://a -> mqtt://b"},
+		{"a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "bridges: [{url: mqtt://b, presets: [raw]}]", "bridges rebuilt bridges[0].url mqtt://a -> bridges[0].url mqtt://b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := resolved(t, file, tt.before)
