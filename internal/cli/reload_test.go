@@ -208,7 +208,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		}
 	}
 	p.untilGet("/v1/devices/silent", 200, `"state":"offline"`)
-	_, body := p.get("/v1/events?types=device.offline,device.late&limit=100")
+	_, body := p.get("/v1/events?type=device.offline&limit=100")
 	close(stop)
 	beating.Wait()
 	if n := strings.Count(body, `"type":"device.offline"`); n != 1 || !strings.Contains(body, `"silent"`) {

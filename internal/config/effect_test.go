@@ -40,6 +40,29 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 	}
 }
 
+// The reference names the settings that need a restart.
+func TestEffectsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "These settings need a restart:\n\n")
+	list, _, _ := strings.Cut(rest, "\n")
+	if !found {
+		t.Fatal("the reference has no list of settings that need a restart")
+	}
+	var want []string
+	for _, key := range config.Keys() {
+		if effect, _ := config.EffectOf(key); effect != config.Live {
+			want = append(want, "`"+key+"`")
+		}
+	}
+	slices.Sort(want)
+	if text := strings.Join(want, ", "); list != text {
+		t.Errorf("settings that need a restart are, in the reference,\n%s\nwant\n%s", list, text)
+	}
+}
+
 // resolved resolves a file with a text.
 func resolved(t *testing.T, file, text string, settings ...config.Setting) config.Config {
 	t.Helper()
