@@ -54,11 +54,11 @@ func TestEffectsAreDocumented(t *testing.T) {
 	var want []string
 	for _, key := range config.Keys() {
 		if effect, _ := config.EffectOf(key); effect != config.Live {
-			want = append(want, "`"+key+"`")
+			want = append(want, key)
 		}
 	}
 	slices.Sort(want)
-	if text := strings.Join(want, ", "); list != text {
+	if text := "`" + strings.Join(want, "`, `") + "`"; list != text {
 		t.Errorf("settings that need a restart are, in the reference,\n%s\nwant\n%s", list, text)
 	}
 }
@@ -169,17 +169,20 @@ func TestAgain(t *testing.T) {
 			t.Fatalf("Again = %v, %v, %v", c.HTTP, c.HTTPRate, err)
 		}
 	}
-	for name, spoil := range map[string]func() error{
-		"a mistake": func() error { return os.WriteFile(file, []byte("http_rate: x\nzzz: 1"), 0o600) },
-		"half":      func() error { return os.WriteFile(file, []byte("policy: {timeout: 5"), 0o600) },
-		"gone":      func() error { return os.Remove(file) },
-		"a folder":  func() error { return os.Mkdir(file, 0o700) },
+	for _, tt := range []struct {
+		name  string
+		spoil func() error
+	}{
+		{"a mistake", func() error { return os.WriteFile(file, []byte("http_rate: x\nzzz: 1"), 0o600) }},
+		{"half", func() error { return os.WriteFile(file, []byte("policy: {timeout: 5"), 0o600) }},
+		{"gone", func() error { return os.Remove(file) }},
+		{"a directory", func() error { return os.Mkdir(file, 0o700) }},
 	} {
-		if err := spoil(); err != nil && name != "a folder" {
+		if err := tt.spoil(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Again(); err == nil || !strings.Contains(err.Error(), "fleet.yaml") {
-			t.Errorf("%s: Again = %v", name, err)
+			t.Errorf("%s: Again = %v", tt.name, err)
 		}
 	}
 	var none config.Config
