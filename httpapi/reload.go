@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -9,7 +11,7 @@ import (
 // Reloaded is what a reload of the configuration did.
 type Reloaded struct {
 	File     string          `json:"file" doc:"The configuration file; empty if there is none."`
-	Mistakes []string        `json:"mistakes,omitempty" doc:"All mistakes, each with its place. If there are any, nothing has changed."`
+	Mistakes []string        `json:"-"` // all of them, each with its place: if there are any, nothing has changed, and the answer is a problem
 	Changed  []SettingChange `json:"changed,omitempty" doc:"Settings that have come in force."`
 	Restart  []SettingChange `json:"restart,omitempty" doc:"Settings that differ and need a restart. Until then before is in force."`
 	Failed   []SettingChange `json:"failed,omitempty" doc:"Settings that could not be put in force, and why. Until then before is in force."`
@@ -31,11 +33,17 @@ func (a *API) registerReload(api huma.API) {
 		return
 	}
 	serve(a, api, operation("administration", "reload-config", "POST /v1/reload", "Read the configuration file again",
-		"With the options and the environment that the server was started with. If there are mistakes, they are all in the answer, and nothing changes. "+
-			"Otherwise what can be changed while the server runs is in force when the answer comes; what needs a restart is named."),
-		func(ctx context.Context, _ *struct{}) (Reloaded, error) {
-			return a.config.Reload(ctx, callerOf(ctx))
-		})
+		"With the options and the environment that the server was started with. If there are mistakes, the answer is 422, its detail names them all, and nothing has changed. "+
+			"Otherwise what can be changed while the server runs is in force when the answer comes; what needs a restart is named. Reloads come one after the other.",
+		http.StatusUnprocessableEntity), a.reload)
+}
+
+func (a *API) reload(ctx context.Context, _ *struct{}) (Reloaded, error) {
+	out, err := a.config.Reload(ctx, callerOf(ctx))
+	if len(out.Mistakes) > 0 {
+		return Reloaded{}, huma.Error422UnprocessableEntity("the configuration has mistakes, and nothing has changed:\n" + strings.Join(out.Mistakes, "\n"))
+	}
+	return out, err
 }
 
 // callerOf names who makes a request, for the log.

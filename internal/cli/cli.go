@@ -27,7 +27,8 @@ type commandLine struct {
 	Serve   serveCommand   `cmd:"" group:"Server" help:"Accept device connections, judge every device, serve the API."`
 	Monitor monitorCommand `cmd:"" group:"Server" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
 	Ear     earCommand     `cmd:"" group:"Server" help:"Hold device connections for a judge elsewhere."`
-	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file."`
+	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file, or show the settings in force."`
+	Reload  reloadCommand  `cmd:"" group:"Server" help:"Have a running server read its configuration file again."`
 	Doctor  doctorCommand  `cmd:"" group:"Server" help:"Check this machine, the data and the API for problems."`
 
 	Backup  backupCommand  `cmd:"" group:"Data" help:"Back up the whole fleet into a file, while the server goes on; verify a backup."`
@@ -105,45 +106,6 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 // helpCommand shows the help of a command; run replaces it by --help.
 type helpCommand struct {
 	Command []string `arg:"" optional:"" help:"The command, such as devices list. Default: all."`
-}
-
-// configCommand is about configuration files.
-type configCommand struct {
-	Check configCheckCommand `cmd:"" help:"Report the mistakes of a configuration file, and start nothing."`
-}
-
-type configCheckCommand struct {
-	File    string `arg:"" help:"YAML file."`
-	Monitor bool   `help:"The file is for holter monitor, not for holter serve." xor:"for"`
-	Ear     bool   `help:"The file is for holter ear, not for holter serve." xor:"for"`
-}
-
-// Help is the text below the usage line.
-func (*configCheckCommand) Help() string {
-	return `It exits with 2 if there are mistakes. Environment variables are not looked at.
-
-Example:
-
-    holter config check fleet.yaml`
-}
-
-// Run checks the file.
-func (c *configCheckCommand) Run(out output) error {
-	resolve := config.Resolve
-	switch {
-	case c.Monitor:
-		resolve = config.ResolveMonitor
-	case c.Ear:
-		resolve = config.ResolveEar
-	}
-	cfg, err := resolve(c.File, nil)
-	if err == nil {
-		err = server.Check(&cfg)
-	}
-	if err != nil {
-		return usageError{fmt.Errorf("%s has mistakes:\n%w", c.File, err)}
-	}
-	return say(out.stdout, "%s is fine", c.File)
 }
 
 // serveCommand is holter serve. Like serverFlags it has neither defaults nor types: an option that is

@@ -10,8 +10,8 @@ import (
 type Change struct {
 	Key    string
 	Effect Effect
-	// Before and After are what differs, as [Config.InForce] shows it: the value, or the values with their
-	// keys if there are several; *** for a secret.
+	// Before and After are what differs, as [Config.InForce] shows it: the value, or values with their keys if
+	// these say more; *** for a secret.
 	Before, After string
 }
 
@@ -34,7 +34,7 @@ func (c *Config) Compare(after *Config) (all []Change) {
 		if s.live != nil && !s.live(c, after) {
 			change.Effect = Rebuilt
 		}
-		change.Before, change.After = differing(c.inForce.of(s.key), after.inForce.of(s.key))
+		change.Before, change.After = differing(s.key, c.inForce.of(s.key), after.inForce.of(s.key))
 		all = append(all, change)
 	}
 	return all
@@ -87,7 +87,7 @@ func belongs(shown, key string) bool {
 }
 
 // differing returns what is in only one of two lists, as texts.
-func differing(before, after []InForce) (was, is string) {
+func differing(key string, before, after []InForce) (was, is string) {
 	only := func(of, other []InForce) []InForce {
 		return slices.DeleteFunc(slices.Clone(of), func(a InForce) bool {
 			return slices.ContainsFunc(other, func(b InForce) bool { return a.Key == b.Key && a.Value == b.Value })
@@ -97,12 +97,11 @@ func differing(before, after []InForce) (was, is string) {
 	if len(a)+len(b) == 0 { // a secret, or what is only counted
 		a, b = before, after
 	}
-	single := len(a) <= 1 && len(b) <= 1
-	return textOf(a, single), textOf(b, single)
+	return textOf(key, a), textOf(key, b)
 }
 
-// textOf writes settings in a line, without their keys if there is but one.
-func textOf(all []InForce, single bool) string {
+// textOf writes settings of a key in a line, with their own keys where these say more.
+func textOf(key string, all []InForce) string {
 	var out strings.Builder
 	for i, s := range all {
 		if i > 0 {
@@ -112,7 +111,7 @@ func textOf(all []InForce, single bool) string {
 			out.WriteString("…")
 			break
 		}
-		if !single {
+		if s.Key != key {
 			out.WriteString(s.Key + " ")
 		}
 		out.WriteString(s.Value)

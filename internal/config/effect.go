@@ -101,7 +101,7 @@ func gatewayEffects() []setting {
 		{"gateway.handshake_timeout", Live, func(c *Config) any { return &c.Gateway.HandshakeTimeout }, nil},
 		{"gateway.max_handshakes", Rebuilt, func(c *Config) any { return &c.Gateway.MaxHandshakes }, nil},
 		{"gateway.idle_timeout", Rebuilt, func(c *Config) any { return &c.Gateway.IdleTimeout }, nil},
-		{"gateway.max_line", Live, func(c *Config) any { return &c.MaxLine }, nil},
+		{"gateway.max_line", Rebuilt, func(c *Config) any { return &c.MaxLine }, nil},
 		{"gateway.max_outbound", Rebuilt, func(c *Config) any { return &c.Gateway.MaxOutbound }, nil},
 		{"gateway.max_beat_rate", Rebuilt, func(c *Config) any { return &c.Gateway.MaxBeatRate }, nil},
 		{"gateway.close_rate", Rebuilt, func(c *Config) any { return &c.Gateway.CloseRate }, nil},

@@ -40,6 +40,29 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 	}
 }
 
+// The reference names the settings that need a restart.
+func TestEffectsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "These settings need a restart:\n\n")
+	list, _, _ := strings.Cut(rest, "\n")
+	if !found {
+		t.Fatal("the reference has no list of settings that need a restart")
+	}
+	var want []string
+	for _, key := range config.Keys() {
+		if effect, _ := config.EffectOf(key); effect != config.Live {
+			want = append(want, key)
+		}
+	}
+	slices.Sort(want)
+	if text := "`" + strings.Join(want, "`, `") + "`"; list != text {
+		t.Errorf("settings that need a restart are, in the reference,\n%s\nwant\n%s", list, text)
+	}
+}
+
 // resolved resolves a file with a text.
 func resolved(t *testing.T, file, text string, settings ...config.Setting) config.Config {
 	t.Helper()
@@ -68,15 +91,15 @@ func TestCompare(t *testing.T) {
 		{"a port", "listen: [127.0.0.1:1]", "listen: [127.0.0.1:1, 127.0.0.1:2]", "listen rebuilt 127.0.0.1:1 -> 127.0.0.1:1, 127.0.0.1:2"},
 		{
 			"the limit of a port", "listen: [{address: 127.0.0.1:1, max_devices: 5}]", "listen: [{address: 127.0.0.1:1, max_devices: 6}]",
-			"listen live 5 -> 6",
+			"listen live listen[0].max_devices 5 -> listen[0].max_devices 6",
 		},
 		{
 			"the first limit of a port", "listen: [{address: 127.0.0.1:1}]", "listen: [{address: 127.0.0.1:1, max_devices: 6}]",
-			"listen rebuilt  -> 6",
+			"listen rebuilt  -> listen[0].max_devices 6",
 		},
 		{
 			"a group", "groups: [{name: a, match: a*, policy: {timeout: 5s}}]", "groups: [{name: a, match: a*, policy: {timeout: 6s}}]",
-			"groups live 5s -> 6s",
+			"groups live groups[0].policy.timeout 5s -> groups[0].policy.timeout 6s",
 		},
 		{
 			"another group", "groups: [{name: a, match: a*}]", "groups: [{name: a, match: a*}, {name: b, match: b*}]",
@@ -84,7 +107,7 @@ func TestCompare(t *testing.T) {
 		},
 		{"devices", "devices: {a: {timeout: 5s}}", "devices: {a: {timeout: 6s}}", "devices live 1, see the file -> 1, see the file"},
 		{"a place of a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "\n\nbridges: [{url: mqtt://a, presets: [raw]}]", ""},
-		{"a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "bridges: [{url: mqtt://b, presets: [raw]}]", "bridges rebuilt mqtt://a -> mqtt://b"},
+		{"a bridge", "bridges: [{url: mqtt://a, presets: [raw]}]", "bridges: [{url: mqtt://b, presets: [raw]}]", "bridges rebuilt bridges[0].url mqtt://a -> bridges[0].url mqtt://b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := resolved(t, file, tt.before)
@@ -146,17 +169,20 @@ func TestAgain(t *testing.T) {
 			t.Fatalf("Again = %v, %v, %v", c.HTTP, c.HTTPRate, err)
 		}
 	}
-	for name, spoil := range map[string]func() error{
-		"a mistake": func() error { return os.WriteFile(file, []byte("http_rate: x\nzzz: 1"), 0o600) },
-		"half":      func() error { return os.WriteFile(file, []byte("policy: {timeout: 5"), 0o600) },
-		"gone":      func() error { return os.Remove(file) },
-		"a folder":  func() error { return os.Mkdir(file, 0o700) },
+	for _, tt := range []struct {
+		name  string
+		spoil func() error
+	}{
+		{"a mistake", func() error { return os.WriteFile(file, []byte("http_rate: x\nzzz: 1"), 0o600) }},
+		{"half", func() error { return os.WriteFile(file, []byte("policy: {timeout: 5"), 0o600) }},
+		{"gone", func() error { return os.Remove(file) }},
+		{"a directory", func() error { return os.Mkdir(file, 0o700) }},
 	} {
-		if err := spoil(); err != nil && name != "a folder" {
+		if err := tt.spoil(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Again(); err == nil || !strings.Contains(err.Error(), "fleet.yaml") {
-			t.Errorf("%s: Again = %v", name, err)
+			t.Errorf("%s: Again = %v", tt.name, err)
 		}
 	}
 	var none config.Config

@@ -22,3 +22,11 @@ func Plain(c Config) Config {
 	}
 	return c
 }
+
+// Keys returns the keys that have an effect.
+func Keys() (keys []string) {
+	for _, s := range effects() {
+		keys = append(keys, s.key)
+	}
+	return keys
+}

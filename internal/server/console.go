@@ -39,8 +39,11 @@ func (s *server) examination() func(context.Context) []httpapi.Finding {
 }
 
 // settings returns the settings in force.
-func (s *server) settings() httpapi.Settings {
-	file, all, leftOut := s.live.Load().InForce()
+func (s *server) settings() httpapi.Settings { return SettingsOf(s.live.Load()) }
+
+// SettingsOf returns the settings of a configuration, as the API shows them.
+func SettingsOf(c *config.Config) httpapi.Settings {
+	file, all, leftOut := c.InForce()
 	out := httpapi.Settings{File: file, Settings: make([]httpapi.Setting, len(all)), LeftOut: leftOut}
 	for i, one := range all {
 		out.Settings[i] = httpapi.Setting(one)

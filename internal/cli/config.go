@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+// configCommand is about configuration files.
+type configCommand struct {
+	Check configCheckCommand `cmd:"" help:"Report the mistakes of a configuration file, and start nothing."`
+	Show  configShowCommand  `cmd:"" help:"Show the settings in force, and where each is from."`
+}
+
+// fileFlags say which command a file is for.
+type fileFlags struct {
+	Monitor bool `help:"The file is for holter monitor, not for holter serve." xor:"for"`
+	Ear     bool `help:"The file is for holter ear, not for holter serve." xor:"for"`
+}
+
+// read reads and checks a file.
+func (f *fileFlags) read(file string) (config.Config, error) {
+	resolve := config.Resolve
+	switch {
+	case f.Monitor:
+		resolve = config.ResolveMonitor
+	case f.Ear:
+		resolve = config.ResolveEar
+	}
+	cfg, err := resolve(file, nil)
+	if err == nil {
+		err = server.Check(&cfg)
+	}
+	if err != nil {
+		return cfg, usageError{fmt.Errorf("%s has mistakes:\n%w", file, err)}
+	}
+	return cfg, nil
+}
+
+type configCheckCommand struct {
+	fileFlags
+
+	File string `arg:"" help:"YAML file."`
+}
+
+// Help is the text below the usage line.
+func (*configCheckCommand) Help() string {
+	return `It exits with 2 if there are mistakes. Environment variables are not looked at.
+
+Example:
+
+    holter config check fleet.yaml`
+}
+
+// Run checks the file.
+func (c *configCheckCommand) Run(out output) error {
+	if _, err := c.read(c.File); err != nil {
+		return err
+	}
+	return say(out.stdout, "%s is fine", c.File)
+}
+
+// configShowCommand shows settings: of the running server, or of a file.
+type configShowCommand struct {
+	apiFlags
+	jsonFlag
+	fileFlags
+
+	File string `arg:"" optional:"" help:"YAML file. Default: ask the running server what is in force there."`
+}
+
+// Help is the text below the usage line.
+func (*configShowCommand) Help() string {
+	return `Without a file it asks the running server. With one it shows what the file says, and the defaults of the rest: environment variables and options are not looked at. Secrets are hidden.
+
+Examples:
+
+    holter config show
+    holter config show fleet.yaml`
+}
+
+// Run prints the settings.
+func (c *configShowCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	var all httpapi.Settings
+	if c.File == "" {
+		if err := api.Get(ctx, "/v1/config", nil, &all); err != nil {
+			return err
+		}
+	} else {
+		cfg, err := c.read(c.File)
+		if err != nil {
+			return err
+		}
+		all = server.SettingsOf(&cfg)
+	}
+	if c.JSON {
+		return terminal.EncodeJSON(out.stdout, all)
+	}
+	table := terminal.NewTable(terminal.ScreenOf(out.stdout), "KEY", "VALUE,least=20,spare", "FROM")
+	for _, s := range all.Settings {
+		table.Add(s.Key, s.Value, cmp.Or(s.At, s.From))
+	}
+	if err := table.Flush(out.stdout); err != nil || all.LeftOut == 0 {
+		return err
+	}
+	return say(out.stdout, "%d more settings of the file are left out", all.LeftOut)
+}
