@@ -147,7 +147,7 @@ func TestInForceIsComplete(t *testing.T) {
 		}
 	})
 	for _, key := range allowed(t, "{zzz: 1}") {
-		if !slices.Contains(keys, key) && key != "judges" && key != "drain" {
+		if !slices.Contains(keys, key) && key != "judges" {
 			t.Errorf("%s is not there", key)
 		}
 	}

@@ -20,9 +20,10 @@ type Link struct {
 	TLS    cert.Files // Cert, Key and Clients, or none: both sides show a certificate that Clients sign
 }
 
-// Drain is how an ear ends in order.
+// Drain is how an ear, or a server, ends in order. The zero Drain, the default of a server, closes all
+// connections at once.
 type Drain struct {
-	Delay time.Duration // from when the ear is not ready until it closes connections
+	Delay time.Duration // from when it is not ready until it closes connections
 	Limit time.Duration // within which all are closed
 }
 
@@ -92,9 +93,9 @@ func local(address string) bool { return strings.HasPrefix(address, unixPrefix) 
 // of one that is no ear.
 func (r *resolver) checkLink() {
 	l := &r.cfg.Link
-	if d := r.cfg.file; d != nil && !r.ear {
+	if d := r.cfg.file; d != nil && r.monitor {
 		if at, found := d.At("drain"); found {
-			r.errs = append(r.errs, at.Mistake(`only an ear drains, see "holter ear"; remove it`))
+			r.errs = append(r.errs, at.Mistake("no device connects to a monitor, so it has nothing to drain; remove it"))
 		}
 	}
 	if !r.ear && len(r.cfg.Judges) > 0 {

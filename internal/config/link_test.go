@@ -57,7 +57,6 @@ func TestLinkMistakes(t *testing.T) {
 		{"no path", "{}\n", given("link.listen", "unix:"), `--link.listen: "unix:" is not a Unix socket; write unix:PATH`},
 		{"no address", "{}\n", given("link.listen", "7710"), `--link.listen: "7710" is a port without a host; write 127.0.0.1:7710`},
 		{"used twice", "{}\n", given("link.listen", "127.0.0.1:7700"), "--link.listen: 127.0.0.1:7700 is used twice"},
-		{"drain", "drain: {delay: 1s}\n", nil, `fleet.yaml:1:8: drain: only an ear drains, see "holter ear"; remove it`},
 		{"judges", "judges: [127.0.0.1:7710]\n", nil, `fleet.yaml:1:9: judges: only an ear has judges, see "holter ear"`},
 	}
 	for _, tt := range tests {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/holter-iot/holter/internal/config"
 )
 
 const (
-	// leaveWithin is how long a judge has to remove an ear that has no connection left.
+	// leaveWithin is how long a drain may take beyond its limit: how long a judge has to remove an ear that has
+	// no connection left.
 	leaveWithin = 5 * time.Second
 	// tellEvery is how often the log says how far a drain has come.
 	tellEvery = 5 * time.Second
@@ -34,35 +37,63 @@ func (e *ear) drain(ctx context.Context) {
 	e.draining.Store(true)
 	e.service.stopping()
 	e.link.Draining()
-	connections := func() int { return e.gateway.Stats().Connections }
-	devices := connections() + e.gateway.Stats().Packets.Devices
-	e.log.Info("draining: this ear ends in order", "connections", connections(), "delay", cfg.Delay, "limit", cfg.Limit)
-	var telling sync.WaitGroup
-	defer telling.Wait()
-	over, done := context.WithCancel(ctx)
-	defer done()
-	telling.Go(func() { e.tellDrain(over, connections) })
-	if devices > 0 {
-		pause(ctx, cfg.Delay)
-	}
-	ctx, cancel := context.WithTimeout(ctx, cfg.Limit+leaveWithin)
+	ctx, cancel := context.WithTimeout(ctx, cfg.Delay+cfg.Limit+leaveWithin)
 	defer cancel()
-	e.gateway.Drain(ctx, cfg.Limit)
+	e.leadAway(ctx)
 	if err := e.link.Leave(ctx); err != nil {
-		e.log.Warn("the judge does not know that this ear has ended in order, and finds it gone", "error", err, "connections", connections())
+		e.log.Warn("the judge does not know that this ear has ended in order, and finds it gone", "error", err, "connections", e.connections())
 		return
 	}
 	e.log.Info("drained: all connections are closed, and the judge knows", "took", time.Since(began).Round(time.Millisecond))
 }
 
+// awaitEnd waits until the server is to end: parent is done. Then it drains the server, if that is to be,
+// and devices may have connected. It returns early when ctx is done.
+func (s *server) awaitEnd(parent, ctx context.Context) {
+	select {
+	case <-parent.Done():
+	case <-ctx.Done():
+		return
+	}
+	cfg := s.live.Load().Drain
+	if cfg == (config.Drain{}) || s.gateway == nil || s.waiting() != nil {
+		return
+	}
+	began := time.Now()
+	s.draining.Store(true)
+	ctx, cancel := context.WithTimeout(ctx, cfg.Delay+cfg.Limit+leaveWithin)
+	defer cancel()
+	s.leadAway(ctx)
+	s.log.Info("drained", "connections", s.connections(), "took", time.Since(began).Round(time.Millisecond))
+}
+
+// connections returns how many connections the gateway has.
+func (f *front) connections() int { return f.gateway.Stats().Connections }
+
+// leadAway waits until a load balancer has noticed that this process is not ready, if it has devices, and
+// closes connections a few at a time. It returns when none is left, or ctx is done.
+func (f *front) leadAway(ctx context.Context) {
+	cfg := f.live.Load().Drain
+	f.log.Info("draining: this process ends in order", "connections", f.connections(), "delay", cfg.Delay, "limit", cfg.Limit)
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	over, done := context.WithCancel(ctx)
+	defer done()
+	telling.Go(func() { f.tellDrain(over) })
+	if f.connections()+f.gateway.Stats().Packets.Devices > 0 {
+		pause(ctx, cfg.Delay)
+	}
+	f.gateway.Drain(ctx, cfg.Limit)
+}
+
 // tellDrain logs how many connections are left, until ctx is done.
-func (e *ear) tellDrain(ctx context.Context, connections func() int) {
+func (f *front) tellDrain(ctx context.Context) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			e.log.Info("draining", "connections", connections())
+			f.log.Info("draining", "connections", f.connections())
 		case <-ctx.Done():
 			return
 		}

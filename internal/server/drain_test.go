@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -123,5 +124,33 @@ func TestRemoveEar(t *testing.T) {
 	}
 	if status, _, body := judge.ask("DELETE", "/v1/nodes/j"); status != http.StatusConflict || !strings.Contains(body, "is the judge") {
 		t.Errorf("remove the judge: %d %s", status, body)
+	}
+}
+
+// A server that drains is not ready, serves its devices until the balancer knows, and closes their connections
+// then. Nobody has an event for that: neither then nor after the restart.
+func TestDrainServer(t *testing.T) {
+	database, devices := "sqlite:"+filepath.Join(t.TempDir(), "h.db"), freeAddress(t)
+	lines := fmt.Sprintf("listen: ['%s']\ndatabase: %q\ndrain: {delay: 2s, limit: 5s}\n", devices, database)
+	s := serveFile(t, "j", lines, io.Discard)
+	testwait.Until(t, "the server is ready", s.judges)
+	pump := connect(t, devices)
+	pump.says("HELLO pump ttl=300s", "OK 1")
+	ended := make(chan error, 1)
+	go func() { ended <- s.stop() }()
+	testwait.Until(t, "the server says that it drains", func() bool {
+		status, _, body := s.ask("GET", "/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "draining: this server ends")
+	})
+	pump.says("PING 1", "PONG 1")
+	pump.gets("BYE moved")
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	again := serveFile(t, "j", lines, io.Discard)
+	testwait.Until(t, "the server is ready again", again.judges)
+	connect(t, devices).says("HELLO pump ttl=300s", "OK 2")
+	if got := strings.Join(again.types("pump"), " "); got != "online" {
+		t.Errorf("the device has the events %q", got)
 	}
 }

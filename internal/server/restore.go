@@ -37,7 +37,10 @@ func (s *server) ready() error {
 		return fmt.Errorf("starting: %w", err)
 	}
 	err := s.store.Health()
-	if err == nil {
+	switch {
+	case s.draining.Load():
+		return errors.New("draining: this server ends")
+	case err == nil:
 		return nil
 	}
 	if d := s.registry.Gauges().StalledFor; d > 0 {

@@ -72,6 +72,7 @@ type server struct {
 	peers      *http.Client // reaches the other servers
 	service    *service
 	starting   atomic.Pointer[string] // what the start waits for; nil once it is done
+	draining   atomic.Bool            // this process ends
 	known      int                    // devices restored from the database
 	listened   time.Time              // when the previous process listened last; zero if there was none
 }
@@ -168,14 +169,19 @@ func (s *server) buildAPI(certificates *tls.Config) error {
 	return err
 }
 
-// run runs the parts until ctx is done or one of them fails. The API starts first, so that it can tell
+// run runs the parts until parent is done and the server has drained, or one of them fails. The API starts first, so that it can tell
 // what the start waits for; devices may connect once the stored state is restored. At the end the edges
 // stop first, then the registry, then the store: the last events of connections are still judged,
 // stored and sent.
-func (s *server) run(ctx context.Context) error {
-	ctx, endEdges := context.WithCancel(ctx)
+func (s *server) run(parent context.Context) error {
+	ctx, endEdges := context.WithCancel(context.WithoutCancel(parent))
 	defer endEdges()
 	edges, ctx := errgroup.WithContext(ctx)
+	edges.Go(func() error {
+		defer endEdges()
+		s.awaitEnd(parent, ctx)
+		return nil
+	})
 	edges.Go(func() error { return s.api.Serve(ctx, s.http) })
 	for _, r := range s.reloaders {
 		edges.Go(func() error { return r.Run(ctx) })
