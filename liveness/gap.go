@@ -45,7 +45,7 @@ type Gap struct {
 	CutOff bool
 
 	handle uint32 // of the device
-	broken bool   // the source was deaf in it, or it lies in a quiet window
+	broken bool   // the source was deaf in it, or some of it does not count, see pace
 }
 
 // BreakKind is the kind of a [Break].

@@ -128,7 +128,7 @@ func (s *Source) notBefore(whole, from time.Duration, p Policy, by *pace) time.D
 // bounded is notBefore for a device whose silence counts from an instant, within the bounds of what gaps
 // may put a verdict off; skipped is by how much later these are.
 func (g *gaps) bounded(whole, from, timeout, grace, skipped time.Duration, by *pace) time.Duration {
-	at := min(g.notBefore(whole, timeout, grace, by), by.after(from, timeout+maxGraces*grace)+skipped)
+	at := min(g.notBefore(whole, timeout, grace, by.unexpecting()), by.after(from, timeout+maxGraces*grace)+skipped)
 	if cut := time.Duration(g.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}

@@ -53,7 +53,9 @@ func (r *Registry) shapeOf(g *group) *habit.Shape {
 func (sh *deviceShard) habit(d *device) *habit.Habit { return &sh.habits[d.handle/shardCount] }
 
 // learns reports whether a deadline may be learned of the devices of a rule.
-func (l rule) learns() bool { return l.Learn != LearnOff && l.from != ofDevice && l.Timeout < Never }
+func (l rule) learns() bool {
+	return l.Learn != LearnOff && l.from != ofDevice && l.Timeout < Never && l.Expect == ""
+}
 
 // heldLocked returns the policy that holds for the device: that of its rule, with the deadline that was
 // learned.
@@ -266,13 +268,13 @@ func (r *Registry) keepGapLocked(sh *deviceShard, g Gap) {
 	sh.gaps = append(sh.gaps, g)
 }
 
-// quietLocked reports whether a part of a span of listening time lies in a quiet window of the device.
+// quietLocked reports whether a part of a span of listening time does not count for the device.
 func (d *device) quietLocked(from, to time.Duration) bool {
 	p := d.rule.Value().Policy
-	if p.Quiet == "" {
+	if !p.paced() {
 		return false
 	}
-	by := d.source.pace(p, from)
+	by := d.source.pace(p, from, from)
 	return by.touches(from, to)
 }
 

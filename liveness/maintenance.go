@@ -135,16 +135,16 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 // suppressedUntilLocked returns when the timeout ends that a device has after a suppression.
 func (d *device) suppressedUntilLocked(x suppression) time.Duration {
 	p, end := d.heldLocked(), x.end()
-	by := d.source.pace(p, end)
+	by := d.source.pace(p, end, end)
 	return by.after(end, p.Timeout)
 }
 
 // timeoutBackLocked returns how long ago a timeout began, or longer, that ends now.
 func (d *device) timeoutBackLocked() time.Duration {
 	p, now := d.heldLocked(), d.source.Now()
-	by := d.source.pace(p, 0)
 	span := p.Timeout
 	for range 2 * maxWindows * 7 { // one turn for each window of a week is enough
+		by := d.source.pace(p, 0, now-span)
 		over := by.after(now-span, p.Timeout) - now
 		if over <= 0 {
 			break
@@ -200,11 +200,21 @@ func (d *device) group() string {
 // notBeforeLocked returns the listening time before which the device, in this condition, is not
 // judged, because of gaps and of maintenance windows.
 func (d *device) notBeforeLocked(f condition, p Policy, by *pace) time.Duration {
-	if d.marks&suppressed != 0 {
-		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {
-			until := x.end()
-			return max(by.after(until, p.Timeout), d.source.notBefore(d.wholeLocked(f.last), max(f.from(), until), p, by))
-		}
+	if until := d.suppressedLocked(); until != 0 {
+		return max(by.after(until, p.Timeout), d.source.notBefore(d.wholeLocked(f.last), max(f.from(), until), p, by))
 	}
 	return d.source.notBefore(d.wholeLocked(f.last), f.from(), p, by)
+}
+
+// suppressedLocked returns the listening time until which maintenance windows suppress the device's silence, 0
+// if they do not.
+func (d *device) suppressedLocked() time.Duration {
+	if d.marks&suppressed == 0 {
+		return 0
+	}
+	x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]
+	if x.source != d.source {
+		return 0
+	}
+	return x.end()
 }

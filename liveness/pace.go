@@ -5,24 +5,49 @@ import (
 	"time"
 )
 
-// pace tells how long a span of a device's silence takes in its source's listening time: time in quiet
-// windows does not count. The zero pace counts all.
+// pace tells how long a span of a device's silence takes in its source's listening time: time before the
+// device is expected and time in quiet windows does not count. The zero pace counts all.
 type pace struct {
-	quiet  quiet
-	course course // from the silence on
+	quiet    quiet
+	expected time.Time // when the device is expected; zero if its policy has no Expect
+	course   course    // from the silence on
 }
 
-// pace returns the pace of a silence under a policy; last is when the device was heard last. It takes the
-// source's lock.
-func (s *Source) pace(p Policy, last time.Duration) pace {
-	q, err := s.registry.quiets.parse(p.Quiet)
-	if err != nil || len(q) == 0 { // no rule has windows that are wrong
+// paced reports whether not all time counts.
+func (p Policy) paced() bool { return p.Quiet != "" || p.Expect != "" }
+
+// pace returns the pace of a silence under a policy; last is when the device was heard last, and from, no
+// earlier, since when it is silent. It takes the source's lock.
+func (s *Source) pace(p Policy, last, from time.Duration) pace {
+	if !p.paced() {
 		return pace{}
 	}
 	s.quieted.Store(true) // before the course is read, so that no turn is missed
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return pace{q, s.course.since(last)}
+	by := pace{course: s.course.since(last)}
+	s.mu.Unlock()
+	by.set(&s.registry.calendars, p, from)
+	return by
+}
+
+// set makes the pace that of a silence which begins at a listening time.
+func (p *pace) set(c *calendars, policy Policy, from time.Duration) {
+	p.quiet, _ = c.quiet(policy.Quiet) // no rule has windows or a schedule that are wrong
+	if e, _ := c.expectation(policy.Expect); e != nil && len(p.course.turns) > 0 {
+		p.expected = e.due(p.course.at(from), policy.Timeout)
+	}
+}
+
+// unexpecting returns the pace of what does not wait until the device is expected.
+func (p *pace) unexpecting() *pace { return &pace{quiet: p.quiet, course: p.course} }
+
+// walk is [quiet.walk] that also goes on to when the device is expected.
+func (p *pace) walk(from time.Time, most, want time.Duration) (span, counts time.Duration) {
+	if early := p.expected.Sub(from); early > 0 && want > 0 {
+		span = min(early, most)
+	}
+	more, counts := p.quiet.walk(from.Add(span), most-span, want)
+	return span + more, counts
 }
 
 // since returns the part of the course that has a listening time and all later ones.
@@ -35,7 +60,9 @@ func (c *course) since(listened time.Duration) course {
 }
 
 // all reports whether all time counts.
-func (p *pace) all() bool { return len(p.quiet) == 0 || len(p.course.turns) == 0 }
+func (p *pace) all() bool {
+	return len(p.quiet) == 0 && p.expected.IsZero() || len(p.course.turns) == 0
+}
 
 // after returns the first listening time at which a duration that counts has passed since another.
 func (p *pace) after(from, d time.Duration) time.Duration {
@@ -44,7 +71,7 @@ func (p *pace) after(from, d time.Duration) time.Duration {
 	}
 	limit := from + max(d, Never-1)
 	at := p.each(from, limit, func(wall time.Time, most time.Duration) time.Duration {
-		span, counts := p.quiet.walk(wall, most, d)
+		span, counts := p.walk(wall, most, d)
 		d -= counts
 		return span
 	})
@@ -57,7 +84,7 @@ func (p *pace) counts(from, to time.Duration) (sum time.Duration) {
 		return max(to-from, 0)
 	}
 	p.each(from, to, func(wall time.Time, most time.Duration) time.Duration {
-		span, counts := p.quiet.walk(wall, most, most)
+		span, counts := p.walk(wall, most, most)
 		sum += counts
 		return span
 	})
@@ -84,13 +111,13 @@ func (p *pace) each(from, to time.Duration, walk func(wall time.Time, most time.
 	return from
 }
 
-// touches reports whether one of two listening times is in a window, or something between them.
+// touches reports whether one of two listening times does not count, or something between them.
 func (p *pace) touches(from, to time.Duration) bool {
 	return p.counts(from, to+1) < to+1-from
 }
 
 // stretched returns the policy with its spans as long as they take in listening time. Of the probes there
-// are as many as fit between the last window and the verdict.
+// are as many as fit between the last time that does not count and the verdict.
 func (c condition) stretched(p Policy, by *pace) Policy {
 	if by.all() || p.Timeout >= Never && p.LateAfter == 0 {
 		return p
@@ -118,12 +145,12 @@ func (c condition) holdOff(notBefore time.Duration, p Policy, by *pace) time.Dur
 }
 
 // connectBy returns when the device's time to connect elsewhere ends, 0 if it has none. It has the time
-// outside of the windows.
+// outside of the quiet windows.
 func (c condition) connectBy(grace time.Duration, by *pace) time.Duration {
 	if c.reason != released {
 		return 0
 	}
-	return by.after(max(c.until-grace, 0), min(c.until, grace))
+	return by.unexpecting().after(max(c.until-grace, 0), min(c.until, grace))
 }
 
 // outlook is what decides when a device is judged.
@@ -131,15 +158,15 @@ type outlook struct {
 	Policy // its spans are those of the condition's silence
 
 	notBefore time.Duration // listening time before which the device is not judged
-	plain     time.Duration // the timeout without quiet windows
+	plain     time.Duration // the timeout, of time that counts
 	pace      pace
 }
 
-// outlookLocked returns by what a device in this condition is judged. It takes the source's lock if there are
-// quiet windows.
+// outlookLocked returns by what a device in this condition is judged. It takes the source's lock if not all
+// time counts.
 func (d *device) outlookLocked(f condition) outlook {
 	p := d.policyLocked()
-	o := outlook{plain: p.Timeout, pace: d.source.pace(p, f.last)}
+	o := outlook{plain: p.Timeout, pace: d.source.pace(p, f.last, max(f.from(), d.suppressedLocked()))}
 	o.notBefore = f.putOff(d.notBeforeLocked(f, p, &o.pace))
 	o.Policy = f.stretched(p, &o.pace)
 	o.notBefore = f.holdOff(o.notBefore, o.Policy, &o.pace)
@@ -150,7 +177,7 @@ func (d *device) outlookLocked(f condition) outlook {
 }
 
 // turnedLocked is called when the wall clock and the listening clock have parted: verdicts that were put off
-// by quiet windows may be due at another listening time.
+// by the wall clock may be due at another listening time.
 func (s *Source) turnedLocked() {
 	if !s.quieted.Load() {
 		return
@@ -162,14 +189,14 @@ func (s *Source) turnedLocked() {
 	}
 }
 
-// watchTurns arms anew what quiet windows have put off, whenever a clock has turned, until ctx is done.
+// watchTurns arms anew what the wall clock has put off, whenever a clock has turned, until ctx is done.
 func (r *Registry) watchTurns(done <-chan struct{}) {
 	for {
 		select {
 		case <-r.turns:
 			for _, s := range r.Sources() {
 				if s.turned.Swap(false) {
-					s.rearmQuiet()
+					s.rearmPaced()
 				}
 			}
 		case <-done:
@@ -178,11 +205,12 @@ func (r *Registry) watchTurns(done <-chan struct{}) {
 	}
 }
 
-// rearmQuiet arms anew the steps of those devices of the source that have quiet windows and are silent.
-func (s *Source) rearmQuiet() {
+// rearmPaced arms anew the steps of those devices of the source that have an Expect or quiet windows and are
+// silent.
+func (s *Source) rearmPaced() {
 	s.quieted.Store(false)
 	s.registry.each(func(sh *deviceShard, d *device) {
-		if d.source == s && d.timer != 0 && !d.touched && d.rule.Value().Quiet != "" {
+		if d.source == s && d.timer != 0 && !d.touched && d.rule.Value().paced() {
 			s.registry.rearmLocked(sh, d)
 		}
 	})

@@ -46,6 +46,14 @@ type Policy struct {
 	// follow the wall clock; a goodbye, and what a source reports of itself, do not wait for them. Default:
 	// none.
 	Quiet string
+	// Expect is when the device is expected, by the wall clock, as [ParseExpect] returns it: after a heartbeat
+	// its silence does not count before the next instant of the schedule. Timeout, LateAfter and a reconnect
+	// grace count from there, so that Timeout is the grace that it has. A heartbeat that comes before an
+	// instant by less than a minute and less than half of Timeout, and is nearer to it than to the one before,
+	// counts for it, since clocks differ. No deadline is learned of such a device. A rule that has an Expect
+	// and no Timeout or Interval has a Timeout of 1 h, and as Interval how far apart two instants are. Default:
+	// none.
+	Expect string
 	// Learn is what is done with the deadline that is learned of a device, see [Registry.Learned].
 	// LearnBudget is how many false alarms of the device are accepted in a month of 30 days: the fewer, the
 	// longer the deadline. LearnMax is the longest deadline that is put in force because it was learned.
@@ -70,10 +78,10 @@ const (
 const Never time.Duration = maxSpan
 
 // validate returns the errors of fields that no rule may have.
-func (p Policy) validate() error { return p.validateWith(parseQuiet) }
+func (p Policy) validate() error { return p.validateWith(new(calendars)) }
 
-// validateWith is validate with another way to parse Quiet.
-func (p Policy) validateWith(parse func(text string) (quiet, error)) error {
+// validateWith is validate, but for what was parsed before.
+func (p Policy) validateWith(c *calendars) error {
 	var errs []error
 	check := func(name string, d time.Duration) {
 		if d < 0 || d > maxSpan {
@@ -92,8 +100,11 @@ func (p Policy) validateWith(parse func(text string) (quiet, error)) error {
 	if p.RecoverAfter < 0 || p.RecoverAfter > maxRecoverAfter {
 		errs = append(errs, fmt.Errorf("%s is %d, want 1 to %d", "RecoverAfter", p.RecoverAfter, maxRecoverAfter))
 	}
-	if _, err := parse(p.Quiet); err != nil {
+	if _, err := c.quiet(p.Quiet); err != nil {
 		errs = append(errs, fmt.Errorf("%s: %w", "Quiet", err))
+	}
+	if _, err := c.expectation(p.Expect); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", "Expect", err))
 	}
 	if p.Learn > LearnApply {
 		errs = append(errs, fmt.Errorf("%s is %d, want off, suggest or apply", "Learn", p.Learn))
@@ -141,6 +152,7 @@ func (p Policy) or(q Policy) Policy {
 		ProbeWait:    cmp.Or(p.ProbeWait, q.ProbeWait),
 		RecoverAfter: cmp.Or(p.RecoverAfter, q.RecoverAfter),
 		Quiet:        cmp.Or(p.Quiet, q.Quiet),
+		Expect:       cmp.Or(p.Expect, q.Expect),
 		Learn:        cmp.Or(p.Learn, q.Learn),
 		LearnBudget:  cmp.Or(p.LearnBudget, q.LearnBudget),
 		LearnMax:     cmp.Or(p.LearnMax, q.LearnMax),
@@ -149,8 +161,12 @@ func (p Policy) or(q Policy) Policy {
 
 // filled returns p with the defaults in its zero fields.
 func (p Policy) filled() Policy {
+	timeout := defaultTimeout
+	if p.Expect != "" {
+		timeout = expectGrace
+	}
 	p = p.or(Policy{
-		Timeout: defaultTimeout, SleepLimit: defaultSleepLimit, RecoverAfter: 1, Learn: LearnSuggest, LearnBudget: 1, LearnMax: defaultLearnMax,
+		Timeout: timeout, SleepLimit: defaultSleepLimit, RecoverAfter: 1, Learn: LearnSuggest, LearnBudget: 1, LearnMax: defaultLearnMax,
 	})
 	if p.Probes > 0 {
 		p.ProbeWait = cmp.Or(p.ProbeWait, defaultProbeWait)
@@ -200,11 +216,12 @@ func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) u
 // combineLocked returns what the rules say of a device, without the defaults, and where its timeout comes
 // from.
 func (r *Registry) combineLocked(sh *deviceShard, id string, g *group, announced Policy) (p Policy, from string) {
-	own := sh.own[id].or(r.own[id])
+	own := r.calendars.expecting(r.ownLocked(sh, id))
 	var ofGroup Policy
 	if g != nil {
-		ofGroup = g.Policy
+		ofGroup = r.calendars.expecting(g.Policy)
 	}
+	announced = r.calendars.expecting(announced)
 	p = own.or(ofGroup).or(announced).or(r.fleet)
 	if p.Timeout != 0 {
 		p.Timeout = max(p.Timeout, r.least)
@@ -235,13 +252,17 @@ func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
 		return Policy{}, Policy{}, false
 	}
 	defer sh.mu.Unlock()
-	above := sh.own[id].or(r.own[id])
+	above := r.ownLocked(sh, id)
 	rule := d.rule.Value()
 	if rule.group != nil {
 		above = above.or(rule.group.Policy)
 	}
+	above = r.calendars.expecting(above)
 	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
 }
+
+// ownLocked returns the policy that was set for a device: at run time, or in the configuration.
+func (r *Registry) ownLocked(sh *deviceShard, id string) Policy { return sh.own[id].or(r.own[id]) }
 
 func (r *Registry) groupOf(id string) *group {
 	for _, g := range r.groups {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -285,34 +284,4 @@ func (q quiet) walk(from time.Time, most, want time.Duration) (span, counts time
 func (q quiet) stretch(from time.Time, d time.Duration) time.Duration {
 	span, _ := q.walk(from, maxSpan, d)
 	return span
-}
-
-// maxQuiets is how many texts of windows are kept in parsed form.
-const maxQuiets = 4096
-
-// quiets are the windows that policies have, by their text.
-type quiets struct {
-	mu     sync.Mutex // guards the fields below; taken last
-	parsed map[string]quiet
-}
-
-// parse is [parseQuiet], but for texts that were parsed before.
-func (c *quiets) parse(text string) (quiet, error) {
-	if text == "" {
-		return nil, nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if q, ok := c.parsed[text]; ok {
-		return q, nil
-	}
-	q, err := parseQuiet(text)
-	if err != nil {
-		return nil, err
-	}
-	if c.parsed == nil || len(c.parsed) >= maxQuiets {
-		c.parsed = make(map[string]quiet)
-	}
-	c.parsed[text] = q
-	return q, nil
 }

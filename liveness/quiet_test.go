@@ -15,7 +15,7 @@ import (
 )
 
 // The model implements the documentation as plainly as it can: a silence is as long as the time for which the
-// source listened while the clocks were not in a window.
+// source listened, since the device was expected, while the clocks were not in a window.
 
 const (
 	quietMaxGap   = 2 * time.Minute
@@ -24,18 +24,35 @@ const (
 	quietAgo      = time.Second / 2 // how long ago heartbeats came: so no step is due at the very instant of a pulse
 )
 
-// quietPolicies are what devices have, and whether a minute is in one of the windows.
+// quietPolicies are what devices have, whether a minute is in one of the windows, and whether it is one at which
+// the device is expected.
 var quietPolicies = []struct {
-	text string
-	in   func(berlin, utc time.Time) bool
+	text   string
+	in     func(berlin, utc time.Time) bool
+	expect string
+	due    func(berlin, utc time.Time) bool
 }{
-	{"22:00-06:00 Europe/Berlin", func(b, _ time.Time) bool { return b.Hour() >= 22 || b.Hour() < 6 }},
-	{"02:00-03:00 Europe/Berlin", func(b, _ time.Time) bool { return b.Hour() == 2 }},
-	{"Sat,Sun 00:00-24:00; Mon-Fri 12:00-13:00", func(_, u time.Time) bool {
+	{expect: "* * * * *", due: func(_, _ time.Time) bool { return true }},
+	{expect: "30 2 * * * Europe/Berlin", due: func(b, _ time.Time) bool {
+		skipped := b.Hour() == 3 && b.Minute() == 0 && b.Add(-time.Minute).Hour() == 1
+		again := b.Add(-time.Hour).Hour() == 2
+		return skipped || b.Hour() == 2 && b.Minute() == 30 && !again
+	}},
+	{expect: "15 3 * * 1-5", due: func(_, u time.Time) bool {
+		return u.Hour() == 3 && u.Minute() == 15 && u.Weekday() != time.Saturday && u.Weekday() != time.Sunday
+	}},
+	{expect: "*/20 2,8 * * * Europe/Berlin", due: func(b, _ time.Time) bool { return (b.Hour() == 2 || b.Hour() == 8) && b.Minute()%20 == 0 }},
+	{
+		expect: "0 21 * * *", due: func(_, u time.Time) bool { return u.Hour() == 21 && u.Minute() == 0 },
+		text: "22:00-06:00 Europe/Berlin", in: func(b, _ time.Time) bool { return b.Hour() >= 22 || b.Hour() < 6 },
+	},
+	{text: "22:00-06:00 Europe/Berlin", in: func(b, _ time.Time) bool { return b.Hour() >= 22 || b.Hour() < 6 }},
+	{text: "02:00-03:00 Europe/Berlin", in: func(b, _ time.Time) bool { return b.Hour() == 2 }},
+	{text: "Sat,Sun 00:00-24:00; Mon-Fri 12:00-13:00", in: func(_, u time.Time) bool {
 		return u.Weekday() == time.Saturday || u.Weekday() == time.Sunday || u.Hour() == 12
 	}},
-	{"00:10-24:00", func(_, u time.Time) bool { return u.Hour() > 0 || u.Minute() >= 10 }},
-	{"", func(_, _ time.Time) bool { return false }},
+	{text: "00:10-24:00", in: func(_, u time.Time) bool { return u.Hour() > 0 || u.Minute() >= 10 }},
+	{},
 }
 
 type quietOp struct {
@@ -93,8 +110,37 @@ func (m *quietModel) wall(listened time.Duration) time.Time {
 	return m.turns[i].wall.Add(listened - m.turns[i].listened)
 }
 
-// after returns when so much time has passed that counts. It goes on from minute to minute of the clock.
-func (m *quietModel) after(d *quietDevice, from, left time.Duration) time.Duration {
+// expected returns when a device is expected that was heard last at an instant, the zero time if its policy has
+// no schedule. It goes from minute to minute of the clock, in both directions.
+func (m *quietModel) expected(d *quietDevice, heard time.Time) time.Time {
+	p := quietPolicies[d.policy]
+	if p.expect == "" {
+		return time.Time{}
+	}
+	next := func(after time.Time) time.Time {
+		at := after.Truncate(time.Minute).Add(time.Minute)
+		for !p.due(at.In(m.berlin), at.UTC()) {
+			at = at.Add(time.Minute)
+		}
+		return at
+	}
+	at := next(heard)
+	early := at.Sub(heard)
+	if early >= min(time.Minute, d.timeout/2) {
+		return at
+	}
+	for before := heard.Truncate(time.Minute); heard.Sub(before) < early; before = before.Add(-time.Minute) {
+		if p.due(before.In(m.berlin), before.UTC()) {
+			return at
+		}
+	}
+	return next(at)
+}
+
+// after returns when so much time has passed that counts: nothing does before an instant. It goes on from minute
+// to minute of the clock.
+func (m *quietModel) after(d *quietDevice, from, left time.Duration, expected time.Time) time.Duration {
+	in := quietPolicies[d.policy].in
 	for left > 0 {
 		wall := m.wall(from)
 		part := wall.Truncate(time.Minute).Add(time.Minute).Sub(wall)
@@ -103,7 +149,7 @@ func (m *quietModel) after(d *quietDevice, from, left time.Duration) time.Durati
 				part = min(part, t.listened-from)
 			}
 		}
-		if !quietPolicies[d.policy].in(wall.In(m.berlin), wall.UTC()) {
+		if !wall.Before(expected) && (in == nil || !in(wall.In(m.berlin), wall.UTC())) {
 			part = min(part, left)
 			left -= part
 		}
@@ -114,20 +160,20 @@ func (m *quietModel) after(d *quietDevice, from, left time.Duration) time.Durati
 
 // due works out when the device is late and when it is judged.
 func (m *quietModel) due(d *quietDevice) {
-	notBefore := time.Duration(0)
+	notBefore, anytime, expected := time.Duration(0), time.Time{}, m.expected(d, m.wall(d.last))
 	if d.cut >= 0 {
-		notBefore = m.after(d, d.cut, quietGrace)
+		notBefore = m.after(d, d.cut, quietGrace, anytime)
 	}
 	for _, st := range m.stalls {
 		if d.last < st.at {
-			notBefore = max(notBefore, m.after(d, st.at, min(quietGrace, st.length)))
+			notBefore = max(notBefore, m.after(d, st.at, min(quietGrace, st.length), anytime))
 		}
 	}
-	notBefore = min(notBefore, m.after(d, d.last, d.timeout+3*quietGrace))
+	notBefore = min(notBefore, m.after(d, d.last, d.timeout+3*quietGrace, expected))
 	if d.cut >= 0 {
 		notBefore = max(notBefore, d.cut+timer.Resolution)
 	}
-	d.lateAt, d.offlineAfter = max(m.after(d, d.last, d.late), notBefore), max(m.after(d, d.last, d.timeout), notBefore)
+	d.lateAt, d.offlineAfter = max(m.after(d, d.last, d.late, expected), notBefore), max(m.after(d, d.last, d.timeout, expected), notBefore)
 	d.known = true
 }
 
@@ -234,7 +280,7 @@ func (r *quietRun) pulse() {
 func (r *quietRun) beat(d *quietDevice) {
 	p := liveness.Policy{
 		Interval: quietInterval, Timeout: d.timeout, LateAfter: d.late,
-		Quiet: quietPolicies[d.policy].text,
+		Quiet: quietPolicies[d.policy].text, Expect: quietPolicies[d.policy].expect,
 	}
 	if _, err := r.source.Apply(d.id, liveness.Signal{At: r.source.Time(time.Now()) - quietAgo, Announced: p}); err != nil {
 		r.Error(err)
@@ -306,7 +352,7 @@ func (r *quietRun) check(m *quietModel) {
 	told := r.told(m.begin)
 	for _, d := range m.devices {
 		if !slices.Equal(told[d.id], d.events) {
-			r.Errorf("%s, %q, timeout %v, late %v:\n%s\nwant\n%s", d.id, quietPolicies[d.policy].text, d.timeout, d.late,
+			r.Errorf("%s, %q %q, timeout %v, late %v:\n%s\nwant\n%s", d.id, quietPolicies[d.policy].text, quietPolicies[d.policy].expect, d.timeout, d.late,
 				strings.Join(told[d.id], "\n"), strings.Join(d.events, "\n"))
 		}
 		if d.state != "online" && d.state != "late" {
@@ -327,7 +373,7 @@ func TestQuietModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := quietOps().Draw(rt, "ops")
 		day := rapid.SampledFrom([]int{0, 84, 85, 301, 302}).Draw(rt, "day") // of the year 2000, in which clocks were changed on days 85 and 302
-		minute := rapid.IntRange(0, 24*60-1).Draw(rt, "minute")
+		second := rapid.IntRange(0, 24*60*60-1).Draw(rt, "second")
 		var devices []*quietDevice
 		for i := range 3 {
 			timeout := rapid.IntRange(4, 300).Draw(rt, "timeout")
@@ -342,12 +388,16 @@ func TestQuietModel(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Duration(day)*24*time.Hour + time.Duration(minute)*time.Minute)
+				time.Sleep(time.Duration(day)*24*time.Hour + time.Duration(second)*time.Second)
 				m := &quietModel{berlin: berlin, begin: time.Now(), turns: []quietTurn{{0, time.Now()}}, devices: devices}
 				r := &quietRun{T: t, shelf: newShelf(t)}
 				r.restart(0)
 				defer func() { r.stop() }()
 				r.listen(m, time.Second)
+				for _, d := range devices {
+					r.beat(d)
+					m.heard(d)
+				}
 				for _, o := range ops {
 					r.do(m, o)
 				}

@@ -79,8 +79,8 @@ const (
 	maxNum = 1 << 26
 )
 
-func (rec *Record) validate(parse func(text string) (quiet, error)) error {
-	err := errors.Join(ValidateID(rec.ID), rec.Announced.validateWith(parse), rec.Own.validateWith(parse))
+func (rec *Record) validate(c *calendars) error {
+	err := errors.Join(ValidateID(rec.ID), rec.Announced.validateWith(c), rec.Own.validateWith(c))
 	switch {
 	case err != nil:
 	case rec.State >= Unknown || int(rec.Reason) >= reasons:

@@ -21,12 +21,12 @@ func (c condition) counted(now time.Duration, p Policy) int {
 }
 
 // recoveryPolicy returns the policy by which heartbeats of a device are counted: its timeout is as long as it
-// takes, see [Policy.Quiet].
+// takes, see [Policy.Quiet] and [Policy.Expect].
 func (s *Source) recoveryPolicy(f condition, p Policy) Policy {
-	if !f.recovering() || p.Quiet == "" {
+	if !f.recovering() || !p.paced() {
 		return p
 	}
-	by := s.pace(p, f.last)
+	by := s.pace(p, f.last, f.last)
 	return f.stretched(p, &by)
 }
 

@@ -56,22 +56,22 @@ type Registry struct {
 	least    time.Duration // Config.MinTimeout
 	capacity int64
 
-	sink     Sink
-	outbox   *outbox
-	seed     maphash.Seed
-	shards   [shardCount]deviceShard
-	devices  atomic.Int64
-	numbers  numberAllocator
-	memory   atomic.Pointer[memory] // nil if there is none that outlives the process
-	due      atomic.Int64           // restored devices that are due at once
-	lag      lag
-	flaps    flappers
-	quotas   atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
-	clock    *clock
-	quiets   quiets
-	turns    chan struct{} // never closed; one place: one pass over the sources handles all turns before it
-	learning learning
-	floor    atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
+	sink      Sink
+	outbox    *outbox
+	seed      maphash.Seed
+	shards    [shardCount]deviceShard
+	devices   atomic.Int64
+	numbers   numberAllocator
+	memory    atomic.Pointer[memory] // nil if there is none that outlives the process
+	due       atomic.Int64           // restored devices that are due at once
+	lag       lag
+	flaps     flappers
+	quotas    atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
+	clock     *clock
+	calendars calendars
+	turns     chan struct{} // never closed; one place: one pass over the sources handles all turns before it
+	learning  learning
+	floor     atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
 
 	mu      sync.Mutex // guards the fields below; taken before a pool's, and that before a source's; never while a device shard's is held
 	sources []*Source
@@ -149,6 +149,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	r.fleet = r.calendars.expecting(r.fleet)
 	for i, g := range cfg.Groups {
 		r.groups = append(r.groups, newGroup(g))
 		r.groups[i].at = i

@@ -22,9 +22,9 @@ func (g *Gap) Judge(p Policy, cfg SourceConfig, breaks []Break) Judgement {
 }
 
 // Judge judges many gaps. Its zero value is ready; it must not be copied, nor used by several goroutines at a
-// time. Without quiet windows and stalls it allocates nothing.
+// time. Without Quiet, Expect and stalls it allocates nothing.
 type Judge struct {
-	quiets quiets
+	calendars calendars
 
 	policy Policy
 	grace  time.Duration
@@ -57,14 +57,13 @@ func (j *Judge) begin(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) {
 	j.policy, j.grace, j.start = *p, p.grace(cfg), g.Start
 	j.policy.Probes = 0
 	j.c, j.pace, j.closed, j.said = condition{state: Online, last: g.Start}, pace{}, false, Judgement{}
-	if p.Quiet != "" {
-		if q, err := j.quiets.parse(p.Quiet); err == nil && len(q) > 0 {
-			j.pace = pace{q, g.course(breaks)}
-		}
-	}
 	j.gaps.init()
 	if g.Slept > 0 {
 		j.c.state, j.c.until = Sleeping, g.Start+g.Slept
+	}
+	if p.paced() {
+		j.pace.course = g.course(breaks)
+		j.pace.set(&j.calendars, *p, j.c.from())
 	}
 }
 

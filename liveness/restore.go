@@ -107,7 +107,7 @@ const (
 // listen yet; groups report no outage before the first source listens. Restore may be called
 // concurrently. Errors: an invalid record, an id or a number that is taken, [ErrFull].
 func (r *Registry) Restore(rec Record) error {
-	if err := rec.validate(r.quiets.parse); err != nil {
+	if err := rec.validate(&r.calendars); err != nil {
 		return err
 	}
 	source := r.moved(&rec)

@@ -87,9 +87,9 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	p := d.policyLocked()
 	whole := d.wholeLocked(f.last)
 	next, ok := f.next(p, f.putOff(d.source.notBefore(whole, f.from(), p, &pace{})))
-	if (d.marks&suppressed != 0 || p.Quiet != "") && ok && next.at <= d.source.Now() { // windows matter only once the step is due; until then heartbeats may touch the timer
+	if (d.marks&suppressed != 0 || p.paced()) && ok && next.at <= d.source.Now() { // they matter only once the step is due; until then heartbeats may touch the timer
 		o := d.outlookLocked(f)
-		if next, ok = f.next(o.Policy, o.notBefore); p.Quiet != "" {
+		if next, ok = f.next(o.Policy, o.notBefore); p.paced() {
 			next.period = 0 // it would be that of this silence, not of the next one
 		}
 	}

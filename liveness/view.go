@@ -49,10 +49,12 @@ type View struct {
 	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its
 	// verdict off by GraceMax at most, of which GraceUsed has passed.
 	Grace, GraceMax, GraceUsed time.Duration
-	// Quieted is how much of HeardSilence does not count because of Policy.Quiet, and QuietBy how much of
-	// the silence up to Deadline.
+	// Quieted is how much of HeardSilence does not count because of Policy.Quiet and Policy.Expect, and
+	// QuietBy how much of the silence up to Deadline.
 	Quieted, QuietBy time.Duration
-	Sleep            time.Time // when its sleep ends, if it sleeps
+	// Expected is the instant from which its silence counts, see Policy.Expect.
+	Expected time.Time
+	Sleep    time.Time // when its sleep ends, if it sleeps
 	// Asked is how often the device was probed since it was heard last, AskedAt when last.
 	Asked   int
 	AskedAt time.Time
@@ -135,6 +137,7 @@ func (d *device) timesLocked(v *View, f condition) {
 		at, _ := f.verdict(o.Policy, o.notBefore)
 		v.Deadline = s.wallLocked(at)
 		v.Quieted = max(v.Now-f.from()-counted, 0)
+		v.Expected = o.pace.expected
 		v.QuietBy = max(at-f.from()-o.pace.counts(f.from(), at), 0)
 	}
 }
@@ -158,5 +161,21 @@ func (d *device) stateLocked() State {
 	if !d.source.unheard(d.wholeLocked(d.last)) || !d.source.unheard(d.wholeLocked(d.lastLocked())) { // the timer's is no earlier
 		return shown
 	}
+	if d.rule.Value().Expect != "" && d.unexpectedLocked() {
+		return shown
+	}
 	return Unknown
+}
+
+// unexpectedLocked reports whether the device was not expected yet when its source was deaf. Then its state is
+// as well known as before.
+func (d *device) unexpectedLocked() bool {
+	s := d.source
+	f, _ := d.conditionLocked()
+	f.last = d.lastLocked()
+	by := s.pace(d.policyLocked(), f.last, f.from())
+	if p := s.latest.Load(); p != nil && p.deaf {
+		return by.expected.After(s.registry.clock.time())
+	}
+	return !by.expected.IsZero() && !by.expected.Before(s.wall(time.Duration(s.gaps.cut.Load())))
 }

@@ -170,6 +170,9 @@ func policyText(p liveness.Policy) string {
 	if p.Quiet != "" {
 		add("quiet", url.QueryEscape(p.Quiet))
 	}
+	if p.Expect != "" {
+		add("expect", url.QueryEscape(p.Expect))
+	}
 	count("learn", int(p.Learn))
 	if p.LearnBudget != 0 {
 		add("learn_budget", strconv.FormatFloat(p.LearnBudget, 'g', -1, 64))
@@ -211,6 +214,8 @@ func setPolicyField(p *liveness.Policy, key, value string) (err error) {
 		p.RecoverAfter, err = strconv.Atoi(value)
 	case "quiet":
 		p.Quiet, err = url.QueryUnescape(value)
+	case "expect":
+		p.Expect, err = url.QueryUnescape(value)
 	case "learn":
 		var mode uint64
 		mode, err = strconv.ParseUint(value, 10, 8)

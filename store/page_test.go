@@ -154,6 +154,7 @@ func TestPolicyText(t *testing.T) {
 			liveness.Policy{Timeout: 90e9, Quiet: "Sat,Sun 00:00-24:00 UTC; 22:00-06:00 Europe/Berlin"},
 			"timeout=1m30s quiet=Sat%2CSun+00%3A00-24%3A00+UTC%3B+22%3A00-06%3A00+Europe%2FBerlin",
 		},
+		{liveness.Policy{Expect: "*/5 3 * * * Europe/Berlin"}, "expect=%2A%2F5+3+%2A+%2A+%2A+Europe%2FBerlin"},
 		{liveness.Policy{Timeout: 90e9, Probes: 2, ProbeWait: 4e9}, "timeout=1m30s probe_wait=4s probes=2"},
 	} {
 		if text, back, err := store.PolicyRoundTrip(c.policy); text != c.want || back != c.policy || err != nil {

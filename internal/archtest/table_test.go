@@ -15,8 +15,8 @@ type table map[string][]string
 // directions is the table of this module. What a part may import from outside
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
-	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"availability", "cluster", "delivery", "jobs", "playbook", "replay", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
+	belowServices := []string{"dag", "dualmap", "internal", "liveness", "schedule", "timer"}
+	belowEdges := slices.Concat(belowServices, []string{"availability", "cluster", "delivery", "jobs", "playbook", "replay", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
 	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/route", "mqtt/sqlstore", "console", "gateway", "httpapi", "link", "mqttbridge"})
@@ -25,13 +25,14 @@ func directions() table {
 
 	return table{
 		// Engine.
-		"dag":     {},
-		"dualmap": {},
-		"timer":   {"dualmap"},
+		"dag":      {},
+		"dualmap":  {},
+		"schedule": {"dualmap", "internal", "timer"},
+		"timer":    {"dualmap"},
 
 		// Domain.
 		"availability": {"liveness"},
-		"liveness":     {"dualmap", "internal", "timer"},
+		"liveness":     {"dualmap", "internal", "schedule", "timer"},
 
 		// Services.
 		"cluster":       slices.Concat(belowServices, []string{"sqldb", "internal/testsqldb"}),
@@ -39,8 +40,7 @@ func directions() table {
 		"jobs":          slices.Concat(belowServices, []string{"sqldb", "store"}), // store in its tests
 		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/testsqldb"}),
 		"replay":        {"internal", "liveness"},
-		"schedule":      belowServices,
-		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "schedule", "sqldb", "store", "internal/testsqldb"}),
+		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/testsqldb"}),
 		"sqldb":         {"internal", "internal/testsqldb"},
 		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 
