@@ -90,10 +90,10 @@ func wantOf(kind string) string {
 	return "a " + kind
 }
 
-// text returns what is there, and a word for what has no name.
+// orUnnamed returns a name, and a word for none.
 func orUnnamed(name string) string {
 	if strings.TrimSpace(name) == "" {
-		return "unnamed"
+		return unnamed
 	}
 	return name
 }

@@ -64,13 +64,13 @@ func name(checks []Check) []Check {
 	for i := range checks {
 		c := &checks[i]
 		c.ID = idOf(c.word, maxWord)
-		if c.ID == "" {
+		if c.ID == "" && c.Name != unnamed {
 			c.ID = idOf(c.Name, maxWord)
 		}
-		if c.ID == "" {
-			c.ID = "check"
-		}
 		count[c.ID]++
+		if c.ID == "" {
+			c.ID, count[nameless] = nameless, 2 // so that it gets its key in any case
+		}
 	}
 	taken := map[string]bool{}
 	for i := range checks {
@@ -89,6 +89,12 @@ func name(checks []Check) []Check {
 	}
 	return checks
 }
+
+// unnamed is shown for what has no name, and nameless begins the ids of what has none to make one of.
+const (
+	unnamed  = "unnamed"
+	nameless = "check"
+)
 
 // maxWord bounds what a name gives to an id, in bytes; prefix and key have room beside it.
 const maxWord = 80

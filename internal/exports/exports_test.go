@@ -46,9 +46,9 @@ func TestFiles(t *testing.T) {
 			`checks[0] Database Backup = database-backup timeout 20m0s late 0s interval 0s expect 15 5 * * * Europe/Berlin from https://hc-ping.com/803f680d-e89b-492b-82ef-2be7b774a92d without tags: production db; description; notifications by 2 integrations; only POST counts as a ping`,
 			`checks[1] Sync = sync-31365bce timeout 1h10m0s late 1h0m0s interval 1h0m0s paused from https://hc-ping.com/31365bce-8da9-4729-8ff3-aaa71d56b712 without keywords that make a ping a start, a success or a failure`,
 			`checks[2] Sync = sync-124f983e timeout 2m0s late 1m0s interval 1m0s from  without the pause, which ends with its first heartbeat`,
-			`checks[3] Month's end month-s-end not: its schedule is in the notation of systemd (OnCalendar), "*-*~1 12:00"; Holter reads crontab expressions: give it one with "holter devices policy"`,
+			`checks[3] Month's end month-s-end not: its schedule is in the notation of systemd (OnCalendar), "*-*~1 12:00"; "holter run --expect" takes a crontab expression`,
 			`checks[4] Broken broken: grace is of the type string; want a whole number`,
-			`checks[5] unnamed = unnamed timeout 24h1m0s late 24h0m0s interval 24h0m0s from  without `,
+			`checks[5] unnamed = check-f0000000 timeout 24h1m0s late 24h0m0s interval 24h0m0s from  without `,
 		},
 		"uptime-kuma.json": {
 			`monitorList[0] Nightly backup = nightly-backup timeout 1h20m0s late 1h0m0s interval 1h0m0s from /api/push/aB3dE6gH9j without 1 tags; description; notifications; repeated notifications`,
@@ -153,7 +153,7 @@ func TestIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"backup-0", "backup-1", "backup-2", "check-3", "unnamed", "straße-7", "check-6", "a-b", "é-8", "é-9", strings.Repeat("ä", 40) + "-10", strings.Repeat("ä", 40) + "-11", "check-12"}
+	want := []string{"backup-0", "backup-1", "backup-2", "check-3", "check-4", "straße-7", "check-6", "a-b", "é-8", "é-9", strings.Repeat("ä", 40) + "-10", strings.Repeat("ä", 40) + "-11", "check-12"}
 	for i := range checks {
 		if checks[i].ID != want[i] {
 			t.Errorf("%q became %q, want %q", names[i], checks[i].ID, want[i])

@@ -96,7 +96,7 @@ func (h *healthcheck) judge(c *Check) {
 		expect, err := liveness.ParseExpect(h.Schedule, h.Zone)
 		switch {
 		case err != nil && strings.ContainsAny(h.Schedule, ":\n"):
-			c.Skip = fmt.Sprintf("its schedule is in the notation of systemd (OnCalendar), %q; Holter reads crontab expressions: give it one with \"holter devices policy\"", h.Schedule)
+			c.Skip = fmt.Sprintf("its schedule is in the notation of systemd (OnCalendar), %q; \"holter run --expect\" takes a crontab expression", h.Schedule)
 		case err != nil:
 			c.Skip = fmt.Sprintf("its schedule %q in %q: %v", h.Schedule, h.Zone, err)
 		}
