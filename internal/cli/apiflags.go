@@ -14,9 +14,10 @@ import (
 
 // apiFlags are the options of every command that asks the API of a running holter.
 type apiFlags struct {
-	API      string     `name:"api" env:"HOLTER_API" placeholder:"URL" help:"Where holter serves its API. Default: http://127.0.0.1:8080."`
-	APIToken secretFlag `name:"token" env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for the API, made with \"holter tokens create\". Other users of this machine see command lines: prefer the environment."`
-	CA       string     `name:"ca" env:"HOLTER_API_CA" placeholder:"FILE" help:"PEM file with the certificates to trust an https API by. Default: those that the system trusts."`
+	API       string     `name:"api" env:"HOLTER_API" placeholder:"URL" help:"Where holter serves its API. Default: http://127.0.0.1:8080."`
+	APIToken  secretFlag `name:"token" env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for the API, made with \"holter tokens create\". Other users of this machine see command lines: prefer the environment."`
+	TokenFile string     `env:"HOLTER_API_TOKEN_FILE" placeholder:"FILE" help:"File that holds the token, instead of --token."`
+	CA        string     `name:"ca" env:"HOLTER_API_CA" placeholder:"FILE" help:"PEM file with the certificates to trust an https API by. Default: those that the system trusts."`
 }
 
 // ProvideClient gives Run a client of the API. Its errors are mistakes of the user.
@@ -31,14 +32,31 @@ func (f *apiFlags) ProvideClient() (*apiclient.Client, error) {
 		return nil, usageError{fmt.Errorf("--api: %q is not a URL; write http://HOST:PORT", api)}
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return nil, usageError{errors.New("--api: write http://HOST:PORT, without a user, ? or #; a token goes to --token")}
-	case strings.ContainsFunc(string(f.APIToken), func(c rune) bool { return c <= ' ' || c > '~' }):
+	}
+	token, err := f.token()
+	switch {
+	case err != nil:
+		return nil, usageError{err}
+	case strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return nil, usageError{errors.New("--token: a token has no blanks, line ends or special characters; was it copied as a whole?")}
 	}
 	roots, err := f.roots()
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return apiclient.New(api, string(f.APIToken), roots), nil
+	return apiclient.New(api, token, roots), nil
+}
+
+// token returns the token; empty if there is none. One that is given itself overrides the file.
+func (f *apiFlags) token() (string, error) {
+	if f.APIToken != "" || f.TokenFile == "" {
+		return string(f.APIToken), nil
+	}
+	text, err := os.ReadFile(f.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 // roots returns the certificates of --ca; nil stands for those of the system.

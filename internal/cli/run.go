@@ -64,6 +64,9 @@ func (c *runCommand) Run(ctx context.Context, out output) error {
 	} else if strings.HasPrefix(c.Command[0], "-") {
 		return usageError{fmt.Errorf("unknown option %s; the command begins after --", c.Command[0])}
 	}
+	if c.Device == "" {
+		return usageError{errors.New("--device: the id is empty")}
+	}
 	if len(c.Command) == 0 || c.Command[0] == "" {
 		return usageError{errors.New("say what to run, after --")}
 	}
