@@ -25,6 +25,7 @@ type PolicyChange struct {
 	ProbeWait  float64  `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time from one probe to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
 	Recover    int      `json:"recover_after,omitempty" minimum:"0" maximum:"255" doc:"Number of heartbeats in a row after which it is online again when it was offline."`
 	Learn      *Learn   `json:"learn,omitempty" doc:"What is done with the deadline that is learned of it."`
+	Expect     string   `json:"expect,omitempty" maxLength:"1100" doc:"When it is expected: a crontab expression and a time zone (default: UTC), as in 0 3 * * * Europe/Berlin. Its silence counts from the next of these instants; timeout_ms, 1 h if it is left out, is the grace from there."`
 	Quiet      []string `json:"quiet,omitempty" maxItems:"16" doc:"Windows of the day in which silence does not count: days (default: all), hours, and a time zone (default: UTC), as in Mon-Fri 22:00-06:00 Europe/Berlin."`
 }
 
@@ -65,7 +66,7 @@ type removePolicyInput struct {
 	IfMatch string `header:"If-Match" doc:"The ETag that GET answered with. If the policy has changed since, nothing is done, and the answer is 412."`
 }
 
-// policy returns the policy; an error if it has windows that are wrong.
+// policy returns the policy; an error if it has windows or a schedule that are wrong.
 func (c *PolicyChange) policy() (liveness.Policy, error) {
 	of := fromMilliseconds
 	quiet, err := liveness.ParseQuiet(c.Quiet)
@@ -73,6 +74,12 @@ func (c *PolicyChange) policy() (liveness.Policy, error) {
 		err = &requestError{http.StatusUnprocessableEntity, "body: quiet: " + err.Error()}
 	}
 	p := c.Learn.policy()
+	if c.Expect != "" {
+		var wrong error
+		if p.Expect, wrong = liveness.ParseExpect(c.Expect, ""); wrong != nil {
+			err = errors.Join(err, &requestError{http.StatusUnprocessableEntity, "body: expect: " + wrong.Error()})
+		}
+	}
 	p.Interval, p.Timeout, p.LateAfter, p.CloseGrace, p.SleepLimit = of(c.Interval), of(c.Timeout), of(c.LateAfter), of(c.CloseGrace), of(c.SleepLimit)
 	p.Probes, p.ProbeWait, p.RecoverAfter, p.Quiet = c.Probes, of(c.ProbeWait), c.Recover, quiet
 	return p, err
@@ -82,7 +89,8 @@ func changeOf(p liveness.Policy) PolicyChange {
 	return PolicyChange{
 		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit),
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Learn: learnOf(p),
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Expect: p.Expect,
+		Learn: learnOf(p),
 	}
 }
 
@@ -175,7 +183,7 @@ func badPolicy(err error) error {
 		return err
 	}
 	names := strings.NewReplacer("Interval", "interval_ms", "Timeout", "timeout_ms", "LateAfter", "late_after_ms", "CloseGrace", "close_grace_ms",
-		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "RecoverAfter", "recover_after", "Quiet", "quiet", "LearnBudget", "learn.budget", "LearnMax", "learn.max_ms", "\n", "; ")
+		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "RecoverAfter", "recover_after", "Quiet", "quiet", "Expect", "expect", "LearnBudget", "learn.budget", "LearnMax", "learn.max_ms", "\n", "; ")
 	if bare := errors.Unwrap(err); bare != nil { // without the device's id
 		err = bare
 	}

@@ -21,18 +21,32 @@ const maxBatch = 10_000
 
 // announcement is the policy that a heartbeat announces.
 type announcement struct {
-	TTL      span `json:"ttl"`
-	Interval span `json:"interval"`
+	TTL      span   `json:"ttl"`
+	Interval span   `json:"interval"`
+	Expect   string `json:"expect"`
+	Zone     string `json:"zone"`
+	Grace    span   `json:"grace"`
 }
 
 // policy returns the announced policy. If only the interval is announced, the timeout is three
 // intervals.
-func (a announcement) policy() liveness.Policy {
+func (a announcement) policy(r *liveness.Registry) (liveness.Policy, error) {
 	p := liveness.Policy{Timeout: time.Duration(a.TTL), Interval: time.Duration(a.Interval)}
-	if p.Timeout == 0 {
+	switch {
+	case a.Expect != "" && a.TTL != 0:
+		return p, errors.New("expect and ttl both say when the next heartbeat is due; beside expect, grace says how late it may be")
+	case a.Expect == "" && (a.Zone != "" || a.Grace != 0):
+		return p, errors.New("zone and grace belong to expect, which is missing; without it, ttl says when the next heartbeat is due")
+	case a.Expect != "":
+		var err error
+		if p.Expect, err = r.ParseExpect(a.Expect, a.Zone); err != nil {
+			return p, fmt.Errorf("expect: %w", err)
+		}
+		p.Timeout = time.Duration(a.Grace)
+	case p.Timeout == 0:
 		p.Timeout = min(3*p.Interval, maxDuration)
 	}
-	return p
+	return p, nil
 }
 
 // span is a duration in JSON: a text as parseDuration understands it, or a number of seconds.
@@ -119,7 +133,7 @@ type batchBeat struct {
 
 // decodeBatch decodes a JSON array of ids, or of objects with an id. The err of a heartbeat says
 // what is wrong with that one; the error of decodeBatch, that the array cannot be read.
-func decodeBatch(body []byte) ([]batchBeat, error) {
+func decodeBatch(r *liveness.Registry, body []byte) ([]batchBeat, error) {
 	if !utf8.Valid(body) {
 		return nil, errors.New("it is not UTF-8")
 	}
@@ -138,7 +152,7 @@ func decodeBatch(body []byte) ([]batchBeat, error) {
 		if err := d.Decode(&raw); err != nil {
 			return nil, explainJSON(err)
 		}
-		beats = append(beats, decodeBeat(raw))
+		beats = append(beats, decodeBeat(r, raw))
 	}
 	if _, err := d.Token(); err != nil {
 		return nil, explainJSON(err)
@@ -149,7 +163,7 @@ func decodeBatch(body []byte) ([]batchBeat, error) {
 	return beats, nil
 }
 
-func decodeBeat(raw json.RawMessage) batchBeat {
+func decodeBeat(r *liveness.Registry, raw json.RawMessage) batchBeat {
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return batchBeat{id: string(raw[1 : len(raw)-1])}
 	}
@@ -164,13 +178,16 @@ func decodeBeat(raw json.RawMessage) batchBeat {
 	} else {
 		err = decodeStrict(raw, &said)
 	}
+	policy, wrong := said.policy(r)
 	switch {
+	case err == nil && wrong != nil:
+		err = wrong
 	case err != nil:
 		err = fmt.Errorf(`%w; a heartbeat is an id, or {"id": "a", "ttl": "10m"}`, explainJSON(err))
 	case strings.ContainsRune(said.ID, utf8.RuneError) && bytes.Contains(raw, []byte(`\u`)):
 		err = errors.New("the id has an escape that is no character")
 	}
-	return batchBeat{id: said.ID, policy: said.policy(), err: err}
+	return batchBeat{id: said.ID, policy: policy, err: err}
 }
 
 // BatchError is the reason why a heartbeat of a batch was refused.
@@ -208,7 +225,7 @@ func (a *API) beats(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, err)
 		return
 	}
-	batch, err := decodeBatch(body)
+	batch, err := decodeBatch(a.registry, body)
 	if err != nil {
 		a.refuse(w, &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
 			`body: %v; send ["a", "b"] or [{"id": "a", "ttl": "10m"}], of at most %d heartbeats`, err, maxBatch)})

@@ -64,9 +64,9 @@ func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 
 // beat handles a heartbeat.
 func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
-	policy, err := beatPolicy(w, r)
+	policy, err := a.beatPolicy(w, r)
 	if err == nil && r.Method == http.MethodGet {
-		err = a.checkLonger(id, policy.Timeout)
+		err = a.checkLonger(id, policy)
 	}
 	if err != nil {
 		a.refuse(w, err)
@@ -91,22 +91,20 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 	answer = append(answer, `,"interval_ms":`...)
 	answer = appendMilliseconds(answer, welcome.Policy.Interval)
 	answer = append(answer, `,"policy":`...)
-	answer = append(appendJSON(answer, welcome.From), "}\n"...)
+	answer = appendJSON(answer, welcome.From)
+	if expect := welcome.Policy.Expect; expect != "" {
+		answer = appendJSON(append(answer, `,"expect":`...), expect)
+	}
+	answer = append(answer, "}\n"...)
 	w.Header()["Content-Type"] = []string{"application/json"}
 	_, _ = w.Write(answer) // the client may be gone
 }
 
 // beatPolicy returns the policy that a heartbeat announces in its query or its body.
-func beatPolicy(w http.ResponseWriter, r *http.Request) (liveness.Policy, error) {
-	var said announcement
-	if r.URL.RawQuery != "" {
-		query, err := parseQuery(r.URL.RawQuery, "ttl", "interval", "token")
-		if err != nil {
-			return liveness.Policy{}, err
-		}
-		if err := errors.Join(said.TTL.set("query.ttl", query.Get("ttl")), said.Interval.set("query.interval", query.Get("interval"))); err != nil {
-			return liveness.Policy{}, err
-		}
+func (a *API) beatPolicy(w http.ResponseWriter, r *http.Request) (liveness.Policy, error) {
+	said, err := announced(r)
+	if err != nil {
+		return liveness.Policy{}, err
 	}
 	body, err := readBeat(w, r)
 	if err != nil {
@@ -118,24 +116,60 @@ func beatPolicy(w http.ResponseWriter, r *http.Request) (liveness.Policy, error)
 				`body: %v; send nothing, or {"ttl": "10m"}`, err)}
 		}
 	}
-	return said.policy(), nil
+	return a.announcedPolicy(said)
 }
 
-// checkLonger refuses a ttl by GET that is longer than what holds for a device, unless tokens are
-// needed. A page of any site can make a browser send a GET without a sign of that, and one with a
-// ttl of a year would keep a dead device online for so long. A device that was never heard may
-// announce any ttl, and one that a policy overrides changes nothing.
-func (a *API) checkLonger(id string, ttl time.Duration) error {
-	if ttl == 0 || a.needsToken() {
+// announced returns what the query of a heartbeat announces.
+func announced(r *http.Request) (said announcement, err error) {
+	if r.URL.RawQuery == "" {
+		return said, nil
+	}
+	query, err := parseQuery(r.URL.RawQuery, "ttl", "interval", "expect", "zone", "grace", "token")
+	if err != nil {
+		return said, err
+	}
+	said.Expect, said.Zone = query.Get("expect"), query.Get("zone")
+	return said, errors.Join(said.TTL.set("query.ttl", query.Get("ttl")), said.Interval.set("query.interval", query.Get("interval")),
+		said.Grace.set("query.grace", query.Get("grace")))
+}
+
+func (a *API) announcedPolicy(said announcement) (liveness.Policy, error) {
+	p, err := said.policy(a.registry)
+	if err != nil {
+		return p, &requestError{http.StatusUnprocessableEntity, err.Error()}
+	}
+	return p, nil
+}
+
+// checkLonger refuses an announcement by GET that puts a verdict off, compared with what holds for a device,
+// unless tokens are needed. A page of any site can make a browser send a GET without a sign of that, and one
+// with a ttl of a year would keep a dead device online for so long. A device that was never heard may
+// announce anything, and what other rules override changes nothing.
+func (a *API) checkLonger(id string, said liveness.Policy) error {
+	if said == (liveness.Policy{}) || a.needsToken() {
 		return nil
 	}
-	v, err := a.registry.Device(id)
-	if err != nil || v.State == liveness.NeverSeen || ttl <= v.Policy.Timeout || v.From != "announced" && v.From != "default" {
-		return nil //nolint:nilerr // a device that is not known
+	now, then, seen := a.registry.IfAnnounced(id, said)
+	switch {
+	case !seen:
+		return nil
+	case then.Expect != "" && then.Expect != now.Expect:
+		return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
+			"expect is %q, and a GET without a token cannot change when this device is expected; announce it by POST once, or set it as the device's policy", then.Expect)}
+	case then.Timeout > now.Timeout:
+		return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
+			"the %s is %v, and a GET without a token may say at most the %v that holds for this device; "+
+				"announce a longer one by POST, or set it as the device's policy", timeoutName(then), duration.String(then.Timeout), duration.String(now.Timeout))}
 	}
-	return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
-		"the ttl is %v, and a GET without a token may say at most the %v that holds for this device; "+
-			"announce a longer one by POST, or set it as the device's policy", duration.String(ttl), duration.String(v.Policy.Timeout))}
+	return nil
+}
+
+// timeoutName returns what a heartbeat calls a timeout.
+func timeoutName(p liveness.Policy) string {
+	if p.Expect != "" {
+		return "grace"
+	}
+	return "ttl"
 }
 
 // beatFail handles a failure that a device reports.
@@ -254,7 +288,7 @@ func problemOf(err error) (status int, detail string) {
 		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ") +
 			"; an id is 1 to 128 bytes of UTF-8 in normal form C, without blanks at its ends or characters that are not seen"
 	default: // what is left is a bad policy, whose fields a heartbeat calls ttl and interval
-		names := strings.NewReplacer("Timeout", "ttl", "Interval", "interval", "\n", "; ")
+		names := strings.NewReplacer("Timeout", "ttl", "Interval", "interval", "Expect", "expect", "\n", "; ")
 		return http.StatusUnprocessableEntity, names.Replace(strings.TrimPrefix(err.Error(), "liveness: "))
 	}
 }

@@ -235,7 +235,7 @@ func TestBeatProblems(t *testing.T) {
 		{"POST", "/v1/beat/a?ttl=8785h", "", 422, "query.ttl"},
 		{"POST", "/v1/beat/a?ttl=9999999h", "", 422, "query.ttl"},
 		{"POST", "/v1/beat/a?interval=" + long, "", 422, "query.interval"},
-		{"POST", "/v1/beat/a?tll=10m", "", 422, "query.tll: there is no such parameter; there is ttl, interval, token"},
+		{"POST", "/v1/beat/a?tll=10m", "", 422, "query.tll: there is no such parameter; there is ttl, interval, expect, zone, grace, token"},
 		{"POST", "/v1/beat/a?ttl=%zz", "", 422, "query: invalid URL escape"},
 		{"POST", "/v1/beat/a?ttl=1;interval=2", "", 422, "query: "},
 		{"POST", "/v1/beat/a", "hello", 422, `body: invalid character 'h'`},

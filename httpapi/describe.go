@@ -15,6 +15,10 @@ const (
 	ttlMeans = "The device is offline once it was not heard for so long; 10m, or a number of seconds. Left out: three times the interval, " +
 		"or what was said before. It yields to the configured policy."
 	intervalMeans = "How often the device means to be heard."
+	expectMeans   = "When the device is expected: a crontab expression such as 0 3 * * *, perhaps with a time zone behind it. Its silence counts from the next " +
+		"of these instants. It yields to the configured policy, and excludes ttl."
+	zoneMeans  = "The time zone of expect, such as Europe/Berlin. Left out: UTC."
+	graceMeans = "How long after that the device is offline if it was not heard; 30m, or a number of seconds. Left out: 1 h. Only beside expect."
 )
 
 // describeBeats adds the heartbeats to the description; huma does not serve them.
@@ -26,11 +30,13 @@ func describeBeats(spec *huma.OpenAPI) {
 	query := func(name, meaning string) *huma.Param {
 		return &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: meaning}
 	}
-	says := strict(map[string]string{"ttl": ttlMeans, "interval": intervalMeans})
+	says := strict(announcementMeans())
+	announces := []*huma.Param{query("ttl", ttlMeans), query("interval", intervalMeans), query("expect", expectMeans), query("zone", zoneMeans), query("grace", graceMeans)}
 	welcome := object(map[string]string{
 		"timeout_ms": "The heard silence after which the device is offline.", "interval_ms": "How often it is expected to be heard.",
 		"policy": "The rule that the timeout is from: device, group NAME, announced or default.",
 	})
+	welcome.Properties["expect"] = textOf("When it is expected; left out if silence always counts.")
 	add := func(id, method, path, summary, description string, parameters []*huma.Param, body *huma.RequestBody, answer *huma.Response) {
 		responses := beatProblems()
 		code := "200"
@@ -45,11 +51,12 @@ func describeBeats(spec *huma.OpenAPI) {
 	}
 	beat := jsonResponse("What holds for the device", welcome)
 	add("beat", http.MethodPost, "/v1/beat/{id}", "A heartbeat", "It makes the device if it is new.",
-		[]*huma.Param{id, query("ttl", ttlMeans), query("interval", intervalMeans)}, jsonBody(says, false), beat)
+		append([]*huma.Param{id}, announces...), jsonBody(says, false), beat)
 	add("beat-get", http.MethodGet, "/v1/beat/{id}", "A heartbeat, for curl and cron",
 		"The token may be in the query, for those who cannot send a header. That is a compromise: addresses end up in the logs of proxies. "+
-			"Use a token that may do nothing else.",
-		[]*huma.Param{id, query("ttl", ttlMeans+" While no token is needed, a GET cannot make it longer than what holds for a device that was heard before."), query("interval", intervalMeans), query("token", "A token with the role beat.")}, nil, beat)
+			"Use a token that may do nothing else. While no token is needed, a GET cannot make ttl or grace longer than what holds for a device that was heard "+
+			"before, nor change expect.",
+		append([]*huma.Param{id, query("token", "A token with the role beat.")}, announces...), nil, beat)
 	message := jsonBody(strict(map[string]string{"message": "At most 1,024 bytes."}), false)
 	message.Content["text/plain"] = &huma.MediaType{Schema: textOf("At most 1,024 bytes.")}
 	add("beat-fail", http.MethodPost, "/v1/beat/{id}/fail", "A device tells of a failure of its own",
@@ -70,8 +77,14 @@ func describeBeats(spec *huma.OpenAPI) {
 	responses["503"] = responseOf[busyBatchError](spec, responses["503"].Description)
 }
 
+func announcementMeans() map[string]string {
+	return map[string]string{"ttl": ttlMeans, "interval": intervalMeans, "expect": expectMeans, "zone": zoneMeans, "grace": graceMeans}
+}
+
 func batchSchema() *huma.Schema {
-	item := strict(map[string]string{"id": "The device's id.", "ttl": ttlMeans, "interval": intervalMeans})
+	means := announcementMeans()
+	means["id"] = "The device's id."
+	item := strict(means)
 	item.Required = []string{"id"}
 	return &huma.Schema{Type: huma.TypeArray, MaxItems: new(maxBatch), Items: &huma.Schema{
 		OneOf: []*huma.Schema{{Type: huma.TypeString, MaxLength: new(liveness.MaxID)}, item},

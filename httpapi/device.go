@@ -28,6 +28,7 @@ type Device struct {
 	Closing     string     `json:"closing,omitempty" doc:"Its connection ended: the reason for which it goes offline unless it comes back."`
 	Since       time.Time  `json:"since" doc:"Time of the last change of state."`
 	SleepUntil  time.Time  `json:"sleep_until,omitzero"`
+	Expected    time.Time  `json:"expected,omitzero" doc:"When it is expected next: its silence counts from there."`
 	Asked       int        `json:"asked,omitempty" doc:"Number of probes since it was last heard."`
 	AskedAt     time.Time  `json:"asked_at,omitzero" doc:"Time of the last probe."`
 	Recovering  int        `json:"recovering,omitempty" doc:"Number of heartbeats in a row that it has sent since it was offline; it is online again after recover_after of its policy."`
@@ -47,6 +48,7 @@ type Policy struct {
 	ProbeWait  float64  `json:"probe_wait_ms,omitempty" doc:"Time from one probe to the next, and from the last one to the verdict."`
 	Recover    int      `json:"recover_after" doc:"Number of heartbeats in a row after which it is online again when it was offline."`
 	Quiet      []string `json:"quiet,omitempty" doc:"Windows of the day in which silence does not count."`
+	Expect     string   `json:"expect,omitempty" doc:"When it is expected: its silence counts from the next of these instants."`
 	Learn      *Learn   `json:"learn" doc:"What is done with the deadline that is learned of it."`
 	From       string   `json:"from" doc:"The rule that sets the timeout: device, group NAME, announced, default, or learned."`
 	Own        bool     `json:"own" doc:"The device has its own policy, which was set at run time."`
@@ -58,7 +60,7 @@ type Listening struct {
 	Last      float64 `json:"last_ms" doc:"Listening time at the last heartbeat."`
 	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf, a maintenance window suppresses its silence, or released; 0 if none applies."`
 	Excused   bool    `json:"excused" doc:"The reason is a maintenance window."`
-	Quiet     float64 `json:"quiet_ms,omitempty" doc:"How much of the heard silence lies in quiet windows of its policy, and does not count."`
+	Quiet     float64 `json:"quiet_ms,omitempty" doc:"How much of the heard silence does not count, because it came before the device was expected or lies in quiet windows of its policy."`
 	QuietBy   float64 `json:"quiet_by_deadline_ms,omitempty" doc:"The same for the silence up to the deadline."`
 	Released  bool    `json:"released" doc:"Its ear was ending, and closed its connection: it has its reconnect grace to connect elsewhere."`
 	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out if no verdict is to come."`
@@ -86,7 +88,7 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		ID: v.ID, Number: v.Num, State: v.State.String(), Reason: v.Reason.String(), Seq: v.Seq, Epoch: v.Epoch, Source: v.Source,
 		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: timeoutOf(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
-		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),
+		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), Expected: utc(v.Expected), AsOf: utc(now),
 		Asked: v.Asked, AskedAt: utc(v.AskedAt), Recovering: v.Recovering,
 	}
 	if v.State == liveness.Pending {
@@ -100,7 +102,8 @@ func policyOf(p liveness.Policy, from string, own bool) Policy {
 	return Policy{
 		Interval: milliseconds(p.Interval), Timeout: timeoutOf(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit), From: from, Own: own,
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Learn: learnOf(p),
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Expect: p.Expect,
+		Learn: learnOf(p),
 	}
 }
 

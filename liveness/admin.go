@@ -10,7 +10,7 @@ import (
 // SetPolicy gives a device a policy of its own, which overrides all others, field by field; the
 // zero Policy takes it back. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
 func (r *Registry) SetPolicy(id string, p Policy) error {
-	if err := errors.Join(p.validate(), p.atLeast(r.least)); err != nil {
+	if err := errors.Join(p.validateWith(&r.calendars), p.atLeast(r.least)); err != nil {
 		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
 	}
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {

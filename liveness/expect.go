@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +17,7 @@ const (
 	maxEarly = time.Minute
 	// maxApart is how far apart two instants may be, about. Together with any Timeout that somebody waits for
 	// they stay below maxSpan.
-	maxApart = week * 26
+	maxApart = 185 * day
 )
 
 // expectation is a schedule at which a device is expected. It must not be changed.
@@ -32,28 +33,38 @@ type expectation struct {
 // are @hourly, @daily, @weekly or @monthly. Errors: what is wrong with the expression or the zone, two zones,
 // a schedule that never comes, or whose instants are more than half a year apart.
 func ParseExpect(expression, zone string) (string, error) {
-	if zone != "" {
-		if _, inner := cutZone(expression); inner != "" {
-			return "", fmt.Errorf("%q has a time zone already, and there is a second one, %q; give one", expression, zone)
-		}
-		expression += " " + zone
+	return new(calendars).parseExpect(expression, zone)
+}
+
+// ParseExpect is the func ParseExpect, but for what was parsed before.
+func (r *Registry) ParseExpect(expression, zone string) (string, error) {
+	return r.calendars.parseExpect(expression, zone)
+}
+
+func (c *calendars) parseExpect(expression, zone string) (string, error) {
+	expression, inner := cutZone(expression)
+	if zone != "" && inner != "" {
+		return "", fmt.Errorf("the time zone is given twice, as %q and %q; give one", inner, zone)
 	}
-	e, err := parseExpect(expression)
-	if err != nil {
-		return "", err
+	text := joinExpect(expression, cmp.Or(zone, inner, "UTC"))
+	if _, last := cutZone(text); zone != "" && last != zone {
+		return "", fmt.Errorf("there is no time zone %q", zone)
 	}
-	return e.text, nil
+	_, err := c.expectation(text)
+	return text, err
+}
+
+func joinExpect(expression, zone string) string {
+	return strings.Join(append(strings.Fields(expression), strings.TrimSpace(zone)), " ")
 }
 
 // parseExpect reads what [Policy.Expect] holds.
 func parseExpect(text string) (*expectation, error) {
 	expression, name := cutZone(text)
-	zone := time.UTC
-	if name != "" {
-		var err error
-		if zone, err = parseZone(name); err != nil {
-			return nil, err
-		}
+	name = cmp.Or(name, "UTC")
+	zone, err := parseZone(name)
+	if err != nil {
+		return nil, err
 	}
 	switch words := strings.Fields(expression); {
 	case len(words) == 0:
@@ -69,7 +80,7 @@ func parseExpect(text string) (*expectation, error) {
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "schedule: "))
 	}
-	e := &expectation{text: strings.Join(strings.Fields(expression), " ") + " " + zone.String(), schedule: s}
+	e := &expectation{text: joinExpect(expression, name), schedule: s}
 	return e, e.measure()
 }
 
@@ -77,8 +88,8 @@ func parseExpect(text string) (*expectation, error) {
 // letter, and not like a day of the week.
 func cutZone(text string) (expression, zone string) {
 	words := strings.Fields(text)
-	if len(words) < 2 {
-		return text, ""
+	if len(words) == 0 {
+		return "", ""
 	}
 	last := words[len(words)-1]
 	_, isDay := parseDay(last[:min(3, len(last))])

@@ -261,6 +261,19 @@ func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
 	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
 }
 
+// IfAnnounced returns the policy that the rules give a device, and the one that they would give it if its
+// protocol announced p. Neither has a deadline that was learned. seen is false for a device that was never
+// seen; then there are none. IfAnnounced takes a lock.
+func (r *Registry) IfAnnounced(id string, p Policy) (now, then Policy, seen bool) {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return now, then, false
+	}
+	defer sh.mu.Unlock()
+	then, _ = r.combineLocked(sh, id, d.rule.Value().group, p)
+	return d.rule.Value().Policy, then.filled(), d.source != nil
+}
+
 // ownLocked returns the policy that was set for a device: at run time, or in the configuration.
 func (r *Registry) ownLocked(sh *deviceShard, id string) Policy { return sh.own[id].or(r.own[id]) }
 

@@ -155,7 +155,7 @@ func (r *Registry) findOrAdd(id string, announced Policy, q *Quota) (*deviceShar
 	if err := ValidateID(id); err != nil {
 		return nil, nil, err
 	}
-	if err := announced.validate(); err != nil {
+	if err := announced.validateWith(&r.calendars); err != nil {
 		return nil, nil, fmt.Errorf("liveness: announced policy: %w", err)
 	}
 	sh, hash := r.shardOf(id)

@@ -108,6 +108,8 @@ func (d *device) timesLocked(v *View, f condition) {
 	v.Source, v.Last = s.name, f.last
 	v.Now = max(s.Now(), f.last)
 	v.HeardSilence = v.Now - f.last
+	counted := o.pace.counts(f.from(), v.Now)
+	v.Expected, v.Quieted = o.pace.expected, max(v.Now-f.from()-counted, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.LastSeen = s.wallLocked(f.last)
@@ -132,12 +134,9 @@ func (d *device) timesLocked(v *View, f condition) {
 		v.Suppressed = d.marks&suppressed != 0
 		v.Grace = o.grace(s.config.Load())
 		v.GraceMax = maxGraces * v.Grace
-		counted := o.pace.counts(f.from(), v.Now)
 		v.GraceUsed = min(max(counted-o.plain, 0), v.GraceMax)
 		at, _ := f.verdict(o.Policy, o.notBefore)
 		v.Deadline = s.wallLocked(at)
-		v.Quieted = max(v.Now-f.from()-counted, 0)
-		v.Expected = o.pace.expected
 		v.QuietBy = max(at-f.from()-o.pace.counts(f.from(), at), 0)
 	}
 }

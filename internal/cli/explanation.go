@@ -83,8 +83,8 @@ func state(d *httpapi.Device) string {
 
 // because explains the reason of the state.
 func because(d *httpapi.Device, around surroundings) string {
-	state, timeout := d.State, terminal.Span(float64(d.Timeout))
-	late := "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter)
+	state, timeout := d.State, terminal.Span(float64(d.Timeout))+sinceExpected(d)
+	late := "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter) + sinceExpected(d)
 	if state == "pending" && d.Decided != "" {
 		state = d.Decided
 	}
@@ -127,6 +127,14 @@ func because(d *httpapi.Device, around surroundings) string {
 	return d.Reason
 }
 
+// sinceExpected is what follows a silence that counts since a device was expected.
+func sinceExpected(d *httpapi.Device) string {
+	if d.Policy.Expect == "" {
+		return ""
+	}
+	return " since it was expected"
+}
+
 // asked tells how often a device was asked for a sign of life, and when.
 func asked(d *httpapi.Device) string {
 	times := strconv.Itoa(d.Asked) + " times"
@@ -150,7 +158,7 @@ func silence(d *httpapi.Device, around surroundings) []row {
 	counts := d.Silence
 	if quiet := d.Listening.Quiet; quiet > 0 {
 		counts -= quiet
-		lines = append(lines, row{sign: "-", amount: terminal.Span(quiet), text: "in quiet windows, which does not count"},
+		lines = append(lines, row{sign: "-", amount: terminal.Span(quiet), text: uncounted(d) + ", which does not count"},
 			row{sign: "=", amount: terminal.Span(counts), text: "silence that counts"})
 	}
 	left := row{amount: terminal.Span(float64(d.Timeout)), text: "timeout, passed by " + terminal.Span(counts-float64(d.Timeout))}
@@ -158,6 +166,17 @@ func silence(d *httpapi.Device, around surroundings) []row {
 		left.text = "timeout, " + terminal.Span(float64(d.Timeout)-counts) + " to go"
 	}
 	return append(lines, left)
+}
+
+// uncounted tells which part of a silence does not count.
+func uncounted(d *httpapi.Device) string {
+	switch {
+	case d.Expected.IsZero():
+		return "in quiet windows"
+	case len(d.Policy.Quiet) > 0:
+		return "before it was expected at " + terminal.Stamp(d.Expected) + ", and in quiet windows"
+	}
+	return "before it was expected at " + terminal.Stamp(d.Expected)
 }
 
 // parts are the terms of the sum.
@@ -212,7 +231,10 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if no heartbeat arrives while the source is listening"})
 	}
 	l := d.Listening
-	if l != nil && l.QuietBy > 0 {
+	if !d.Expected.IsZero() && d.State != "offline" {
+		lines = append(lines, row{label: "expected", text: instant(d, d.Expected) + ": its silence counts from there"})
+	}
+	if l != nil && l.QuietBy > 0 && len(d.Policy.Quiet) > 0 {
 		windows := terminal.Printable(strings.Join(d.Policy.Quiet, "; "))
 		lines = append(lines, row{label: "quiet", text: windows + ": " + terminal.Span(l.QuietBy) + " of its silence up to the deadline do not count"})
 	}
@@ -224,6 +246,8 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	case l.Excused:
 		label, left = "window", "because a maintenance window excuses its silence"
 		over = "passed: its timeout after a maintenance window that excused its silence"
+	case d.Closing != "" && l.QuietBy > 0 && !d.Expected.IsZero():
+		left, over = "because its connection ended before it was expected", "passed: its timeout since it was expected"
 	case d.Closing != "" && l.QuietBy > 0:
 		left, over = "because its connection ended in a quiet window", "passed: its timeout outside of quiet windows"
 	case l.Released:
@@ -270,6 +294,9 @@ func rules(d *httpapi.Device) []row {
 	}
 	if p.Recover > 1 {
 		lines = append(lines, row{amount: strconv.Itoa(p.Recover), text: "heartbeats in a row until it is online again"})
+	}
+	if p.Expect != "" {
+		lines = append(lines, row{text: "expected at " + terminal.Printable(p.Expect)})
 	}
 	for _, window := range p.Quiet {
 		lines = append(lines, row{text: "quiet " + terminal.Printable(window)})

@@ -30,6 +30,7 @@ type policyCommand struct {
 	ProbeWait  *milliseconds  `json:"probe_wait_ms,omitempty" placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
 	Recover    *int           `name:"recover-after" json:"recover_after,omitempty" placeholder:"N" help:"How many heartbeats in a row it sends before it is online again."`
 	Quiet      []string       `json:"quiet,omitempty" sep:"none" placeholder:"WINDOW" help:"Window of the day in which its silence does not count; may be repeated."`
+	Expect     string         `json:"expect,omitempty" placeholder:"CRON" help:"When it is expected, such as \"0 3 * * * Europe/Berlin\": its silence counts from the next of these instants."`
 	Learn      string         `json:"-" placeholder:"MODE" help:"What is done with the deadline that is learned of it: off, suggest or apply."`
 	Budget     string         `name:"learn-budget" json:"-" placeholder:"N/month" help:"False alarms that are accepted, as in 1/month, 3/week or 0.1/day."`
 	LearnMax   *milliseconds  `json:"-" placeholder:"DURATION" help:"Longest deadline that may be learned."`
@@ -46,6 +47,7 @@ Examples:
     holter devices policy site-7/pump-3 --timeout 2m
     holter devices policy site-7/pump-3 --timeout never
     holter devices policy site-7/pump-3 --timeout 5m --quiet "22:00-06:00 Europe/Berlin" --quiet "Sat,Sun 00:00-24:00"
+    holter devices policy nightly-backup --expect "0 3 * * * Europe/Berlin" --timeout 30m
     holter devices policy site-7/pump-3 --clear`
 }
 
@@ -130,6 +132,11 @@ func (c *policyCommand) check(command *kong.Context) (err error) {
 	}
 	if _, wrong := liveness.ParseQuiet(c.Quiet); wrong != nil {
 		err = errors.Join(err, fmt.Errorf("--quiet: %w", wrong))
+	}
+	if c.Expect != "" {
+		if _, wrong := liveness.ParseExpect(c.Expect, ""); wrong != nil {
+			err = errors.Join(err, fmt.Errorf("--expect: %w", wrong))
+		}
 	}
 	learning, wrong := c.learning()
 	c.Learning, err = learning, errors.Join(err, wrong)

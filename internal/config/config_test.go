@@ -29,7 +29,7 @@ func TestResolveFull(t *testing.T) {
 	slow := liveness.Policy{
 		Interval: 20 * time.Second, Timeout: time.Minute, LateAfter: 40 * time.Second,
 		CloseGrace: 5 * time.Second, SleepLimit: 12 * time.Hour, Probes: 3, ProbeWait: 4 * time.Second,
-		RecoverAfter: 3, Quiet: "22:00-06:00 Europe/Berlin; Sun 12:00-13:00 UTC",
+		RecoverAfter: 3, Quiet: "22:00-06:00 Europe/Berlin; Sun 12:00-13:00 UTC", Expect: "*/10 * * * * UTC",
 		Learn: liveness.LearnApply, LearnBudget: 3 * 30.0 / 7, LearnMax: 12 * time.Hour,
 	}
 	want := config.Config{

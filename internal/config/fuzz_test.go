@@ -78,6 +78,11 @@ func checkUsable(t *testing.T, cfg config.Config) {
 		if again, err := liveness.ParseQuiet(liveness.QuietWindows(p.Quiet)); err != nil || again != p.Quiet {
 			t.Errorf("quiet %q is %q, %v", p.Quiet, again, err)
 		}
+		if p.Expect != "" {
+			if again, err := liveness.ParseExpect(p.Expect, ""); err != nil || again != p.Expect {
+				t.Errorf("expect %q is %q, %v", p.Expect, again, err)
+			}
+		}
 		for _, d := range []time.Duration{p.Interval, p.Timeout, p.LateAfter, p.CloseGrace, p.SleepLimit, p.ProbeWait} {
 			if d < 0 || d > 366*24*time.Hour {
 				t.Errorf("policy %+v", p)

@@ -138,6 +138,7 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration) str
 		{Key: "probe_wait", Set: strictyaml.Value(d, &p.ProbeWait, some.parse)},
 		{Key: "recover_after", Set: strictyaml.Plain(d, &p.RecoverAfter, count{min: 1, max: 255}.parse)},
 		{Key: "quiet", Set: quiet(d, &p.Quiet)},
+		{Key: "expect", Set: strictyaml.Value(d, &p.Expect, parseExpect)},
 		{Key: "learn", Fields: []strictyaml.Field{
 			{Key: "mode", Set: strictyaml.Value(d, &p.Learn, liveness.ParseLearnMode)},
 			{Key: "budget", Set: strictyaml.Value(d, &p.LearnBudget, liveness.ParseLearnBudget)},
@@ -147,6 +148,9 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration) str
 	return func(path string, n ast.Node) {
 		seen := d.Mapping(path, n, fields)
 		checked, limit := *p, duration.String(p.Timeout)
+		if seen["timeout"] == nil && p.Expect != "" {
+			timeout = time.Hour
+		}
 		if seen["timeout"] == nil {
 			checked.Timeout, limit = timeout, duration.String(timeout)+", the default"
 		}
@@ -172,6 +176,8 @@ func quiet(d *strictyaml.Reader, text *string) strictyaml.Setter {
 	}
 }
 
+func parseExpect(text string) (string, error) { return liveness.ParseExpect(text, "") }
+
 func parseQuiet(window string) (string, error) { return liveness.ParseQuiet([]string{window}) }
 
 // checkPolicy compares the durations with the timeout, where there is one.
@@ -183,7 +189,7 @@ func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p 
 		d.Fail(strictyaml.Join(path, "late_after"), seen["late_after"],
 			"%s is not shorter than the timeout (%s): a device would be offline before it is late", duration.String(p.LateAfter), limit)
 	}
-	if p.Interval >= p.Timeout {
+	if p.Interval >= p.Timeout && p.Expect == "" {
 		d.Fail(strictyaml.Join(path, "interval"), seen["interval"],
 			"%s is not shorter than the timeout (%s): a device would go offline between two heartbeats", duration.String(p.Interval), limit)
 	}

@@ -16,6 +16,7 @@ import { EventList, type Event } from './events'
 import { WhatIf } from './whatif'
 
 export interface Device extends Listed {
+  expected?: string
   listening?: {
     now_ms: number
     last_ms: number
@@ -79,6 +80,8 @@ function Unknown({ id }: { id: string }) {
   )
 }
 
+const sinceExpected = (d: Device) => (d.policy.expect ? ' since it was expected' : '')
+
 /** The state and its reason as a sentence. */
 function why(d: Device): string {
   const at = d.deadline ? instant(d.deadline, serverNow()) : ''
@@ -93,7 +96,7 @@ function why(d: Device): string {
         ? 'It is online until it says otherwise: its silence does not count.'
         : `It was heard in time. It goes offline at ${at} if no heartbeat arrives while ${source} is listening.`
     case 'late':
-      return `It is silent for longer than ${duration(d.policy.late_after_ms)}. It goes offline at ${at} if no heartbeat arrives while ${source} is listening.`
+      return `It is silent for longer than ${duration(d.policy.late_after_ms)}${sinceExpected(d)}. It goes offline at ${at} if no heartbeat arrives while ${source} is listening.`
     case 'suspect':
       return `It was asked ${plural(d.asked ?? 0, 'time')} for a sign of life, and has not answered. It goes offline at ${at}.`
     case 'sleeping':
@@ -103,7 +106,7 @@ function why(d: Device): string {
     case 'offline':
       switch (d.reason) {
         case 'silence':
-          return `Nothing was heard of it for ${duration(d.timeout_ms)} for which ${source} was listening.`
+          return `Nothing was heard of it for ${duration(d.timeout_ms)}${sinceExpected(d)} for which ${source} was listening.`
         case 'bye':
           return 'It said goodbye.'
         case 'closed':
@@ -151,7 +154,8 @@ function Reasons({ d }: { d: Device }) {
     ['Heard silence', duration(d.heard_silence_ms)],
   ]
   if (deaf > 0) rows.push(['Deaf since then', `${duration(deaf)}: it does not count`])
-  if (l?.quiet_ms) rows.push(['In quiet windows', `${duration(l.quiet_ms)}: it does not count`])
+  if (d.expected) rows.push(['Expected', <><Time at={d.expected} />: its silence counts from there</>])
+  if (l?.quiet_ms) rows.push([uncounted(d), `${duration(l.quiet_ms)}: it does not count`])
   if (l?.grace && l.grace.used_ms > 0) rows.push(['Grace after deaf times', `${duration(l.grace.used_ms)} of ${duration(l.grace.most_ms)} used`])
   if (l?.excused) rows.push(['Not judged', 'a maintenance window covers it'])
   if (l?.released) rows.push(['Released', 'its ear ended, and it has its grace to connect elsewhere'])
@@ -161,6 +165,11 @@ function Reasons({ d }: { d: Device }) {
   if (d.flapping) rows.push(['Flapping', 'it keeps going offline and coming back'])
   if (d.maintenance) rows.push(['Maintenance', 'on: it is judged, but its events are suppressed'])
   return <Facts of={rows} />
+}
+
+function uncounted(d: Device): string {
+  if (!d.expected) return 'In quiet windows'
+  return d.policy.quiet?.length ? 'Before that, and in quiet windows' : 'Before that'
 }
 
 function PolicyFacts({ d }: { d: Device }) {
@@ -174,6 +183,7 @@ function PolicyFacts({ d }: { d: Device }) {
     ['Online again after', plural(p.recover_after, 'heartbeat')],
   ]
   if (p.probes) rows.push(['Probes', `${p.probes}, every ${duration(p.probe_wait_ms)}`])
+  if (p.expect) rows.push(['Expected at', p.expect])
   if (p.quiet?.length) rows.push(['Quiet', p.quiet.join('; ')])
   if (d.learned) rows.push(['Learned', d.learned.sentence])
   return <Facts of={rows} />

@@ -116,12 +116,16 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
           <Field label="Online again after" help="heartbeats in a row">
             <input name="recover_after" type="number" min="0" max="255" value={(before.recover_after as number) || ''} />
           </Field>
+          <Field label="Expected at" help="a crontab expression and a time zone, as in 0 3 * * * Europe/Berlin">
+            <input name="expect" autocomplete="off" maxLength={1100} placeholder="as otherwise" value={(before.expect as string) ?? ''} />
+          </Field>
         </div>
       ),
       run: async (v) => {
         const body: OwnPolicy = { ...before }
         for (const [name] of fields) body[name] = milliseconds(v[name] ?? '')
         body.recover_after = v.recover_after ? Number(v.recover_after) : undefined
+        body.expect = v.expect?.trim() || undefined
         const empty = Object.values(body).every((x) => x === undefined)
         const headers: Record<string, string> = tag ? { 'If-Match': tag } : {}
         try {

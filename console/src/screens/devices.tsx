@@ -43,6 +43,7 @@ export interface Policy {
   probe_wait_ms?: number
   recover_after: number
   quiet?: string[]
+  expect?: string
   learn?: { mode?: string; budget?: number; max_ms?: number } | null
   from: string
   own: boolean

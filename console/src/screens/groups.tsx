@@ -238,6 +238,7 @@ function GroupPolicy({ name }: { name: string }) {
           row('Longest sleep', 'sleep_limit_ms', time),
           row('Online again after', 'recover_after', (v) => plural(v, 'heartbeat')),
           row('Probes', 'probes', (v) => (v ? String(v) : 'off')),
+          row('Expected at', 'expect', (v) => v || 'no schedule'),
           row('Quiet', 'quiet', (v) => v?.join('; ') || 'none'),
         ]}
       />
