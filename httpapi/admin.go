@@ -57,6 +57,7 @@ func (l *Learn) policy() (p liveness.Policy) {
 type policyInput struct {
 	ID      string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
 	IfMatch string `header:"If-Match" doc:"The ETag that GET answered with. If the policy has changed since, nothing is done, and the answer is 412."`
+	Add     string `header:"If-None-Match" enum:"*" doc:"With * a device is made, which is never_seen until it is heard; the answer is 412 if there is one already."`
 	Body    PolicyChange
 }
 
@@ -113,7 +114,7 @@ func (a *API) registerAdmin(api huma.API) {
 	huma.Register(api, add("get-policy", http.MethodGet, "/policy", "A device's own policy",
 		"As it was set at run time, empty if it was not. /v1/devices/{id} shows what is in force."), a.ownPolicy)
 	serve(a, api, add("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
-		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before.", http.StatusPreconditionFailed), a.setPolicy)
+		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before. If-None-Match: * makes a device that was not heard yet.", http.StatusPreconditionFailed), a.setPolicy)
 	serve(a, api, add("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy",
 		"Those of its group, of what it announces, and the default apply again.", http.StatusPreconditionFailed), a.removePolicy)
 	serve(a, api, add("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
@@ -135,6 +136,13 @@ func (a *API) setPolicy(ctx context.Context, in *policyInput) (Device, error) {
 	}
 	if p == (liveness.Policy{}) {
 		return Device{}, huma.Error422UnprocessableEntity("body: the policy is empty; give it a field, for instance timeout_ms, or use DELETE to remove one")
+	}
+	if in.Add != "" {
+		err := badPolicy(a.registry.Add(in.ID, p))
+		if errors.Is(err, liveness.ErrKnownDevice) {
+			return Device{}, huma.Error412PreconditionFailed(fmt.Sprintf("%.80q exists already; nothing was changed", in.ID))
+		}
+		return a.changedDevice(ctx, "device added", in.ID, err)
 	}
 	return a.editPolicy(ctx, "policy set", in.ID, in.IfMatch, p)
 }

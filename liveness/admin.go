@@ -26,6 +26,31 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 	})
 }
 
+// Add makes a device that is NeverSeen until it is heard, with a policy of its own. Errors:
+// ErrInvalidID, ErrKnownDevice, ErrFull, ErrBusy, a bad policy.
+func (r *Registry) Add(id string, p Policy) error {
+	if err := errors.Join(ValidateID(id), p.validateWith(&r.calendars), p.atLeast(r.rules.Load().least)); err != nil {
+		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
+	}
+	sh, hash := r.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	switch {
+	case sh.index.find(hash, id) != nil:
+		return fmt.Errorf("%w: %q", ErrKnownDevice, id)
+	case r.outbox.busy():
+		return ErrBusy
+	}
+	d, err := r.addLocked(sh, id, hash, nil)
+	if err != nil {
+		return err
+	}
+	sh.setOwnLocked(d.id, p)
+	d.rule = r.resolveLocked(sh, id, Policy{})
+	r.emitLocked(sh, d, DeviceChanged, "", 0)
+	return nil
+}
+
 // OwnPolicy returns the policy that [Registry.SetPolicy] gave a device; the zero Policy if it has none. Errors:
 // ErrUnknownDevice.
 func (r *Registry) OwnPolicy(id string) (Policy, error) {

@@ -271,7 +271,7 @@ func (r *Registry) IfAnnounced(id string, p Policy) (now, then Policy, seen bool
 		return now, then, false
 	}
 	defer sh.mu.Unlock()
-	then, _ = r.combineLocked(sh, id, d.rule.Value().group, p)
+	then, _ = r.rules.Load().combineLocked(sh, id, d.rule.Value().group, p)
 	return d.rule.Value().Policy, then.filled(), d.source != nil
 }
 

@@ -20,6 +20,8 @@ import (
 var (
 	// ErrUnknownDevice is returned for an id that was never seen.
 	ErrUnknownDevice = errors.New("liveness: unknown device")
+	// ErrKnownDevice is wrapped by what [Registry.Add] returns for a device that there is already.
+	ErrKnownDevice = errors.New("liveness: known device")
 	// ErrStaleEpoch is wrapped by what Open and Apply return when a session's epoch is less than
 	// one that the device already had.
 	ErrStaleEpoch = errors.New("liveness: stale epoch")

@@ -98,7 +98,10 @@ func (c *Client) Refused(request *http.Request, answer *http.Response, body []by
 		said = ": " + terminal.Printable(r.Detail)
 	}
 	role := "read"
-	if request.Method != http.MethodGet {
+	switch {
+	case strings.HasPrefix(request.URL.Path, "/v1/beat"):
+		role = "beat"
+	case request.Method != http.MethodGet:
 		role = "admin"
 	}
 	switch {

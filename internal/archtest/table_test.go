@@ -68,8 +68,9 @@ func directions() table {
 		// The program. `holter loadgen` is one of its commands.
 		"cmd":                {"internal/cli"},
 		"internal/apiclient": {"httpapi", "internal"},
-		"internal/cli":       slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/server", "loadgen"}),
+		"internal/cli":       slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/server", "loadgen"}),
 		"internal/crontab":   {"schedule"},
+		"internal/exports":   {"internal", "liveness"},
 		"internal/doctor":    slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/server"}),
 		"internal/server":    slices.Concat(product, []string{"internal/config"}),
 

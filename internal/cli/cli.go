@@ -56,6 +56,9 @@ type commandLine struct {
 	Playbooks   playbooksCommand   `cmd:"" group:"Delivery" help:"Manage playbooks, try them, and run them for a device."`
 	Runs        runsCommand        `cmd:"" group:"Delivery" help:"List and cancel the runs of playbooks."`
 
+	Run    runCommand    `cmd:"" group:"Jobs" help:"Run a command, such as a cron job, and report its start and its end."`
+	Import importCommand `cmd:"" group:"Jobs" help:"Take over what Healthchecks, Uptime Kuma or Opsgenie watch."`
+
 	Tokens   tokensCommand   `cmd:"" group:"Access" help:"Create, list and delete tokens for the API."`
 	Password passwordCommand `cmd:"" group:"Access" help:"Create a line for the file of the MQTT broker's users."`
 

@@ -27,7 +27,12 @@ const (
 
 // Main executes one command line and returns the exit code. The first SIGINT or SIGTERM cancels the
 // command; a second one calls exit.
+//
+// The exception is holter run: signals are for the command that it runs.
 func Main(args []string, stdout, stderr io.Writer, exit func(code int)) int {
+	if len(args) > 0 && args[0] == runName {
+		return run(context.Background(), args, stdout, stderr)
+	}
 	ctx, stop := withSignals(context.Background(), exit)
 	defer stop()
 	return run(ctx, args, stdout, stderr)
@@ -94,6 +99,9 @@ func conclude(ctx context.Context, err error, stderr io.Writer) int {
 		return 0
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted
+	}
+	if e, ok := errors.AsType[commandStatus](err); ok {
+		return int(e)
 	}
 	_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
 	if _, ok := errors.AsType[usageError](err); ok || errors.Is(err, apiclient.ErrEmptyName) || errors.Is(err, apiclient.ErrBadURL) {

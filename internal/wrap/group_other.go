@@ -1,0 +1,40 @@
+//go:build !unix
+
+package wrap
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+)
+
+// Signals returns a channel of the signals that are meant for the command, and what ends it. Here the
+// console sends them to the command itself, so they only must not end this process.
+func Signals() (signals <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, os.Interrupt)
+	return c, func() { signal.Stop(c) }
+}
+
+// group is a command.
+type group struct{ cmd *exec.Cmd }
+
+func newGroup(cmd *exec.Cmd) *group { return &group{cmd} }
+
+// wait waits until the command has ended.
+func (g *group) wait(signals <-chan os.Signal) {
+	done := make(chan struct{})
+	go func() {
+		_ = g.cmd.Wait() // the state tells more
+		close(done)
+	}()
+	for {
+		select {
+		case <-signals:
+		case <-done:
+			return
+		}
+	}
+}
+
+func statusOf(state *os.ProcessState) int { return state.ExitCode() }
