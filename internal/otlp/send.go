@@ -33,7 +33,9 @@ type refusal struct {
 	text   string
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("the collector answers %d: %.200q", r.status, r.text) }
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the collector answers %d: %.200q", r.status, r.text)
+}
 
 // again reports whether the specification has the client try again.
 func (r *refusal) again() bool {
