@@ -131,8 +131,11 @@ func (t *tracer) Delivered(a delivery.Attempt) {
 	}
 	root := spanOf(trace, verdictSpan)
 	about := []otlp.Attribute{
-		{Key: "holter.job", Value: strconv.FormatUint(a.Job, 10)}, {Key: "holter.attempt", Value: int64(a.Number)},
-		{Key: "holter.queue", Value: a.Queue}, {Key: "holter.endpoint", Value: a.Endpoint}, {Key: "holter.outcome", Value: outcome(a.Outcome)},
+		{Key: "holter.job", Value: strconv.FormatUint(a.Job, 10)},
+		{Key: "holter.attempt", Value: int64(a.Number)},
+		{Key: "holter.queue", Value: a.Queue},
+		{Key: "holter.endpoint", Value: a.Endpoint},
+		{Key: "holter.outcome", Value: outcome(a.Outcome)},
 	}
 	if a.Status != 0 {
 		about = append(about, otlp.Attribute{Key: "http.response.status_code", Value: int64(a.Status)})
@@ -191,8 +194,11 @@ func aboutEvent(ev *liveness.Event) []otlp.Attribute {
 		{Key: "holter.event", Value: ev.ID()}, {Key: "holter.subject", Value: ev.Subject}, {Key: "holter.offset", Value: strconv.FormatUint(ev.Offset, 10)},
 	}
 	for _, a := range []otlp.Attribute{
-		{Key: "holter.reason", Value: ev.Reason.String()}, {Key: "holter.source", Value: ev.Source}, {Key: "holter.group", Value: ev.Group},
-		{Key: "holter.policy", Value: ev.Policy}, {Key: "holter.node", Value: ev.Node},
+		{Key: "holter.reason", Value: ev.Reason.String()},
+		{Key: "holter.source", Value: ev.Source},
+		{Key: "holter.group", Value: ev.Group},
+		{Key: "holter.policy", Value: ev.Policy},
+		{Key: "holter.node", Value: ev.Node},
 	} {
 		if a.Value != "" {
 			all = append(all, a)
