@@ -69,6 +69,7 @@ func (r *release) entry() []byte {
 	return fmt.Appendf(nil, `- semver: %s
   date: %s
   packager: The Holter maintainers <holter-iot@users.noreply.github.com>
+  deb: {urgency: medium, distributions: [stable]}
   changes:
     - note: "Release; what changed is in /usr/share/doc/holter/changelog.gz"
 `, r.version, r.when.Format("2006-01-02T15:04:05Z07:00"))

@@ -100,7 +100,7 @@ func goroot() string {
 }
 
 // addLicences appends what a folder has of licences, in folders below it, too.
-func addLicences(b *bytes.Buffer, name, folder string) error {
+func addLicences(b io.Writer, name, folder string) error {
 	files, err := licences(folder)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -119,7 +119,7 @@ func addLicences(b *bytes.Buffer, name, folder string) error {
 			}
 			found = true
 		}
-		fmt.Fprintf(b, "\n%s\n%s: %s\n\n%s\n", strings.Repeat("=", 80), name, filepath.ToSlash(f), strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
+		_, _ = fmt.Fprintf(b, "\n%s\n%s: %s\n\n%s\n", strings.Repeat("=", 80), name, filepath.ToSlash(f), strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
 	}
 	if !found {
 		return fmt.Errorf("%s: no licence in %s", name, folder)
