@@ -130,7 +130,7 @@ func TestUpgrade(t *testing.T) {
 				now := answersOf(t, p, want.Token)
 				for path, was := range want.Answers {
 					if is := now[path]; byID(was) && byID(is) && !reflect.DeepEqual(lasting(was), lasting(keepFields(was, is))) {
-						t.Errorf("GET %s = %v\nwant %v", path, lasting(keepFields(was, is)), lasting(was))
+						difference(t, path, lasting(was), lasting(keepFields(was, is)))
 					}
 				}
 				for method, path := range map[string]string{http.MethodPost: "/v1/beat/site-7.pump-1", http.MethodGet: "/v1/events?device=site-7.pump-1"} { // it goes on
@@ -211,6 +211,30 @@ func keepFields(was, is any) any {
 		return kept
 	}
 	return is
+}
+
+// difference reports where two answers differ.
+func difference(t *testing.T, path string, was, is any) {
+	t.Helper()
+	switch was := was.(type) {
+	case map[string]any:
+		if is, ok := is.(map[string]any); ok {
+			for name := range was {
+				difference(t, path+" "+name, was[name], is[name])
+			}
+			return
+		}
+	case []any:
+		if is, ok := is.([]any); ok && len(was) == len(is) {
+			for i := range was {
+				difference(t, fmt.Sprintf("%s %d", path, i), was[i], is[i])
+			}
+			return
+		}
+	}
+	if !reflect.DeepEqual(was, is) {
+		t.Errorf("GET %s: %v, want %v", path, is, was)
+	}
 }
 
 // byID sorts devices, which come in an order of the process. It returns true.
