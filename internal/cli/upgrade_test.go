@@ -21,7 +21,7 @@ import (
 
 // The fleets of releases lie in testdata/fleets: VERSION.db.gz is a backup of a small fleet that this release
 // has made, VERSION.json what its API said of it. `make fixture VERSION=v0.1.0` makes both.
-var makeFixture = flag.String("fixture", "", "make the fleet of a release, such as v0.1.0") //nolint:gochecknoglobals // a flag
+var makeFixture = flag.String("fixture", "", "make the fleet of a release, such as v0.1.0")
 
 const fleets = "testdata/fleets"
 
