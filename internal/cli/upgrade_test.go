@@ -252,7 +252,7 @@ func lasting(v any) any {
 	passing := map[string]bool{
 		"as_of": true, "heard_silence_ms": true, "deadline": true, "state": true, "since": true, "listening": true, "connected": true, "next": true, "learned": true,
 		"oldest_age_ms": true, "due": true, "attempts": true, "error": true, "running": true, "delivered": true, "retried": true, "dead": true, "last_seen": true,
-		"worker": true, "started": true, "jobs": true, "until": true, "unknown_until": true, "unverified": true,
+		"worker": true, "started": true, "jobs": true, "until": true, "unknown_until": true, "unverified": true, "sleep_until": true,
 	}
 	switch v := v.(type) {
 	case map[string]any:
