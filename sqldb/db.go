@@ -184,15 +184,7 @@ func (db *DB) open(ctx context.Context) (err error) {
 	if c, err = openConns(db.backend, db.config.Patience); err != nil {
 		return err
 	}
-	if err = db.checkMark(ctx, c); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, 10*patience) // a migration may take its time
-	defer cancel()
-	if _, err = migrate(limited, db.backend, c.write.DB, false); err != nil {
-		return err
-	}
-	before, err := fenceOf(ctx, c)
+	before, err := db.present(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -218,6 +210,19 @@ func (db *DB) open(ctx context.Context) (err error) {
 	defer db.state.Unlock()
 	db.conns, db.lock, db.storeID = c, l, meta.StoreID
 	return nil
+}
+
+// present makes sure that the fleet is kept here, brings the schema up to date, and returns the fence.
+func (db *DB) present(ctx context.Context, c *conns) (fence, error) {
+	if err := db.checkMark(ctx, c); err != nil {
+		return fence{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*patience) // a migration may take its time
+	defer cancel()
+	if _, err := migrate(limited, db.backend, c.write.DB, false); err != nil {
+		return fence{}, err
+	}
+	return fenceOf(ctx, c)
 }
 
 // takeLock takes the lock of a file, or the lease of a server under the name of a node and for a tenure.

@@ -22,7 +22,7 @@ func NewTable(name string, kinds map[string]ColumnKind, order ...string) *TableI
 // taken; it is complete when [Target.Close] has returned. Errors: ErrNewerSchema, and those of the system.
 func NewFile(ctx context.Context, path string, version int64) (*Target, error) {
 	b := &sqliteDB{path: path}
-	t := &Target{db: &DB{config: Config{Wall: time.Now}, backend: b}, backend: b, pool: b.fillPool(), lock: noLock{}}
+	t := &Target{db: &DB{config: Config{Wall: time.Now}, backend: b}, backend: b, pool: b.fillPool("OFF"), lock: noLock{}}
 	err := migrateTo(ctx, b, t.pool, version)
 	if err == nil {
 		t.tables, err = catalogue(ctx, b, t.pool)
@@ -53,4 +53,6 @@ func OpenFile(path string) (*DB, error) {
 // still is a database in a file that nobody writes.
 type still struct{ *sqliteDB }
 
-func (b still) readPool() *sql.DB { return b.openPool("mode=ro&immutable=1", "query_only(true)", "cache_size(-16384)") }
+func (b still) readPool() *sql.DB {
+	return b.openPool("mode=ro&immutable=1", "query_only(true)", "cache_size(-16384)")
+}

@@ -136,7 +136,7 @@ func insertBySize(ctx context.Context, tx *sql.Tx, table *TableInfo, values [][]
 			}
 			n++
 		}
-		if _, err := tx.ExecContext(ctx, begin+list(one, ", ", n), args...); err != nil {
+		if _, err := tx.ExecContext(ctx, begin+list(one, n), args...); err != nil {
 			return err
 		}
 		values = values[n:]
@@ -163,9 +163,10 @@ func sizeOf(v any) int {
 }
 
 // fillPool opens one connection to a file that is being filled. Nothing waits for the disk until the file
-// is put in its place; but a process that is killed leaves it whole.
-func (b *sqliteDB) fillPool() *sql.DB {
-	db := b.openPool("mode=rw&_txlock=immediate", "journal_mode(DELETE)", "synchronous(OFF)", "cache_size(-65536)")
+// is put in its place; but with the journal DELETE, a process that is killed leaves it whole. With OFF it is
+// of no use then.
+func (b *sqliteDB) fillPool(journal string) *sql.DB {
+	db := b.openPool("mode=rw&_txlock=immediate", "journal_mode("+journal+")", "synchronous(OFF)", "cache_size(-65536)")
 	db.SetMaxOpenConns(1)
 	return db
 }

@@ -70,7 +70,7 @@ func (db *DB) LargestValue(ctx context.Context) (n int64, err error) {
 func (t *Table) matching() string { return strings.Join(t.columns(), " = ? AND ") + " = ?" }
 
 // marks returns n placeholders.
-func marks(n int) string { return list("?", ", ", n) }
+func marks(n int) string { return list("?", n) }
 
-// list returns n times the same, with something between.
-func list(s, between string, n int) string { return strings.Repeat(s+between, n-1) + s }
+// list returns n times the same, with commas between.
+func list(s string, n int) string { return strings.Repeat(s+", ", n-1) + s }

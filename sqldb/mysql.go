@@ -78,14 +78,14 @@ const rowsPerStatement = 1024
 // insert sends many rows with each statement.
 func (b *mysqlDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error {
 	return inParts(ctx, tx, n, row, func(n int) string {
-		return t.begin() + " VALUES " + list("("+marks(len(t.columns()))+")", ", ", n) + t.end(b)
+		return t.begin() + " VALUES " + list("("+marks(len(t.columns()))+")", n) + t.end(b)
 	})
 }
 
 // remove sends many keys with each statement.
 func (b *mysqlDB) remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key func(args []any, i int) []any) error {
 	return inParts(ctx, tx, n, key, func(n int) string {
-		return "DELETE FROM " + t.Name + " WHERE (" + t.Columns() + ") IN (" + list("("+marks(len(t.columns()))+")", ", ", n) + ")"
+		return "DELETE FROM " + t.Name + " WHERE (" + t.Columns() + ") IN (" + list("("+marks(len(t.columns()))+")", n) + ")"
 	})
 }
 

@@ -59,7 +59,8 @@ func (t *Target) open(ctx context.Context, f Filling) (err error) {
 			return err
 		}
 	}
-	if t.lock, err = t.db.takeLock(ctx, fmt.Sprintf("%.40s/%d", t.db.config.Node, os.Getpid()), t.tenure); err != nil {
+	// The name is that of a process before, which may have been killed: its lease is taken over soon.
+	if t.lock, err = t.db.takeLock(ctx, fmt.Sprintf("%.40s/filling", t.db.config.Node), t.tenure); err != nil {
 		return err
 	}
 	if t.term, err = t.db.occupied(ctx, f); err != nil {
@@ -67,7 +68,7 @@ func (t *Target) open(ctx context.Context, f Filling) (err error) {
 	}
 	if inFile {
 		t.backend = &sqliteDB{path: file.path + endOfFilling}
-		t.pool = t.backend.(*sqliteDB).fillPool()
+		t.pool = t.backend.(*sqliteDB).fillPool("DELETE")
 		if err := t.backend.prepare(); err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (t *Target) begin(ctx context.Context, f Filling) error {
 		if err := errors.Join(removeFile(file.path), removeFile(file.path+"-journal"), file.prepare()); err != nil {
 			return err
 		}
-		t.pool = file.fillPool()
+		t.pool = file.fillPool("DELETE")
 	}
 	if err := makeMarks(ctx, t.pool); err != nil {
 		return err
@@ -308,4 +309,3 @@ func removeFile(path string) error {
 	}
 	return nil
 }
-

@@ -30,7 +30,7 @@ const (
 // are summed up, those that are kept at the start of a process little by little.
 type eventSize struct {
 	from, next uint64 // the texts of the events from from on, before next, are in texts
-	texts      int64 // with what long ones waste
+	texts      int64  // with what long ones waste
 }
 
 // size sums up the texts of events that are new. Call it with checkpoints held.

@@ -100,14 +100,14 @@ func TestEventBytesIsRight(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				var real int64
-				if err := s.Scan(t.Context(), asked[kind.Name], &real); err != nil {
+				var there int64
+				if err := s.Scan(t.Context(), asked[kind.Name], &there); err != nil {
 					t.Fatal(err)
 				}
 				got := s.Stats().EventBytes
-				t.Logf("%d bytes, said to be %d", real, got)
-				if got < real || got > 5*real/2 {
-					t.Errorf("events take %d bytes, and are said to take %d", real, got)
+				t.Logf("%d bytes, said to be %d", there, got)
+				if got < there || got > 5*there/2 {
+					t.Errorf("events take %d bytes, and are said to take %d", there, got)
 				}
 			})
 		}

@@ -21,7 +21,7 @@ import (
 
 // The fleets of releases lie in testdata/fleets: VERSION.db.gz is a backup of a small fleet that this release
 // has made, VERSION.json what its API said of it. `make fixture VERSION=v0.1.0` makes both.
-var makeFixture = flag.String("fixture", "", "make the fleet of a release, such as v0.1.0") //nolint:gochecknoglobals // a flag
+var makeFixture = flag.String("fixture", "", "make the fleet of a release, such as v0.1.0")
 
 const fleets = "testdata/fleets"
 
@@ -130,7 +130,7 @@ func TestUpgrade(t *testing.T) {
 				now := answersOf(t, p, want.Token)
 				for path, was := range want.Answers {
 					if is := now[path]; byID(was) && byID(is) && !reflect.DeepEqual(lasting(was), lasting(keepFields(was, is))) {
-						t.Errorf("GET %s = %v\nwant %v", path, lasting(keepFields(was, is)), lasting(was))
+						difference(t, path, lasting(was), lasting(keepFields(was, is)))
 					}
 				}
 				for method, path := range map[string]string{http.MethodPost: "/v1/beat/site-7.pump-1", http.MethodGet: "/v1/events?device=site-7.pump-1"} { // it goes on
@@ -213,6 +213,30 @@ func keepFields(was, is any) any {
 	return is
 }
 
+// difference reports where two answers differ.
+func difference(t *testing.T, path string, was, is any) {
+	t.Helper()
+	switch was := was.(type) {
+	case map[string]any:
+		if is, ok := is.(map[string]any); ok {
+			for name := range was {
+				difference(t, path+" "+name, was[name], is[name])
+			}
+			return
+		}
+	case []any:
+		if is, ok := is.([]any); ok && len(was) == len(is) {
+			for i := range was {
+				difference(t, fmt.Sprintf("%s %d", path, i), was[i], is[i])
+			}
+			return
+		}
+	}
+	if !reflect.DeepEqual(was, is) {
+		t.Errorf("GET %s: %v, want %v", path, is, was)
+	}
+}
+
 // byID sorts devices, which come in an order of the process. It returns true.
 func byID(v any) bool {
 	object, _ := v.(map[string]any)
@@ -228,7 +252,7 @@ func lasting(v any) any {
 	passing := map[string]bool{
 		"as_of": true, "heard_silence_ms": true, "deadline": true, "state": true, "since": true, "listening": true, "connected": true, "next": true, "learned": true,
 		"oldest_age_ms": true, "due": true, "attempts": true, "error": true, "running": true, "delivered": true, "retried": true, "dead": true, "last_seen": true,
-		"worker": true, "started": true, "jobs": true, "until": true, "unknown_until": true, "unverified": true,
+		"worker": true, "started": true, "jobs": true, "until": true, "unknown_until": true, "unverified": true, "sleep_until": true,
 	}
 	switch v := v.(type) {
 	case map[string]any:

@@ -95,6 +95,7 @@ func free(path string, replace bool) error {
 // write writes a backup into an empty file.
 func write(ctx context.Context, db *sqldb.DB, path string, o Options) error {
 	return db.Snapshot(ctx, func(ctx context.Context, s *sqldb.Snapshot) (err error) {
+		made := time.Now()
 		to, err := sqldb.NewFile(ctx, path, s.Version)
 		if err != nil {
 			return err
@@ -118,6 +119,6 @@ func write(ctx context.Context, db *sqldb.DB, path string, o Options) error {
 		if sums[filesTable], err = putFiles(ctx, to, files); err != nil {
 			return err
 		}
-		return putInfo(ctx, to, Backup{Source: db.Place(), Program: o.Program, Schema: s.Version, Made: time.Now()}, sums)
+		return putInfo(ctx, to, Backup{Source: db.Place(), Program: o.Program, Schema: s.Version, Made: made}, sums)
 	})
 }

@@ -85,7 +85,9 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	damage("empty", func(path string) error { return os.Truncate(path, 0) })
 	damage("cut off", func(path string) error { return os.Truncate(path, int64(len(whole)/2)) })
-	damage("zeros", func(path string) error { return os.WriteFile(path, append(whole[:8192:8192], make([]byte, len(whole)-8192)...), 0o600) })
+	damage("zeros", func(path string) error {
+		return os.WriteFile(path, append(whole[:8192:8192], make([]byte, len(whole)-8192)...), 0o600)
+	})
 	damage("no database", func(path string) error { return os.WriteFile(path, []byte("a text that is no database"), 0o600) })
 	damage("a row less", exec("DELETE FROM devices WHERE num = 3"))
 	damage("a row more", exec("INSERT INTO playbooks (name, definition, changed) VALUES ('new', '{}', 0)"))

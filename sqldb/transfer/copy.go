@@ -28,10 +28,11 @@ type Progress func(table string, rows int64)
 
 // copier copies tables of a snapshot to a target.
 type copier struct {
+	hasher
+
 	from *sqldb.Snapshot
 	to   *sqldb.Target
 	tell Progress
-	hasher
 }
 
 // table copies the rows of a table that meet a condition, all if it is empty.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -56,7 +57,7 @@ func fleet(tb testing.TB, url string) *sqldb.DB {
 		run("INSERT INTO events (pos, prev, at, type, reason, seq, epoch, source, grp, policy, last_seen, deadline, silence, timeout, flags, subject, message, deaf)"+
 			" VALUES (?, 0, ?, 3, 1, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?, ?, ?)", i+1, n, i+1, text, text, sql.NullInt64{Int64: n, Valid: i%2 == 0})
 		run("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total) VALUES (?, 1, ?, 0, '[]', 0)", text, n)
-		run("INSERT INTO tokens (id, name, role, hash, created) VALUES (?, ?, 'read', ?, ?)", fmt.Sprint(i), text, fmt.Sprint("hash", i), n)
+		run("INSERT INTO tokens (id, name, role, hash, created) VALUES (?, ?, 'read', ?, ?)", strconv.Itoa(i), text, fmt.Sprint("hash", i), n)
 		run("INSERT INTO jobs (id, lane, event, okey, due, held, error) VALUES (?, 1, 0, ?, ?, ?, ?)", i+1, n, sql.NullInt64{Int64: n, Valid: i%3 == 0},
 			sql.NullInt64{}, sql.NullString{String: text, Valid: i%2 == 0})
 		run("INSERT INTO runs (id, playbook, subject, event, state, diverted, started, ended, wake, error) VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0, ?)", i+1, text, text, text)

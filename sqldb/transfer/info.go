@@ -127,4 +127,3 @@ func readFiles(ctx context.Context, s *sqldb.Snapshot) (files []file, err error)
 	})
 	return files, err
 }
-
