@@ -137,12 +137,10 @@ func defaultLines(n *Notification) []string {
 	switch {
 	case n.Type == Job && n.title == "": // the title has the text
 		return nil
-	case n.Count == 1 && n.Device != "" && n.Severity == Firing && n.LastSeen != "":
-		if n.Timeout > 0 {
-			add("Silent for %v of %v allowed, last seen %s", n.HeardSilence, n.Timeout, n.LastSeen)
-		} else {
-			add("Last seen %s", n.LastSeen)
-		}
+	case n.LastSeen != "" && n.Timeout > 0 && (n.Reason == "silence" || n.Type == "device.late"):
+		add("Silent for %v of %v allowed, last seen %s", n.HeardSilence, n.Timeout, n.LastSeen)
+	case n.LastSeen != "" && n.State == "offline":
+		add("Last seen %s", n.LastSeen)
 	case n.Type == "group.outage.started" && n.Before > 0:
 		add("%d of them were so before", n.Before)
 	case n.Type == "source.heard" && n.Members > 0:

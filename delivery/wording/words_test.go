@@ -24,7 +24,7 @@ func TestDefaultWords(t *testing.T) {
 		"device.late":                "firing late: pump-3 is late | Silent for 5m of 5m allowed, last seen 2026-11-22 09:55:00 UTC | Group: pumps",
 		"device.offline":             "firing offline: pump-3 is offline (silence) | Silent for 5m of 5m allowed, last seen 2026-11-22 09:55:00 UTC | Group: pumps",
 		"device.sleeping":            "resolved sleeping: pump-3 sleeps | Group: pumps",
-		"device.failed":              "firing : pump-3 reports a failure | Silent for 5m of 5m allowed, last seen 2026-11-22 09:55:00 UTC | bearing too hot | Group: pumps",
+		"device.failed":              "firing : pump-3 reports a failure | bearing too hot | Group: pumps",
 		"device.session_replaced":    "info : pump-3 opened another session while one was open | Group: pumps",
 		"device.flapping.started":    "info : pump-3 keeps going offline and online | Group: pumps",
 		"device.flapping.stopped":    "info : pump-3 does not keep going offline and online any more | Group: pumps",
