@@ -219,18 +219,47 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkReconfigure changes the policy of a million devices that are heard all the time.
+// BenchmarkReconfigure changes the policy of a million devices, while verdicts on others are due.
 func BenchmarkReconfigure(b *testing.B) {
 	f := startFleet(b)
 	f.open(b)
 	before := heapBytes()
+	for i := range 20_000 { // their own timeouts stay in force
+		own := liveness.Policy{Timeout: time.Second + time.Duration(i)*time.Millisecond}
+		if _, err := f.sessions[i].UpdatePolicy(f.source.Time(f.start), own); err != nil {
+			b.Fatal(err)
+		}
+	}
+	stop := f.listen()
 	timeouts := []time.Duration{60 * time.Second, 90 * time.Second}
 	for i := 0; b.Loop(); i++ {
 		done, err := f.registry.Reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: timeouts[i%2]}})
-		if err != nil || done.Changed != benchDevices {
+		if err != nil || done.Changed < benchDevices-20_000 {
 			b.Fatal(done, err)
 		}
 	}
+	stop()
+	st := f.registry.Stats()
+	b.ReportMetric(float64(st.Verdicts), "verdicts")
+	b.ReportMetric(float64(st.LagQuantile(0.99).Milliseconds()), "p99-lag-ms")
+	b.ReportMetric(float64(st.LagMax.Milliseconds()), "max-lag-ms")
 	b.ReportMetric((float64(heapBytes())-float64(before))/benchDevices, "B/device")
 	runtime.KeepAlive(f)
+}
+
+// listen lets the source listen until stop is called.
+func (f *fleet) listen() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			f.source.Watermark(0, f.source.Pulse(time.Now()))
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }

@@ -100,7 +100,12 @@ func (c *configShowCommand) Run(ctx context.Context, api *apiclient.Client, out 
 		all = server.SettingsOf(&cfg)
 	}
 	if c.JSON {
-		return terminal.EncodeJSON(out.stdout, all)
+		for _, s := range all.Settings {
+			if err := terminal.EncodeJSON(out.stdout, s); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	table := terminal.NewTable(terminal.ScreenOf(out.stdout), "KEY", "VALUE,least=20,spare", "FROM")
 	for _, s := range all.Settings {

@@ -23,7 +23,7 @@ func TestRun(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "ear", "config", "doctor", ...` + hint},
+		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "ear", "config", "reload", ...` + hint},
 		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean one of "serve", "send"?` + hint},
 		{"unknown option", []string{"serve", "--lsten"}, exitUsage, `holter: unknown flag --lsten, did you mean "--listen"?` + hint},
 		{

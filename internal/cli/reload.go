@@ -16,7 +16,8 @@ import (
 // reloadCommand has a server read its configuration again.
 type reloadCommand struct {
 	apiFlags
-	jsonFlag
+
+	JSON bool `name:"json" help:"Print JSON: the answer of the API."`
 }
 
 // Help is the text below the usage line.

@@ -211,7 +211,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	_, body := p.get("/v1/events?type=device.offline&limit=100")
 	close(stop)
 	beating.Wait()
-	if n := strings.Count(body, `"type":"device.offline"`); n != 1 || !strings.Contains(body, `"silent"`) {
+	if n := strings.Count(body, `"type":"io.holter.device.offline"`); n != 1 || !strings.Contains(body, `"silent"`) {
 		t.Errorf("%d verdicts: %s\n%s", n, body, p.logged())
 	}
 }

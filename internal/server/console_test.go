@@ -107,8 +107,13 @@ func TestSettingsAndExamination(t *testing.T) {
 	for key, want := range map[string]httpapi.Setting{
 		"token": {Value: "***", From: "file"}, "policy.timeout": {Value: "7m", From: "file"}, "events.max_age": {Value: "30d", From: "default"},
 	} {
-		if want.Key = key; got[key] != want {
-			t.Errorf("%+v, want %+v", got[key], want)
+		one := got[key]
+		if (one.At != "") != (one.From == "file") {
+			t.Errorf("the place of %s is %q", key, one.At)
+		}
+		one.At = ""
+		if want.Key = key; one != want {
+			t.Errorf("%+v, want %+v", one, want)
 		}
 	}
 	if !strings.HasPrefix(settings.File, "/") {

@@ -59,7 +59,7 @@ func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error
 	}}
 	slog.SetDefault(e.log)
 	e.config.Gateway.Loops = eventLoops()
-	_ = e.reloads.enter(ctx) // until it is built; nobody else has a turn yet
+	e.reloads.turn <- struct{}{} // until it is built; nobody else has a turn yet
 	defer reloading(ctx, e.reload)()
 	err := e.build(ctx)
 	e.reloads.leave()

@@ -26,7 +26,7 @@ func TestForgettings(t *testing.T) {
 		{"unverified ones not later", time.Hour, 2 * time.Hour, all, all},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &server{front: front{config: config.Config{ForgetAfter: tt.after, ForgetUnverified: tt.sooner}}}
+			s := &server{front: front{live: liveOf(config.Config{ForgetAfter: tt.after, ForgetUnverified: tt.sooner})}}
 			if v, u := s.forgettings(); v != tt.wantVerified || u != tt.wantStranger {
 				t.Errorf("forgettings = %+v, %+v, want %+v, %+v", v, u, tt.wantVerified, tt.wantStranger)
 			}

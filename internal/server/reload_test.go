@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -27,6 +28,13 @@ func resolvedFrom(t *testing.T, text string) config.Config {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// liveOf returns what a front has of the configuration in force.
+func liveOf(c config.Config) *atomic.Pointer[config.Config] {
+	live := &atomic.Pointer[config.Config]{}
+	live.Store(&c)
+	return live
 }
 
 // Loggers follow the form of their log, also those that were derived from others before.
