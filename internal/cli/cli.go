@@ -28,6 +28,7 @@ type commandLine struct {
 	Monitor monitorCommand `cmd:"" group:"Server" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
 	Ear     earCommand     `cmd:"" group:"Server" help:"Hold device connections for a judge elsewhere."`
 	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file."`
+	Health  healthCommand  `cmd:"" group:"Server" help:"Ask whether a running holter is alive."`
 	Doctor  doctorCommand  `cmd:"" group:"Server" help:"Check this machine, the data and the API for problems."`
 
 	Devices      devicesCommand       `cmd:"" group:"Fleet" help:"List devices, and administer them."`
