@@ -25,7 +25,7 @@ BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
 PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
 PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
 REPORTS := $(CURDIR)/.cache/test
-MODULES := . bench console/build deploy/grafana/check packaging
+MODULES := . bench console/build deploy/check deploy/grafana/check packaging
 
 .PHONY: help
 help: ## List the targets

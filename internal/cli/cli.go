@@ -29,6 +29,7 @@ type commandLine struct {
 	Ear     earCommand     `cmd:"" group:"Server" help:"Hold device connections for a judge elsewhere."`
 	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file, or show the settings in force."`
 	Reload  reloadCommand  `cmd:"" group:"Server" help:"Have a running server read its configuration file again."`
+	Health  healthCommand  `cmd:"" group:"Server" help:"Ask whether a running holter is alive."`
 	Doctor  doctorCommand  `cmd:"" group:"Server" help:"Check this machine, the data and the API for problems."`
 
 	Backup  backupCommand  `cmd:"" group:"Data" help:"Back up the whole fleet into a file, while the server goes on; verify a backup."`
