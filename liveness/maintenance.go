@@ -19,6 +19,7 @@ const (
 	watched                        // its silence is long: its next heartbeat is to take its lock
 	learned                        // a learned deadline is in force, which its habit has
 	regrouped                      // it belongs to another group, of which no event tells yet
+	underWay                       // a run of it, see Start
 )
 
 func marksOf(rec *Record) (m marks) {

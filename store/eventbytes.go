@@ -16,8 +16,8 @@ const (
 // Bytes that an event takes beside its texts, with its place in the index and what a page has free: an upper
 // bound of what was measured, with times, offsets and numbers as large as they are after years.
 const (
-	eventBytesInFile   = 110
-	eventBytesOnServer = 270
+	eventBytesInFile   = 116
+	eventBytesOnServer = 296
 
 	// Few events with long texts go into a page, and the rest of the page is of no use.
 	longText        = 1000
