@@ -25,7 +25,7 @@ type PolicyChange struct {
 	ProbeWait  float64  `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time from one probe to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
 	Recover    int      `json:"recover_after,omitempty" minimum:"0" maximum:"255" doc:"Number of heartbeats in a row after which it is online again when it was offline."`
 	Learn      *Learn   `json:"learn,omitempty" doc:"What is done with the deadline that is learned of it."`
-	Expect     string   `json:"expect,omitempty" maxLength:"1100" doc:"When it is expected: a crontab expression and a time zone (default: UTC), as in 0 3 * * * Europe/Berlin. Its silence counts from the next of these instants; timeout_ms, 1 h if it is left out, is the grace from there."`
+	Expect     string   `json:"expect,omitempty" maxLength:"256" doc:"When it is expected: a crontab expression and a time zone (default: UTC), as in 0 3 * * * Europe/Berlin. Its silence counts from the next of these instants; timeout_ms, 1 h if it is left out, is the grace from there."`
 	Quiet      []string `json:"quiet,omitempty" maxItems:"16" doc:"Windows of the day in which silence does not count: days (default: all), hours, and a time zone (default: UTC), as in Mon-Fri 22:00-06:00 Europe/Berlin."`
 }
 

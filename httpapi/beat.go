@@ -4,14 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -26,7 +23,6 @@ const (
 	// bodyTimeout bounds the time in which a body with heartbeats must arrive, because the
 	// listening clock waits for it.
 	bodyTimeout = 5 * time.Second
-	maxMessage  = 1024
 )
 
 // registerBeats adds the routes for heartbeats. huma describes them and does not serve them.
@@ -42,6 +38,8 @@ func (a *API) registerBeats(mux routes, api huma.API) {
 	}
 	add("GET "+beatPath+"{id}", a.beat)
 	add("POST "+beatPath+"{id}", a.beat)
+	add("POST "+beatPath+"{id}/start", a.beatStart)
+	add("POST "+beatPath+"{id}/exit/{status}", a.beatExit)
 	add("POST "+beatPath+"{id}/fail", a.beatFail)
 	add("POST "+beatPath+"{id}/bye", a.beatBye)
 	add("POST "+beatPath+"{id}/sleep", a.beatSleep)
@@ -170,44 +168,6 @@ func timeoutName(p liveness.Policy) string {
 		return "grace"
 	}
 	return "ttl"
-}
-
-// beatFail handles a failure that a device reports.
-func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
-	body, err := readBeat(w, r)
-	if err == nil {
-		_, err = parseQuery(r.URL.RawQuery)
-	}
-	var message string
-	if err == nil {
-		message, err = messageOf(r, body)
-	}
-	if err == nil {
-		_, err = a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Failure, At: a.ear.now(), Message: message, Unverified: !a.needsToken()})
-		err = a.heard(w, r, err)
-	}
-	a.done(w, err)
-}
-
-// messageOf returns the message in a body, which is a text or an object with the field message.
-func messageOf(r *http.Request, body []byte) (string, error) {
-	message := string(body)
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/json" {
-		var said struct {
-			Message string `json:"message"`
-		}
-		if err := decodeStrict(body, &said); err != nil {
-			return "", &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(`body: %v; send a text, or {"message": "what is wrong"}`, err)}
-		}
-		message = said.Message
-	}
-	message = strings.TrimSpace(message)
-	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
-	if len(message) > maxMessage || !utf8.ValidString(message) || strings.ContainsFunc(message, control) {
-		return "", &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
-			"body: the message must be UTF-8 without control characters, of at most %d bytes; this has %d", maxMessage, len(message))}
-	}
-	return message, nil
 }
 
 // beatBye handles a goodbye.

@@ -57,10 +57,26 @@ func describeBeats(spec *huma.OpenAPI) {
 			"Use a token that may do nothing else. While no token is needed, a GET cannot make ttl or grace longer than what holds for a device that was heard "+
 			"before, nor change expect.",
 		append([]*huma.Param{id, query("token", "A token with the role beat.")}, announces...), nil, beat)
-	message := jsonBody(strict(map[string]string{"message": "At most 1,024 bytes."}), false)
-	message.Content["text/plain"] = &huma.MediaType{Schema: textOf("At most 1,024 bytes.")}
+	text := "What the job printed, at most 102,400 bytes; the last 10,240 are kept."
+	took := "How long the run took, as the job knows it: 12m3s, or a number of seconds. Left out: the time since its start."
+	ending := func(more map[string]string) *huma.RequestBody {
+		means := map[string]string{"message": text, "duration": took}
+		maps.Copy(means, more)
+		body := jsonBody(strict(means), false)
+		body.Content["text/plain"] = &huma.MediaType{Schema: textOf(text)}
+		return body
+	}
+	parameters := func(more ...*huma.Param) []*huma.Param { return slices.Concat([]*huma.Param{id}, more, announces) }
+	taken := &huma.Response{Description: "Taken, and stored"}
+	add("beat-start", http.MethodPost, "/v1/beat/{id}/start", "A job begins a run",
+		"A sign of life, and an event device.run.started. Silence counts from now on, whenever the job is expected otherwise. The next heartbeat is the success "+
+			"of the run; another start replaces it.", parameters(), nil, taken)
+	status := &huma.Param{Name: "status", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(255.0)}, Description: "The exit status."}
+	add("beat-exit", http.MethodPost, "/v1/beat/{id}/exit/{status}", "A job ends a run, with its exit status",
+		"0 is a heartbeat, with an event device.run.finished if a run was under way or the body says something; all else is a failure, as by /fail. For curl: .../exit/$?",
+		parameters(status), ending(nil), taken)
 	add("beat-fail", http.MethodPost, "/v1/beat/{id}/fail", "A device tells of a failure of its own",
-		"A sign of life, and an event device.failed with the message.", []*huma.Param{id}, message, &huma.Response{Description: "Taken"})
+		"A sign of life, and an event device.failed with the message. It ends a run that was under way.", parameters(), ending(map[string]string{"exit_status": "1 to 255."}), taken)
 	add("beat-bye", http.MethodPost, "/v1/beat/{id}/bye", "A device says goodbye", "It is offline at once.",
 		[]*huma.Param{id}, nil, &huma.Response{Description: "Taken"})
 	length := query("for", "How long: 1h, or a number of seconds.")
@@ -100,6 +116,9 @@ func strict(meanings map[string]string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false, Properties: make(map[string]*huma.Schema)}
 	for name, meaning := range meanings {
 		s.Properties[name] = textOf(meaning)
+		if name == "exit_status" {
+			s.Properties[name].Type = huma.TypeInteger
+		}
 	}
 	return s
 }

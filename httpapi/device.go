@@ -28,6 +28,7 @@ type Device struct {
 	Closing     string     `json:"closing,omitempty" doc:"Its connection ended: the reason for which it goes offline unless it comes back."`
 	Since       time.Time  `json:"since" doc:"Time of the last change of state."`
 	SleepUntil  time.Time  `json:"sleep_until,omitzero"`
+	RunningFrom time.Time  `json:"running_since,omitzero" doc:"When the run of it began that is under way."`
 	Expected    time.Time  `json:"expected,omitzero" doc:"When it is expected next: its silence counts from there."`
 	Asked       int        `json:"asked,omitempty" doc:"Number of probes since it was last heard."`
 	AskedAt     time.Time  `json:"asked_at,omitzero" doc:"Time of the last probe."`
@@ -88,7 +89,7 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		ID: v.ID, Number: v.Num, State: v.State.String(), Reason: v.Reason.String(), Seq: v.Seq, Epoch: v.Epoch, Source: v.Source,
 		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: timeoutOf(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
-		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), Expected: utc(v.Expected), AsOf: utc(now),
+		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), Expected: utc(v.Expected), RunningFrom: utc(v.Started), AsOf: utc(now),
 		Asked: v.Asked, AskedAt: utc(v.AskedAt), Recovering: v.Recovering,
 	}
 	if v.State == liveness.Pending {

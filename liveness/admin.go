@@ -211,6 +211,7 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	r.endLocked(sh, strings.Clone(d.id), d.seq)
 	delete(sh.own, d.id)
 	delete(sh.suppressions, d.id)
+	sh.endRunLocked(d)
 	r.flaps.set(d.handle, false)
 	r.devices.Add(-1)
 	r.quotaOf(d).release()

@@ -30,7 +30,7 @@ func TestCommitWithdraws(t *testing.T) {
 		o.after(func(ok bool) { second <- ok })
 		o.withdraw(ticket)
 		o.withdraw(ticket)
-		o.taken(1)
+		o.taken(1, 0)
 		o.withdraw(0)
 		if !<-first || !<-second {
 			t.Error("not committed")

@@ -43,7 +43,7 @@ func (s *Source) ignoresLocked(d *device, kind Kind) bool {
 		return elsewhere || d.state == Offline && d.source != s
 	case Retained:
 		return elsewhere
-	case Heartbeat, Sleep, Failure:
+	case Heartbeat, Sleep, Failure, Start:
 	}
 	return false
 }

@@ -41,6 +41,11 @@ const (
 	// heard later is another one. Its events' numbers go on all the same, so that no two events
 	// have one id.
 	DeviceForgotten
+	// DeviceRunStarted: a run of it began, see [Start].
+	DeviceRunStarted
+	// DeviceRunFinished: a run ended well, after Duration; Message is the end of what it printed. One that
+	// failed ends with DeviceFailed.
+	DeviceRunFinished
 	// SourceDeaf: a source stopped listening.
 	SourceDeaf
 	// SourceHeard: it listens again.
@@ -65,6 +70,8 @@ func (t Type) String() string {
 		DeviceMaintenanceStarted: "device.maintenance.started",
 		DeviceMaintenanceStopped: "device.maintenance.stopped",
 		DeviceForgotten:          "device.forgotten",
+		DeviceRunStarted:         "device.run.started",
+		DeviceRunFinished:        "device.run.finished",
 		SourceDeaf:               "source.deaf",
 		SourceHeard:              "source.heard",
 		GroupOutageStarted:       "group.outage.started",
@@ -102,7 +109,9 @@ type Event struct {
 	HeardSilence time.Duration // listening time of the source from LastSeen to the event
 	Timeout      time.Duration
 
-	Message     string        // of DeviceFailed; of the maintenance events the window's name, empty if an operator made the change
+	ExitStatus  int           // of DeviceFailed: that of the run, 1 to 255; 0 if it is not known
+	Duration    time.Duration // of DeviceFailed and DeviceRunFinished: how long the run took; 0 if it is not known
+	Message     string        // of those two, up to [MaxMessage] bytes; of the maintenance events the window's name, empty if an operator made the change
 	Flapping    bool          // the device is flapping
 	Outage      bool          // the event belongs to an outage of the device's group, whose event replaces it in alarms
 	Maintenance bool          // the device is in maintenance
@@ -142,6 +151,10 @@ func (e *Event) ID() string {
 		return fmt.Sprintf("%s:%d", e.Subject, e.Seq)
 	}
 }
+
+// MaxMessage is how many bytes of a device's message are kept, the last ones. While messages of more than
+// 4 MiB wait for the sink, longer ones are cut to 1 KiB.
+const MaxMessage = 10 << 10
 
 // Sink takes the events of a registry, one batch after the other, each subject's in order. Append
 // returns once they are safe; until then nothing else reports them. A batch has at most 8,192

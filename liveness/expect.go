@@ -58,8 +58,14 @@ func joinExpect(expression, zone string) string {
 	return strings.Join(append(strings.Fields(expression), strings.TrimSpace(zone)), " ")
 }
 
+// maxExpect is how many bytes a Policy.Expect has at most.
+const maxExpect = 256
+
 // parseExpect reads what [Policy.Expect] holds.
 func parseExpect(text string) (*expectation, error) {
+	if len(text) > maxExpect {
+		return nil, fmt.Errorf("it has %d bytes, want up to %d", len(text), maxExpect)
+	}
 	expression, name := cutZone(text)
 	name = cmp.Or(name, "UTC")
 	zone, err := parseZone(name)

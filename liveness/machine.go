@@ -171,7 +171,7 @@ func (c condition) after(sig signal, p Policy) condition {
 		return c.closed(sig.At, sig.Reason, p)
 	case Retained:
 		return c.retained(sig.At, p)
-	case Heartbeat, Failure:
+	case Heartbeat, Failure, Start:
 	}
 	return c.heard(sig.At, p)
 }

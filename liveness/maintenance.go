@@ -18,6 +18,7 @@ const (
 	cutOff                         // its connection was ended because it was judged, see Gap.CutOff
 	watched                        // its silence is long: its next heartbeat is to take its lock
 	learned                        // a learned deadline is in force, which its habit has
+	underWay                       // a run of it, see Start
 )
 
 func marksOf(rec *Record) (m marks) {

@@ -37,6 +37,8 @@ type outbox struct {
 	waits   uint64
 	fails   uint64
 	lost    uint64
+	long    int64  // bytes of the messages that wait and are longer than shortMessage
+	cut     uint64 // messages that were cut because there are too many
 
 	some chan struct{} // room for one; never closed; receives when there are events
 }
@@ -94,12 +96,39 @@ func (o *outbox) put(events ...Event) {
 	if o.queued.Add(int64(len(events))) == int64(len(events)) {
 		o.moved.Store(int64(o.clock.elapsed()))
 	}
+	for i := range events {
+		o.shortenLocked(&events[i])
+	}
 	o.events = append(o.events, events...)
 	o.came += uint64(len(events))
 	select {
 	case o.some <- struct{}{}:
 	default:
 	}
+}
+
+// shortenLocked cuts the message of an event that is put in: to MaxMessage, or to shortMessage while too much waits.
+func (o *outbox) shortenLocked(e *Event) {
+	if len(e.Message) <= shortMessage {
+		return
+	}
+	e.Message = lastOf(e.Message, MaxMessage)
+	if o.long+int64(len(e.Message)) > longMessages {
+		e.Message = lastOf(e.Message, shortMessage)
+		o.cut++
+		return
+	}
+	o.long += int64(len(e.Message))
+}
+
+// longBytes returns how many bytes the messages of events have that are longer than shortMessage.
+func longBytes(events []Event) (sum int64) {
+	for i := range events {
+		if n := len(events[i].Message); n > shortMessage {
+			sum += int64(n)
+		}
+	}
+	return sum
 }
 
 // wait waits while the outbox is full, and reports whether it did. Call it without any lock.
@@ -143,9 +172,10 @@ func (o *outbox) take(buffer []Event) []Event {
 	return events
 }
 
-// taken records that the sink has taken n events.
-func (o *outbox) taken(n int) {
+// taken records that the sink has taken n events, with so many bytes in long messages.
+func (o *outbox) taken(n int, long int64) {
 	o.mu.Lock()
+	o.long -= long
 	o.moved.Store(int64(o.clock.elapsed()))
 	o.queued.Add(-int64(n))
 	o.took += uint64(n)
@@ -221,12 +251,13 @@ func (o *outbox) drain(ctx context.Context, sink Sink, committed func([]Event)) 
 func (o *outbox) append(ctx context.Context, sink Sink, events []Event, committed func([]Event)) error {
 	for len(events) > 0 {
 		batch := events[:min(handover, len(events))]
+		long := longBytes(batch) // the sink may change them
 		if err := o.offer(ctx, sink, batch); err != nil {
 			o.lose(len(events))
 			return err
 		}
 		committed(batch)
-		o.taken(len(batch))
+		o.taken(len(batch), long)
 		events = events[len(batch):]
 	}
 	return nil

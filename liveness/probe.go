@@ -59,7 +59,7 @@ func (c condition) probed(now time.Duration) condition {
 // no probes. One whose source is retired has no broker that tracks it, so a Timeout of Never
 // becomes the fleet's.
 func (d *device) policyLocked() Policy {
-	p := d.gracePolicyLocked()
+	p := d.pacePolicyLocked(d.gracePolicyLocked())
 	if d.marks&probeable == 0 {
 		p.Probes = 0
 	}

@@ -24,6 +24,7 @@ type Record struct {
 	HeardBy string
 	Until   time.Duration // listening time: when a sleep ends, or when the verdict was due
 	Since   time.Time     // when the state changed last, in steady time, which is never set back
+	Started time.Time     // steady time too: when the run began that is under way, zero if none is; see [Start]
 	Seq     uint64
 	Epoch   uint64
 	// Announced is what the device's protocol announced, Own what [Registry.SetPolicy] set.

@@ -178,6 +178,9 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	if !rec.Since.IsZero() { // otherwise it is when the device was made
 		d.since = r.clock.restored(rec.Since.UnixNano())
 	}
+	if !rec.Started.IsZero() {
+		sh.startLocked(d, r.clock.restored(rec.Started.UnixNano()))
+	}
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	r.reviveHabitLocked(sh, d, rec)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until

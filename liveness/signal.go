@@ -11,7 +11,8 @@ const (
 	// Sleep: the device will be silent for Length, which does not count against it.
 	// Policy.SleepLimit bounds it.
 	Sleep
-	// Failure: the device reported a failure of its own, in Message. It is alive.
+	// Failure: the device reported a failure of its own, in Message. It is alive. A run that was under way is
+	// over, see Start.
 	Failure
 	// Goodbye: the device said goodbye and is offline at once. One that is offline already, or was
 	// never seen, stays so. A goodbye makes no device: the error is [ErrUnknownDevice].
@@ -27,6 +28,10 @@ const (
 	// broker to vouch for it, and counts as heard. Nothing else changes, nor does anything about a
 	// device that another source hears.
 	Retained
+	// Start: the device, a job, began a run. That is a sign of life, from which silence counts at once, whatever
+	// the policy's Expect says. Heartbeat and Failure end the run; until then a further Start replaces it. So do
+	// Sleep and Goodbye, without an event of their own. Runs survive a restart.
+	Start
 )
 
 // Signal is what a source heard of a device that has no [Session] there. Its zero Kind is a
@@ -44,7 +49,11 @@ type Signal struct {
 	Length  time.Duration // of a Sleep
 	Reason  Reason        // of Disconnected: Closed, Protocol, Will, Bye or Reported
 	AtOnce  bool          // of Disconnected: the device has no CloseGrace
-	Message string        // of a Failure
+	Message string        // of a Failure, or a Heartbeat that ends a run; see [MaxMessage]
+	// ExitStatus and Took are of the run that a Failure or a Heartbeat ends, as the job itself knows them. Took
+	// is 0 if it does not: then it is the time since the Start, by a clock that is never set back.
+	ExitStatus int
+	Took       time.Duration
 	// Unverified: nothing proves that the signal is from the device, nor from somebody who may speak
 	// for it. See [Registry.ForgetSilent].
 	Unverified bool
@@ -60,6 +69,7 @@ type signal struct {
 	opens     *Session // it becomes the device's session, with peer as its far end
 	peer      Peer
 	resumes   bool // it opens a session that another process has opened
+	aside     bool // the device was heard, and nothing else: a run that is under way goes on
 }
 
 // applyLocked applies a signal to a device, which is judged by the source's clock afterwards.
@@ -67,7 +77,7 @@ type signal struct {
 // from it.
 func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	r := s.registry
-	if sig.Kind == Heartbeat && !sig.announces && !sig.end && sig.opens == nil && d.source == s && sig.Epoch <= d.epoch && d.touched &&
+	if sig.Kind == Heartbeat && !sig.announces && !sig.end && !sig.finishes(d) && sig.opens == nil && d.source == s && sig.Epoch <= d.epoch && d.touched &&
 		!d.verifiedBy(sig) &&
 		s.engine.Touch(d.timer, sig.At) {
 		return nil
@@ -80,15 +90,15 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	moved := d.source != s
 	f, known := s.conditionHereLocked(d, sig.At)
 	held := rule.Value()
-	p := s.recoveryPolicy(f, d.heldByLocked(&held))
+	p := s.recoveryPolicy(f, d.pacePolicyLocked(d.heldByLocked(&held)))
 	c := change{next: f.after(sig, p), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
 	c.replaced = d.replacedBy(sig, f, c) && !s.wanders(d, sig.opens)
 	away := moved && !s.besides(d.source)
 	c.reported = rule.Value().announced != d.rule.Value().announced || away || c.newEpoch || c.verified
-	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
+	notable := c.next.notable(f) || sig.Kind == Failure || sig.Kind == Start || sig.finishes(d) || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
 	if notable && d.state != NeverSeen && r.outbox.busy() { // findOrAdd has checked for a new device
 		deferred, ok := f.deferred(sig, p)
-		if !ok || moved {
+		if !ok || moved || sig.finishes(d) {
 			if sig.Kind != Disconnected && sig.Kind != Retained {
 				d.heardByLocked(sh, s, sig.At)
 			}
@@ -117,6 +127,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		d.marks |= unverified
 	}
 	s.attachLocked(d, sig, c)
+	took := sh.runLocked(d, sig, r.clock.steady())
 	seq := d.seq
 	if d.rule = rule; !known && sig.opens == nil && c.next.state == f.state && c.next.last == f.last {
 		d.reason, d.until = c.next.reason, c.next.until // the verdict whose timer has expired reads them
@@ -124,15 +135,20 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		r.setLocked(sh, d, f, c.next, sig.At)
 	}
 	c.reported = c.reported && d.seq == seq
-	r.reportLocked(sh, d, sig, c)
+	r.reportLocked(sh, d, sig, c, took)
 	return nil
 }
 
 // reportLocked emits what is to be told beside a change of state, or without one.
-func (r *Registry) reportLocked(sh *deviceShard, d *device, sig signal, c change) {
+func (r *Registry) reportLocked(sh *deviceShard, d *device, sig signal, c change, took time.Duration) {
 	seq := d.seq
-	if sig.Kind == Failure {
-		r.emitLocked(sh, d, DeviceFailed, sig.Message, sig.At)
+	switch told := (said{sig.Message, sig.ExitStatus, took}); {
+	case sig.Kind == Failure:
+		r.tellLocked(sh, d, DeviceFailed, told, sig.At)
+	case sig.Kind == Start:
+		r.emitLocked(sh, d, DeviceRunStarted, "", sig.At)
+	case sig.Kind == Heartbeat && told != said{}:
+		r.tellLocked(sh, d, DeviceRunFinished, told, sig.At)
 	}
 	if c.replaced {
 		r.emitLocked(sh, d, DeviceSessionReplaced, "", sig.At)
@@ -164,7 +180,7 @@ func (d *device) heardByLocked(sh *deviceShard, by *Source, now time.Duration) {
 	if s != by {
 		now += s.ahead(by, now, s.Time(s.registry.clock.time()))
 	}
-	_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // never ErrBusy: a heartbeat at the device's own source is deferred
+	_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}, aside: true}) // never ErrBusy: a heartbeat at the device's own source is deferred
 }
 
 // change is what a signal does to a device.

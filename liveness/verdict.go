@@ -93,7 +93,7 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 			next.period = 0 // it would be that of this silence, not of the next one
 		}
 	}
-	if ok && (d.marks&watched != 0 || d.source.unheard(whole)) {
+	if ok && (d.marks&watched != 0 || d.running() || d.source.unheard(whole)) {
 		next.period = 0 // in a gap the timer would round the last heartbeat up, perhaps beyond the deaf interval
 	}
 	if ok {
@@ -135,8 +135,13 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 	}
 }
 
-// emitLocked numbers an event of a device and hands it to the outbox.
+// emitLocked is tellLocked for an event with no more than a message.
 func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
+	r.tellLocked(sh, d, t, said{message: message}, now)
+}
+
+// tellLocked numbers an event of a device and hands it to the outbox.
+func (r *Registry) tellLocked(sh *deviceShard, d *device, t Type, told said, now time.Duration) {
 	if d.num == 0 {
 		d.num = r.numbers.allocate()
 		if d.seq == 0 { // a configured device was made before the floor was restored
@@ -156,7 +161,9 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Time:        r.clock.time(),
 		Policy:      d.fromLocked(),
 		Timeout:     d.heldLocked().Timeout,
-		Message:     message,
+		Message:     told.message,
+		ExitStatus:  told.status,
+		Duration:    told.took,
 		Flapping:    d.changes != nil && d.changes.flapping,
 		Maintenance: d.maintained(),
 		Record:      rec,
@@ -210,6 +217,9 @@ func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
 		Announced: d.rule.Value().announced, Own: sh.own[d.id],
 		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.marks&forgotten != 0,
 		Unverified: d.unverified(),
+	}
+	if at, ok := sh.runs[d.handle]; ok && d.running() {
+		rec.Started = time.Unix(0, at)
 	}
 	if d.state != Offline {
 		rec.Reason = NoReason // that a connection ended is not kept: after a restart every device has to reconnect

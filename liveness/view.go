@@ -52,6 +52,8 @@ type View struct {
 	// Quieted is how much of HeardSilence does not count because of Policy.Quiet and Policy.Expect, and
 	// QuietBy how much of the silence up to Deadline.
 	Quieted, QuietBy time.Duration
+	// Started is when the run began that is under way, see [Start]; zero if none is.
+	Started time.Time
 	// Expected is the instant from which its silence counts, see Policy.Expect.
 	Expected time.Time
 	Sleep    time.Time // when its sleep ends, if it sleeps
@@ -92,6 +94,9 @@ func (r *Registry) viewLocked(d *device) View {
 	}
 	if rule.group != nil {
 		v.Group = rule.group.Name
+	}
+	if d.running() {
+		v.Started = r.clock.wall(r.shards[d.handle%shardCount].runs[d.handle])
 	}
 	if d.source != nil {
 		d.timesLocked(&v, f)
@@ -160,7 +165,7 @@ func (d *device) stateLocked() State {
 	if !d.source.unheard(d.wholeLocked(d.last)) || !d.source.unheard(d.wholeLocked(d.lastLocked())) { // the timer's is no earlier
 		return shown
 	}
-	if d.rule.Value().Expect != "" && d.unexpectedLocked() {
+	if d.rule.Value().Expect != "" && !d.running() && d.unexpectedLocked() {
 		return shown
 	}
 	return Unknown

@@ -234,10 +234,10 @@ func forget(ctx context.Context, tx sqldb.Tx, b *batch) error {
 
 func insertEvents(ctx context.Context, tx sqldb.Tx, rows []eventRow) error {
 	devices := rows
-	if slices.ContainsFunc(rows, func(r eventRow) bool { return !r.event.Type.OfDevice() }) {
+	if slices.ContainsFunc(rows, isRare) {
 		devices = nil
 		for i := range rows {
-			if rows[i].event.Type.OfDevice() {
+			if !isRare(rows[i]) {
 				devices = append(devices, rows[i])
 			} else if err := insertRare(ctx, tx, &rows[i]); err != nil {
 				return err
@@ -250,11 +250,17 @@ func insertEvents(ctx context.Context, tx sqldb.Tx, rows []eventRow) error {
 	})
 }
 
-// insertRare inserts an event of a source or a group.
+// isRare reports whether an event has something in the columns that most have not: one of a source or a group,
+// or of a run that ended.
+func isRare(r eventRow) bool {
+	return !r.event.Type.OfDevice() || r.event.ExitStatus != 0 || r.event.Duration != 0
+}
+
+// insertRare inserts such an event.
 func insertRare(ctx context.Context, tx sqldb.Tx, r *eventRow) error {
 	ints := r.ints()
 	ev := r.event
-	args := append(appendInts(nil, ints[:]), ev.Subject, ev.Message, int64(ev.Deaf), ev.Members, ev.Silent, ev.Before)
+	args := append(appendInts(nil, ints[:]), ev.Subject, ev.Message, int64(ev.Deaf), ev.Members, ev.Silent, ev.Before, ev.ExitStatus, int64(ev.Duration))
 	_, err := tx.NewRaw("INSERT INTO events ("+eventTable().Columns()+", "+rareColumns+") VALUES (?"+strings.Repeat(", ?", len(args)-1)+")", args...).Exec(ctx)
 	return err
 }

@@ -40,6 +40,10 @@ func typeCode(t liveness.Type) int64 {
 		return 11
 	case liveness.DeviceForgotten:
 		return 12
+	case liveness.DeviceRunStarted:
+		return 17
+	case liveness.DeviceRunFinished:
+		return 18
 	case liveness.SourceDeaf:
 		return 13
 	case liveness.SourceHeard:
@@ -260,5 +264,5 @@ func unpackChanges(b []byte) ([]int64, error) {
 	return changes, nil
 }
 
-// maxMessage is the number of bytes that are kept of a device's message.
-const maxMessage = 4096
+// maxMessage is the number of bytes that are kept of a message.
+const maxMessage = liveness.MaxMessage

@@ -125,12 +125,12 @@ func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 	names := s.names.all()
 	var ints [eventInts]int64
 	var subject, message string
-	var deaf, members, silent, before sql.NullInt64
-	dest := make([]any, 0, eventInts+6)
+	var deaf, members, silent, before, status, took sql.NullInt64
+	dest := make([]any, 0, eventInts+8)
 	for i := range ints {
 		dest = append(dest, &ints[i])
 	}
-	dest = append(dest, &subject, &message, &deaf, &members, &silent, &before)
+	dest = append(dest, &subject, &message, &deaf, &members, &silent, &before, &status, &took)
 	return func(rows *sql.Rows) error {
 		if err := rows.Scan(dest...); err != nil {
 			return err
@@ -148,6 +148,7 @@ func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 			Message: message, Flapping: ints[14]&eventFlapping != 0, Outage: ints[14]&eventOutage != 0,
 			Maintenance: ints[14]&eventMaintenance != 0, Term: ints[15], Node: names[ints[16]],
 			Deaf: time.Duration(deaf.Int64), Members: int(members.Int64), Silent: int(silent.Int64), Before: int(before.Int64),
+			ExitStatus: int(status.Int64), Duration: time.Duration(took.Int64),
 		})
 		return nil
 	}

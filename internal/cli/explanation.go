@@ -129,8 +129,11 @@ func because(d *httpapi.Device, around surroundings) string {
 
 // sinceExpected is what follows a silence that counts since a device was expected.
 func sinceExpected(d *httpapi.Device) string {
-	if d.Policy.Expect == "" {
+	switch {
+	case d.Policy.Expect == "":
 		return ""
+	case !d.RunningFrom.IsZero():
+		return " since its run began, which has not ended"
 	}
 	return " since it was expected"
 }
@@ -231,6 +234,9 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if no heartbeat arrives while the source is listening"})
 	}
 	l := d.Listening
+	if !d.RunningFrom.IsZero() {
+		lines = append(lines, row{label: "running", text: "since " + instant(d, d.RunningFrom) + ": silence counts from its start"})
+	}
 	if !d.Expected.IsZero() && d.State != "offline" {
 		lines = append(lines, row{label: "expected", text: instant(d, d.Expected) + ": its silence counts from there"})
 	}

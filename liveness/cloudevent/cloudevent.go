@@ -50,7 +50,9 @@ type EventData struct {
 	Group       string    `json:"group,omitempty"`
 	Node        string    `json:"node" doc:"The server that recorded the event."`
 	Term        int64     `json:"term,omitempty" doc:"The term of that server as the judge: a number that grows with each server that judges the fleet."`
-	Message     string    `json:"message,omitempty" doc:"The failure that the device reported, or the maintenance window that began or ended."`
+	Message     string    `json:"message,omitempty" doc:"The failure that the device reported, the end of what a run printed, or the maintenance window that began or ended."`
+	ExitStatus  int       `json:"exit_status,omitempty" doc:"Of a run that failed."`
+	Duration    *float64  `json:"duration_ms,omitempty" doc:"How long a run took that ended."`
 	Flapping    bool      `json:"flapping,omitempty"`
 	Maintenance bool      `json:"maintenance,omitempty" doc:"The device is in maintenance: the event is not to raise an alarm."`
 	Outage      bool      `json:"outage,omitempty" doc:"It belongs to an outage of its group, whose event replaces it in alarms."`
@@ -87,6 +89,9 @@ func New(e *liveness.Event, node string) Event {
 		if e.Timeout < liveness.Never {
 			d.Timeout = new(milliseconds(e.Timeout))
 		}
+		if d.ExitStatus = e.ExitStatus; e.Duration > 0 {
+			d.Duration = new(milliseconds(e.Duration))
+		}
 	}
 	return out
 }
@@ -112,7 +117,7 @@ func Parse(text []byte) (*liveness.Event, error) {
 	return &liveness.Event{
 		Offset: d.Offset, Type: kind, Reason: reason, Subject: in.Subject, Seq: d.Seq, Epoch: d.Epoch, Time: in.Time, Source: d.Source,
 		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: timeout, Policy: d.Policy, Group: d.Group, Node: d.Node, Term: d.Term,
-		Message: d.Message, Flapping: d.Flapping, Maintenance: d.Maintenance, Outage: d.Outage, Deaf: duration(d.Deaf),
+		Message: d.Message, ExitStatus: d.ExitStatus, Duration: duration(d.Duration), Flapping: d.Flapping, Maintenance: d.Maintenance, Outage: d.Outage, Deaf: duration(d.Deaf),
 		Members: value(d.Members), Silent: value(d.Silent), Before: value(d.Before),
 	}, nil
 }

@@ -27,13 +27,18 @@ type Log struct {
 	base    uint64        // offset before the first event in pages
 	oldest  uint64        // offset of the oldest event that is kept, or of the next one
 	last    uint64        // offset of the latest event
+	text    int           // bytes of the messages that are kept
 	changed chan struct{} // closed and replaced when events come; nil while no reader waits
 }
 
 // pageLen is how many events share memory that is released at once.
 const pageLen = 512
 
-// New returns an empty log that keeps at most keep events, default 100,000.
+// maxText is how many bytes of messages are kept. Beyond that the oldest events go, as if they were too many.
+const maxText = 64 << 20
+
+// New returns an empty log that keeps at most keep events, default 100,000, and no more than have 64 MiB of
+// messages.
 func New(keep int) (*Log, error) {
 	if keep == 0 {
 		keep = 100_000
@@ -48,7 +53,7 @@ func New(keep int) (*Log, error) {
 func (l *Log) Resume(last uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pages, l.base, l.oldest, l.last = nil, last, last+1, last
+	l.pages, l.base, l.oldest, l.last, l.text = nil, last, last+1, last, 0
 }
 
 // Append implements [liveness.Sink]. It never fails and never blocks.
@@ -59,6 +64,10 @@ func (l *Log) Append(_ context.Context, events []liveness.Event) error {
 		l.last++
 		events[i].Offset = l.last
 		l.pushLocked(&events[i])
+		l.text += len(events[i].Message)
+	}
+	for l.text > maxText {
+		l.trimLocked(l.oldest)
 	}
 	if l.last > uint64(l.keep) {
 		l.trimLocked(l.last - uint64(l.keep))
@@ -99,7 +108,9 @@ func (l *Log) Trim(through uint64) {
 
 // trimLocked drops events, and releases the pages that have none left.
 func (l *Log) trimLocked(through uint64) {
-	l.oldest = max(l.oldest, through+1)
+	for ; l.oldest <= through; l.oldest++ {
+		l.text -= len(l.atLocked(l.oldest).Message)
+	}
 	gone := min(int((l.oldest-l.base-1)/pageLen), len(l.pages))
 	if gone > 0 {
 		clear(l.pages[0])

@@ -17,6 +17,7 @@ import { WhatIf } from './whatif'
 
 export interface Device extends Listed {
   expected?: string
+  running_since?: string
   listening?: {
     now_ms: number
     last_ms: number
@@ -80,7 +81,7 @@ function Unknown({ id }: { id: string }) {
   )
 }
 
-const sinceExpected = (d: Device) => (d.policy.expect ? ' since it was expected' : '')
+const sinceExpected = (d: Device) => (!d.policy.expect ? '' : d.running_since ? ' since its run began, which has not ended' : ' since it was expected')
 
 /** The state and its reason as a sentence. */
 function why(d: Device): string {
@@ -154,6 +155,7 @@ function Reasons({ d }: { d: Device }) {
     ['Heard silence', duration(d.heard_silence_ms)],
   ]
   if (deaf > 0) rows.push(['Deaf since then', `${duration(deaf)}: it does not count`])
+  if (d.running_since) rows.push(['Running since', <><Time at={d.running_since} /> (<Ago at={d.running_since} />)</>])
   if (d.expected) rows.push(['Expected', <><Time at={d.expected} />: its silence counts from there</>])
   if (l?.quiet_ms) rows.push([uncounted(d), `${duration(l.quiet_ms)}: it does not count`])
   if (l?.grace && l.grace.used_ms > 0) rows.push(['Grace after deaf times', `${duration(l.grace.used_ms)} of ${duration(l.grace.most_ms)} used`])

@@ -117,7 +117,7 @@ function PolicyAction({ d, changed }: { d: Device; changed: () => void }) {
             <input name="recover_after" type="number" min="0" max="255" value={(before.recover_after as number) || ''} />
           </Field>
           <Field label="Expected at" help="a crontab expression and a time zone, as in 0 3 * * * Europe/Berlin">
-            <input name="expect" autocomplete="off" maxLength={1100} placeholder="as otherwise" value={(before.expect as string) ?? ''} />
+            <input name="expect" autocomplete="off" maxLength={256} placeholder="as otherwise" value={(before.expect as string) ?? ''} />
           </Field>
         </div>
       ),

@@ -1,0 +1,95 @@
+package liveness
+
+import (
+	"time"
+	"unicode/utf8"
+)
+
+// said is what a job says of a run that has ended.
+type said struct {
+	message string
+	status  int
+	took    time.Duration
+}
+
+// running reports whether a run of the device is under way.
+func (d *device) running() bool { return d.marks&underWay != 0 }
+
+// finishes reports whether a heartbeat ends a run of its device, or tells of one.
+func (sig *signal) finishes(d *device) bool {
+	return sig.Kind == Heartbeat && !sig.aside && (d.running() || sig.Message != "" || sig.Took > 0)
+}
+
+// runLocked begins or ends the device's run, as a signal says that comes at a steady time, and returns how long
+// the run took that it ends; 0 if that is not known.
+func (sh *deviceShard) runLocked(d *device, sig signal, now int64) (took time.Duration) {
+	switch {
+	case sig.aside, sig.Kind == Disconnected, sig.Kind == Retained:
+		return 0
+	case sig.Kind == Start:
+		sh.startLocked(d, now)
+		return 0
+	case sig.Kind == Goodbye && d.state == Offline: // no event would keep it
+		return 0
+	}
+	if took = max(sig.Took, 0); took == 0 && d.running() {
+		took = max(time.Duration(now-sh.runs[d.handle]), 1)
+	}
+	sh.endRunLocked(d)
+	return took
+}
+
+// startLocked records that a run began at a steady time.
+func (sh *deviceShard) startLocked(d *device, at int64) {
+	if sh.runs == nil {
+		sh.runs = make(map[uint32]int64)
+	}
+	sh.runs[d.handle] = at
+	d.marks |= underWay
+}
+
+func (sh *deviceShard) endRunLocked(d *device) {
+	if d.running() {
+		delete(sh.runs, d.handle)
+		d.marks &^= underWay
+	}
+}
+
+// pacePolicyLocked returns a policy as it holds for the device now: while a run is under way its silence does
+// not wait until it is expected.
+func (d *device) pacePolicyLocked(p Policy) Policy {
+	if d.running() {
+		p.Expect = ""
+	}
+	return p
+}
+
+const (
+	// shortMessage is how much is kept of a message, and longMessages how many bytes of longer ones may wait for
+	// the sink until that is all.
+	shortMessage = 1 << 10
+	longMessages = 4 << 20
+)
+
+// LastOf returns the end of a text that is kept as a message: at most [MaxMessage] bytes, from the beginning of
+// a line on if there is one.
+func LastOf(text string) string { return lastOf(text, MaxMessage) }
+
+// lastOf returns the end of a text, at most so many bytes. It begins with a line, or else with a character.
+func lastOf(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	cut := text[len(text)-most:]
+	if text[len(text)-most-1] != '\n' {
+		for i := range len(cut) - 1 {
+			if cut[i] == '\n' {
+				return cut[i+1:]
+			}
+		}
+	}
+	for len(cut) > 0 && !utf8.RuneStart(cut[0]) {
+		cut = cut[1:]
+	}
+	return cut
+}

@@ -1,0 +1,124 @@
+package liveness_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// story returns the events since the last call, of devices: type, message, exit status and duration.
+func (r *rig) story() string {
+	var lines []string
+	for _, e := range r.events() {
+		if !e.Type.OfDevice() {
+			continue
+		}
+		line := strings.TrimPrefix(e.Type.String(), "device.")
+		if e.ExitStatus != 0 || e.Duration != 0 || e.Message != "" {
+			line += " " + strings.Join([]string{e.Message, time.Duration(e.ExitStatus).String(), e.Duration.Round(time.Second).String()}, "/")
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (r *rig) wantStory(want string) {
+	r.Helper()
+	if got := r.story(); got != want {
+		r.Errorf("events at %v: %s\nwant %s", time.Now().Format("2 15:04:05"), got, want)
+	}
+}
+
+func TestRun(t *testing.T) {
+	inExpect(t, liveness.Config{}, func(r *rig) {
+		start := liveness.Signal{Kind: liveness.Start}
+		r.signal("a", start)
+		r.wantStory("online; run.started")
+		if v := r.device("a"); !v.Expected.IsZero() || !v.Started.Equal(time.Now()) || !v.Deadline.Equal(time.Now().Add(time.Hour)) {
+			t.Errorf("%+v", v)
+		}
+		r.until("1 02:10:00")
+		r.signal("a", liveness.Signal{})
+		r.wantStory("run.finished /0s/10m0s")
+		r.signal("a", liveness.Signal{})
+		r.wantStory("")
+		if v := r.device("a"); v.Started != (time.Time{}) || v.Expected.Hour() != 3 {
+			t.Errorf("%+v", v)
+		}
+		r.until("1 03:00:00")
+		r.signal("a", start)
+		r.until("1 03:30:00")
+		r.signal("a", start) // which replaces it
+		r.until("1 03:31:00")
+		r.signal("a", liveness.Signal{Kind: liveness.Failure, Message: "disk full", ExitStatus: 3})
+		r.wantStory("run.started; run.started; failed disk full/3ns/1m0s")
+		r.signal("a", liveness.Signal{Kind: liveness.Failure, Message: "again", ExitStatus: 1, Took: time.Minute})
+		r.wantStory("failed again/1ns/1m0s")
+		r.until("2 03:00:00")
+		r.wantNever("a", liveness.Online)
+		r.signal("a", start)
+		r.until("2 04:00:01") // it hangs
+		r.wantState("a", liveness.Offline)
+		r.until("2 05:00:00")
+		r.signal("a", liveness.Signal{Message: "done"})
+		r.wantStory("run.started; offline; online done/0s/2h0m0s; run.finished done/0s/2h0m0s")
+	})
+}
+
+// A run that is under way survives a restart.
+func TestRunRestart(t *testing.T) {
+	inExpect(t, liveness.Config{}, func(r *rig) {
+		r.signal("a", liveness.Signal{Kind: liveness.Start})
+		for _, e := range r.events() {
+			if e.Type != liveness.DeviceRunStarted {
+				continue
+			}
+			if e.Record == nil || !e.Record.Started.Equal(time.Now()) {
+				t.Fatalf("%+v", e.Record)
+			}
+			again := newRegistry(t, discard{}, liveness.Config{Policy: liveness.Policy{Expect: "0 3 * * *"}})
+			if err := again.RestoreSource(liveness.SourceRecord{Name: "http", Listened: time.Second, At: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Restore(*e.Record); err != nil {
+				t.Fatal(err)
+			}
+			v, err := again.Device("a")
+			if err != nil || !v.Started.Equal(e.Record.Started) || !v.Expected.IsZero() {
+				t.Errorf("%+v, %v", v, err)
+			}
+		}
+	})
+}
+
+// Long messages that wait for the sink are bounded by their bytes, and each keeps its end.
+func TestLongMessages(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		long := strings.Repeat("ä", 20<<10) + "\n" + strings.Repeat("x", 5000)
+		for _, tt := range []struct{ text, want string }{
+			{"short", "short"},
+			{long, strings.Repeat("x", 5000)},
+			{strings.Repeat("x", 11<<10), strings.Repeat("x", 10<<10)},
+			{"a" + strings.Repeat("ä", 6<<10), strings.Repeat("ä", 5<<10)},
+		} {
+			if got := liveness.LastOf(tt.text); got != tt.want || !utf8.ValidString(got) {
+				t.Errorf("LastOf of %d bytes has %d, want %d", len(tt.text), len(got), len(tt.want))
+			}
+		}
+		r.open("a")
+		const fails = 2000
+		for range fails {
+			_ = r.sessions["a"].Fail(r.now(), strings.Repeat("y", 10<<10))
+		}
+		total := 0
+		for _, e := range r.events() {
+			total += len(e.Message)
+		}
+		if least := fails << 10; total < least || total > least+20<<20 {
+			t.Errorf("%d bytes of messages", total)
+		}
+	})
+}
