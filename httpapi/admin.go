@@ -138,11 +138,11 @@ func (a *API) setPolicy(ctx context.Context, in *policyInput) (Device, error) {
 		return Device{}, huma.Error422UnprocessableEntity("body: the policy is empty; give it a field, for instance timeout_ms, or use DELETE to remove one")
 	}
 	if in.Add != "" {
-		err := badPolicy(a.registry.Add(in.ID, p))
+		err := a.registry.Add(in.ID, p)
 		if errors.Is(err, liveness.ErrKnownDevice) {
 			return Device{}, huma.Error412PreconditionFailed(fmt.Sprintf("%.80q exists already; nothing was changed", in.ID))
 		}
-		return a.changedDevice(ctx, "device added", in.ID, err)
+		return a.changedDevice(ctx, "device added", in.ID, badPolicy(err))
 	}
 	return a.editPolicy(ctx, "policy set", in.ID, in.IfMatch, p)
 }

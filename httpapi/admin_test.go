@@ -85,6 +85,29 @@ func TestPolicyEdits(t *testing.T) {
 	})
 }
 
+// A device can be made before it is heard.
+func TestAddDevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		h := f.api(httpapi.Config{}).Handler()
+		const path = "/v1/devices/a%2F1/policy"
+		add := func(path, body string) *httptest.ResponseRecorder {
+			return send(h, "PUT", path, body, "If-None-Match", "*", "Content-Type", "application/json")
+		}
+		if w := add(path, `{"timeout_ms": 60000}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"state":"never_seen"`) {
+			t.Errorf("PUT = %d %s", w.Code, w.Body)
+		}
+		wantProblem(t, add(path, `{"timeout_ms": 70000}`), "PUT again", 412, `"a/1" exists already; nothing was changed`)
+		wantProblem(t, add("/v1/devices/b/policy", `{}`), "PUT of nothing", 422, "the policy is empty")
+		wantProblem(t, add("/v1/devices/b/policy", `{"timeout_ms": 60000, "late_after_ms": 1, "probes": 9, "probe_wait_ms": 60000}`), "PUT of nonsense", 422, "probe")
+		wantProblem(t, add("/v1/devices/%20/policy", `{"timeout_ms": 60000}`), "PUT of a blank", 422, "an id is 1 to 128 bytes")
+		wantProblem(t, get(h, "/v1/devices/b"), "GET of what was not made", 404, "")
+		if w := get(h, path); strings.TrimSpace(w.Body.String()) != `{"timeout_ms":60000}` {
+			t.Errorf("GET = %d %s", w.Code, w.Body)
+		}
+	})
+}
+
 func TestPolicyProblems(t *testing.T) {
 	tests := []struct {
 		body   string

@@ -158,18 +158,12 @@ type checkImport struct {
 	result string
 }
 
-// importedPolicy is what the API is sent.
-type importedPolicy struct {
-	httpapi.PolicyChange
-
-	Expect string `json:"expect,omitempty"`
-}
-
-func (im *checkImport) policy() importedPolicy {
+// policy is what the API is sent.
+func (im *checkImport) policy() httpapi.PolicyChange {
 	p := im.Policy
-	return importedPolicy{httpapi.PolicyChange{
-		Interval: terminal.Milliseconds(p.Interval), Timeout: terminal.Milliseconds(p.Timeout), LateAfter: terminal.Milliseconds(p.LateAfter),
-	}, p.Expect}
+	return httpapi.PolicyChange{
+		Interval: terminal.Milliseconds(p.Interval), Timeout: terminal.Milliseconds(p.Timeout), LateAfter: terminal.Milliseconds(p.LateAfter), Expect: p.Expect,
+	}
 }
 
 // bring makes the device. What is wrong with this one alone becomes its error; the error that is
@@ -205,7 +199,7 @@ func (im *checkImport) put(ctx context.Context, api *apiclient.Client) error {
 	case err != nil:
 		return err
 	default:
-		var has importedPolicy
+		var has httpapi.PolicyChange
 		if err := found.Decode(&has); err != nil {
 			return err
 		}
@@ -213,7 +207,7 @@ func (im *checkImport) put(ctx context.Context, api *apiclient.Client) error {
 			im.result = unchanged
 			return nil
 		}
-		if !reflect.DeepEqual(has, importedPolicy{}) {
+		if !reflect.DeepEqual(has, httpapi.PolicyChange{}) {
 			im.Err = fmt.Errorf("the device %q has another policy of its own; \"holter devices policy %s --clear\" takes it away, or choose other ids with --prefix", im.id, im.id)
 			return nil
 		}
@@ -243,16 +237,16 @@ func (im *checkImport) judged() string {
 
 func (im *checkImport) print(rows *printer) error {
 	row := struct {
-		Where  string          `json:"where"`
-		Name   string          `json:"name"`
-		Result string          `json:"result"`
-		Device string          `json:"device,omitempty"`
-		Policy *importedPolicy `json:"policy,omitempty"`
-		Paused bool            `json:"maintenance,omitempty"`
-		From   string          `json:"old_url,omitempty"`
-		To     string          `json:"new_url,omitempty"`
-		Lost   []string        `json:"not_carried_over,omitempty"`
-		Reason string          `json:"reason,omitempty"`
+		Where  string                `json:"where"`
+		Name   string                `json:"name"`
+		Result string                `json:"result"`
+		Device string                `json:"device,omitempty"`
+		Policy *httpapi.PolicyChange `json:"policy,omitempty"`
+		Paused bool                  `json:"maintenance,omitempty"`
+		From   string                `json:"old_url,omitempty"`
+		To     string                `json:"new_url,omitempty"`
+		Lost   []string              `json:"not_carried_over,omitempty"`
+		Reason string                `json:"reason,omitempty"`
 	}{Where: im.Where, Name: im.Name, Result: im.result, Lost: im.Lost, Reason: im.Skip}
 	if im.Err != nil {
 		row.Reason = im.Err.Error()

@@ -102,6 +102,13 @@ func TestImport(t *testing.T) {
 		!strings.Contains(got.stdout, "\n1 of 7 imported;") {
 		t.Errorf("another policy: %+v", got)
 	}
+	for _, result := range []string{"new", "unchanged"} {
+		got = typeLine(t.Context(), t, "import", "healthchecks", exported+"healthchecks.json", "--api", p.api, "--json")
+		if strings.Count(got.stdout, `"result":"`+result+`"`) != 4 || !strings.Contains(got.stdout, `"expect":"15 5 * * * Europe/Berlin"`) {
+			t.Errorf("checks of Healthchecks, %s: %+v", result, got)
+		}
+	}
+	wantDevice("database-backup", "never_seen", 20*time.Minute, false)
 	p.do(http.MethodPost, "/v1/beat/nightly-backup", "")
 	wantDevice("nightly-backup", "online", 80*time.Minute, false)
 }
