@@ -191,7 +191,7 @@ func (e *ear) run(parent context.Context) error {
 		e.awaitDrain(parent, ctx)
 		return nil
 	})
-	e.service.is(e.role())
+	e.service.is(e.activity())
 	e.announce()
 	err := edges.Wait()
 	end()
@@ -243,9 +243,9 @@ func (e *ear) ready() error {
 	return nil
 }
 
-// role is what an ear is for the service manager.
-func (e *ear) role() role {
-	return role{ready: true, progress: e.gateway.Progress, status: func() string {
+// activity is what an ear is for the service manager.
+func (e *ear) activity() activity {
+	return activity{ready: true, progress: e.gateway.Progress, status: func() string {
 		status := "holding " + terminal.Plural(e.gateway.Stats().Connections, "connection", "connections") + deafText(e.registry)
 		if err := e.ready(); err != nil {
 			status += "; not ready: " + err.Error()

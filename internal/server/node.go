@@ -242,7 +242,7 @@ func (n *node) judge(ctx context.Context) error {
 		defer func() { _ = s.ears.Close() }()
 	}
 	s.wait("the database is being opened")
-	s.service.is(s.startRole())
+	s.service.is(s.startActivity())
 	if err := s.build(ctx); err != nil {
 		ended, end := context.WithCancel(ctx)
 		end()
@@ -332,7 +332,7 @@ func (n *node) standBy(parent context.Context) error {
 		n.enroll(ctx, parent)
 		return nil
 	})
-	n.service.is(role{
+	n.service.is(activity{
 		ready: true, progress: func() []uint64 { return []uint64{n.looks.Load()} },
 		status: func() string { return "standing by: " + reason(*n.why.Load()) },
 	})

@@ -61,8 +61,7 @@ func (r *reloads) once(ctx context.Context, who string, live *config.Config, che
 	apply func(next *config.Config) (httpapi.Reloaded, error),
 ) (out httpapi.Reloaded, err error) {
 	begin := time.Now()
-	r.announce(true)
-	defer r.announce(false)
+	defer managerReloads()()
 	next, err := live.Again()
 	if err == nil {
 		err = check(&next)
@@ -89,11 +88,6 @@ func (r *reloads) enter(ctx context.Context) error {
 }
 
 func (r *reloads) leave() { <-r.turn }
-
-// announce is where whoever supervises the process learns that a reload begins, and that it has ended.
-func (r *reloads) announce(begins bool) {
-	r.log.Debug("reload of the configuration", "begins", begins)
-}
 
 // mistakes returns the errors that one joins, each as a text.
 func mistakes(err error) (all []string) {

@@ -40,7 +40,7 @@ func liveOf(c config.Config) *atomic.Pointer[config.Config] {
 // Loggers follow the form of their log, also those that were derived from others before.
 func TestLogsSwitch(t *testing.T) {
 	var out bytes.Buffer
-	l := newLogs(config.Log{Format: config.LogJSON}, &out)
+	l := newLogs(config.Log{Format: config.LogJSON}, "a", &out)
 	log := l.logger()
 	derived := log.With("a", 1).WithGroup("g").With("b", 2)
 	derived.Debug("not shown")

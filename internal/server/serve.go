@@ -222,7 +222,7 @@ func (s *server) run(parent context.Context) error {
 	}
 	s.auth.look(ctx)
 	s.starting.Store(nil)
-	s.service.is(s.judgeRole())
+	s.service.is(s.judgeActivity())
 	s.started()
 	s.announce()
 	err := edges.Wait()

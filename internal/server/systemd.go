@@ -22,18 +22,18 @@ const (
 	maxStatus = 300
 )
 
-// notify tells the service manager something, see sd_notify(3). Without one that wants to know, with the
+// tellManager tells the service manager something, see sd_notify(3). Without one that wants to know, with the
 // environment variable NOTIFY_SOCKET, it does nothing; and it cannot help it if the manager does not listen.
-func notify(lines ...string) { _, _ = daemon.SdNotify(false, strings.Join(lines, "\n")) }
+func tellManager(lines ...string) { _, _ = daemon.SdNotify(false, strings.Join(lines, "\n")) }
 
-// Reloading tells the service manager that the configuration is being read again, until done is called.
-func Reloading() (done func()) {
-	notify(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec())
-	return func() { notify(daemon.SdNotifyReady) }
+// managerReloads tells the service manager that the configuration is being read again, until done is called.
+func managerReloads() (done func()) {
+	tellManager(daemon.SdNotifyReloading, daemon.SdNotifyMonotonicUsec())
+	return func() { tellManager(daemon.SdNotifyReady) }
 }
 
-// role is what the process does at the time, for the service manager.
-type role struct {
+// activity is what the process does at the time, for the service manager.
+type activity struct {
 	ready    bool            // the start is over
 	status   func() string   // one line
 	progress func() []uint64 // counts that stand still only if the process hears no more; nil: there is nothing to hear yet
@@ -42,25 +42,25 @@ type role struct {
 // service tells the service manager how the process does. The zero value is ready for use; its methods may be
 // called concurrently.
 type service struct {
-	role    atomic.Pointer[role]
+	role    atomic.Pointer[activity]
 	readied atomic.Bool
 	ending  atomic.Bool
 }
 
 // is sets what the process does from now on. The manager is told at once.
-func (s *service) is(r role) {
+func (s *service) is(r activity) {
 	s.role.Store(&r)
 	lines := []string{statusLine(r.status())}
 	if r.ready && !s.readied.Swap(true) {
 		lines = append(lines, daemon.SdNotifyReady)
 	}
-	notify(lines...)
+	tellManager(lines...)
 }
 
 // stopping tells the manager that the process ends, once.
 func (s *service) stopping() {
 	if !s.ending.Swap(true) {
-		notify(daemon.SdNotifyStopping)
+		tellManager(daemon.SdNotifyStopping)
 	}
 }
 
@@ -94,11 +94,11 @@ func (s *service) run(ctx context.Context) {
 			continue
 		}
 		if limit > 0 && dog.due(now, r, limit/10) {
-			notify(daemon.SdNotifyWatchdog)
+			tellManager(daemon.SdNotifyWatchdog)
 		}
 		if now.Sub(saidAt) >= sayEvery {
 			if line := statusLine(r.status()); line != said {
-				notify(line)
+				tellManager(line)
 				said = line
 			}
 			saidAt = now
@@ -115,9 +115,9 @@ func statusLine(text string) string {
 	return "STATUS=" + text
 }
 
-// startRole is that of a judge that starts.
-func (s *server) startRole() role {
-	return role{status: func() string {
+// startActivity is that of a judge that starts.
+func (s *server) startActivity() activity {
+	return activity{status: func() string {
 		if err := s.waiting(); err != nil {
 			return "starting: " + err.Error()
 		}
@@ -125,9 +125,9 @@ func (s *server) startRole() role {
 	}}
 }
 
-// judgeRole is that of a judge whose start is over.
-func (s *server) judgeRole() role {
-	return role{ready: true, progress: s.progress, status: func() string {
+// judgeActivity is that of a judge whose start is over.
+func (s *server) judgeActivity() activity {
+	return activity{ready: true, progress: s.progress, status: func() string {
 		status := "judging " + terminal.Plural(s.registry.Gauges().Devices, "device", "devices") + deafText(s.registry)
 		if err := s.ready(); err != nil {
 			status += "; not ready: " + err.Error()

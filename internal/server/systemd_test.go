@@ -209,7 +209,7 @@ func TestStatusLine(t *testing.T) {
 
 func TestReloading(t *testing.T) {
 	m := manage(t, filepath.Join(t.TempDir(), "notify"))
-	done := Reloading()
+	done := managerReloads()
 	m.await(t, "RELOADING=1")
 	m.await(t, "MONOTONIC_USEC=")
 	if got := m.lines("READY=1"); got != nil {

@@ -12,7 +12,7 @@ const mayStandStill = 10 * time.Second
 // A process that was stopped, or whose machine slept, hears again within milliseconds once it runs on. The
 // manager is told at the next look, half a second later at most, unless it has lost patience before.
 type watchdog struct {
-	role  *role
+	role  *activity
 	parts []part
 	fed   time.Time
 }
@@ -25,7 +25,7 @@ type part struct {
 
 // due reports whether the manager is to be told now: every count of the role has grown lately, and it was not
 // told within a time.
-func (w *watchdog) due(now time.Time, r *role, every time.Duration) bool {
+func (w *watchdog) due(now time.Time, r *activity, every time.Duration) bool {
 	var counts []uint64
 	if r.progress != nil {
 		counts = r.progress()

@@ -47,7 +47,7 @@ func TestWatchdog(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var counts []uint64
-			r, dog, began := &role{progress: func() []uint64 { return counts }}, watchdog{}, time.Unix(1, 0)
+			r, dog, began := &activity{progress: func() []uint64 { return counts }}, watchdog{}, time.Unix(1, 0)
 			for _, l := range c.looks {
 				counts = l.counts
 				if got := dog.due(began.Add(l.at), r, 6*s); got != l.want {
@@ -60,12 +60,12 @@ func TestWatchdog(t *testing.T) {
 
 // Another role has counts of its own, which begin to be looked at when it does.
 func TestWatchdogOfAnotherRole(t *testing.T) {
-	judge := &role{progress: func() []uint64 { return []uint64{7, 7} }}
-	standby, starting := &role{progress: func() []uint64 { return []uint64{7} }}, &role{}
+	judge := &activity{progress: func() []uint64 { return []uint64{7, 7} }}
+	standby, starting := &activity{progress: func() []uint64 { return []uint64{7} }}, &activity{}
 	var dog watchdog
 	now := time.Unix(1, 0)
 	for i, step := range []struct {
-		role  *role
+		role  *activity
 		after time.Duration
 		want  bool
 	}{
