@@ -120,6 +120,7 @@ func plainWords() map[string]string {
 		"device.online": "is online", "device.late": "is late", "device.sleeping": "sleeps", "device.changed": "has other settings",
 		"device.flapping.started": "keeps going offline and online", "device.flapping.stopped": "does not keep going offline and online any more",
 		"device.maintenance.started": "is in maintenance", "device.maintenance.stopped": "is not in maintenance any more", "device.forgotten": "was removed",
+		"device.run.started": "has begun a run", "device.run.finished": "has finished a run",
 	}
 }
 

@@ -32,6 +32,8 @@ func TestDefaultWords(t *testing.T) {
 		"device.maintenance.started": "resolved : pump-3 is in maintenance | Group: pumps",
 		"device.maintenance.stopped": "resolved : pump-3 is not in maintenance any more | Group: pumps",
 		"device.forgotten":           "resolved : pump-3 was removed | Group: pumps",
+		"device.run.started":         "info : pump-3 has begun a run | Group: pumps",
+		"device.run.finished":        "info : pump-3 has finished a run | Group: pumps",
 		"source.deaf":                "firing : Source line hears nothing",
 		"source.heard":               "resolved : Source line listens again after 1m | It waits for the heartbeats of 20 devices",
 		"group.outage.started":       "firing : Outage of group pumps: 12 of 20 devices are silent | 1 of them were so before",
