@@ -178,13 +178,14 @@ func TestReaderGone(t *testing.T) {
 	}
 }
 
-// Signals reach the command, which may take its time to end.
+// Signals reach the command, which may take its time to end. It starts no other program: the shell would tell of
+// one that the signal ended, too.
 func TestSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM, syscall.SIGUSR1} {
 		signals := make(chan os.Signal, 1)
 		out := &onWrite{do: func() { signals <- s }}
 		r := wrap.Run(wrap.Command{
-			Argv: []string{"/bin/sh", "-c", fmt.Sprintf("trap 'echo got; exit 5' %d; echo ready; while :; do sleep 0.01; done", s)}, Stdout: out, Stderr: io.Discard, Keep: 100,
+			Argv: []string{"/bin/sh", "-c", fmt.Sprintf("trap 'echo got; exit 5' %d; echo ready; while :; do :; done", s)}, Stdout: out, Stderr: io.Discard, Keep: 100,
 		}, signals)
 		if r.Status != 5 || r.Output != "ready\ngot\n" {
 			t.Errorf("%v: %+v", s, r)
