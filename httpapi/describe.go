@@ -21,6 +21,9 @@ const (
 	graceMeans = "How long after that the device is offline if it was not heard; 30m, or a number of seconds. Left out: 1 h. Only beside expect."
 )
 
+// addBeat adds an operation to the description.
+type addBeat func(id, method, path, summary, description string, parameters []*huma.Param, body *huma.RequestBody, answer *huma.Response)
+
 // describeBeats adds the heartbeats to the description; huma does not serve them.
 func describeBeats(spec *huma.OpenAPI) {
 	id := &huma.Param{
@@ -57,6 +60,25 @@ func describeBeats(spec *huma.OpenAPI) {
 			"Use a token that may do nothing else. While no token is needed, a GET cannot make ttl or grace longer than what holds for a device that was heard "+
 			"before, nor change expect.",
 		append([]*huma.Param{id, query("token", "A token with the role beat.")}, announces...), nil, beat)
+	describeRuns(add, id, announces)
+	add("beat-bye", http.MethodPost, "/v1/beat/{id}/bye", "A device says goodbye", "It is offline at once.",
+		[]*huma.Param{id}, nil, &huma.Response{Description: "Taken"})
+	length := query("for", "How long: 1h, or a number of seconds.")
+	length.Required = true
+	add("beat-sleep", http.MethodPost, "/v1/beat/{id}/sleep", "A device will be silent for a while",
+		"A sign of life. The silence does not count against it; the policy's sleep limit bounds it.", []*huma.Param{id, length}, nil,
+		jsonResponse("How long it may sleep", object(map[string]string{"granted_ms": "What was granted."})))
+	add("beats", http.MethodPost, "/v1/beats", "Heartbeats of up to 10,000 devices",
+		"A heartbeat is an id, or an object with one. Those that are wrong are named in the answer, and the others are taken. "+
+			"503 says that some must be sent again; to send all again does no harm.",
+		nil, jsonBody(batchSchema(), true),
+		jsonResponse("What became of them", huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[BatchAnswer]())))
+	responses := spec.Paths["/v1/beats"].Post.Responses
+	responses["503"] = responseOf[busyBatchError](spec, responses["503"].Description)
+}
+
+// describeRuns adds what a job says of its runs.
+func describeRuns(add addBeat, id *huma.Param, announces []*huma.Param) {
 	text := "What the job printed, at most 102,400 bytes; the last 10,240 are kept."
 	took := "How long the run took, as the job knows it: 12m3s, or a number of seconds. Left out: the time since its start."
 	ending := func(more map[string]string) *huma.RequestBody {
@@ -77,20 +99,6 @@ func describeBeats(spec *huma.OpenAPI) {
 		parameters(status), ending(nil), taken)
 	add("beat-fail", http.MethodPost, "/v1/beat/{id}/fail", "A device tells of a failure of its own",
 		"A sign of life, and an event device.failed with the message. It ends a run that was under way.", parameters(), ending(map[string]string{"exit_status": "1 to 255."}), taken)
-	add("beat-bye", http.MethodPost, "/v1/beat/{id}/bye", "A device says goodbye", "It is offline at once.",
-		[]*huma.Param{id}, nil, &huma.Response{Description: "Taken"})
-	length := query("for", "How long: 1h, or a number of seconds.")
-	length.Required = true
-	add("beat-sleep", http.MethodPost, "/v1/beat/{id}/sleep", "A device will be silent for a while",
-		"A sign of life. The silence does not count against it; the policy's sleep limit bounds it.", []*huma.Param{id, length}, nil,
-		jsonResponse("How long it may sleep", object(map[string]string{"granted_ms": "What was granted."})))
-	add("beats", http.MethodPost, "/v1/beats", "Heartbeats of up to 10,000 devices",
-		"A heartbeat is an id, or an object with one. Those that are wrong are named in the answer, and the others are taken. "+
-			"503 says that some must be sent again; to send all again does no harm.",
-		nil, jsonBody(batchSchema(), true),
-		jsonResponse("What became of them", huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[BatchAnswer]())))
-	responses := spec.Paths["/v1/beats"].Post.Responses
-	responses["503"] = responseOf[busyBatchError](spec, responses["503"].Description)
 }
 
 func announcementMeans() map[string]string {

@@ -192,11 +192,13 @@ func (m *quietModel) listen(on time.Duration) {
 		if !d.known {
 			m.due(d)
 		}
+		// The timers wake at ticks. Whoever is looked at then is judged by the instant.
+		late := d.state == "online" && d.late > 0 && m.now >= roundUp(d.lateAt)
 		switch {
-		case m.now >= roundUp(d.offlineAfter):
+		case m.now >= roundUp(d.offlineAfter), late && m.now >= d.offlineAfter:
 			d.state = "offline"
 			d.events = append(d.events, fmt.Sprintf("offline due %v at %v", m.since(d.offlineAfter), m.since(m.now)))
-		case d.state == "online" && d.late > 0 && m.now >= roundUp(d.lateAt):
+		case late:
 			d.state = "late"
 			d.events = append(d.events, fmt.Sprintf("late at %v", m.since(m.now)))
 		}
