@@ -54,7 +54,7 @@ reproducible: ## Make the release of this commit twice, in two folders and at tw
 	@packaging/test/reproducible.sh
 
 .PHONY: test-package
-test-package: ## Install the Debian package in a bare Debian, as root, and take it through upgrade, crash, removal and purge
+test-package: ## Install the Debian package in a bare Debian, as root, by the commands of the pages, and take it through alerts, crash, backup, upgrade, rollback, removal and purge
 	@packaging/test/debian.sh
 
 .PHONY: vuln
