@@ -63,9 +63,10 @@ type commandLine struct {
 	Tokens   tokensCommand   `cmd:"" group:"Access" help:"Create, list and delete tokens for the API."`
 	Password passwordCommand `cmd:"" group:"Access" help:"Create a line for the file of the MQTT broker's users."`
 
-	Loadgen    loadgenCommand    `cmd:"" group:"Tools" help:"Simulate a fleet of devices, and check the verdicts of a server against the truth."`
-	Completion completionCommand `cmd:"" group:"Tools" help:"Print a completion script for a shell."`
-	Help       helpCommand       `cmd:"" group:"Tools" help:"Show the help of a command."`
+	Loadgen        loadgenCommand    `cmd:"" group:"Tools" help:"Simulate a fleet of devices, and check the verdicts of a server against the truth."`
+	Completion     completionCommand `cmd:"" group:"Tools" help:"Print a completion script for a shell."`
+	Help           helpCommand       `cmd:"" group:"Tools" help:"Show the help of a command."`
+	VersionCommand versionCommand    `cmd:"" name:"version" group:"Tools" help:"Print the version."`
 
 	LoadgenWorker   loadgenWorkerCommand   `cmd:"" hidden:"" help:"Started by holter loadgen."`
 	CompletionWords completionWordsCommand `cmd:"" hidden:"" help:"Started by completion scripts."`
@@ -111,6 +112,12 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 type helpCommand struct {
 	Command []string `arg:"" optional:"" help:"The command, such as devices list. Default: all."`
 }
+
+// versionCommand does what --version does.
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(out output) error { return say(out.stdout, "%s", server.VersionText()) }
 
 // serveCommand is holter serve. Like serverFlags it has neither defaults nor types: an option that is
 // not given must not override the file, and package config explains mistakes better. The empty text
