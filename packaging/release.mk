@@ -6,7 +6,8 @@ VULN_VERSION      := v1.9.0
 CYCLONEDX := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
 VULN      := $(TOOLS)/govulncheck-$(VULN_VERSION)/govulncheck
 
-PLATFORMS   ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+# The event loops of the gateway are those of Linux (epoll), so there is no other platform yet.
+PLATFORMS   ?= linux/amd64 linux/arm64
 DIST        ?= $(CURDIR)/dist
 RELEASE     := $(CURDIR)/.cache/release
 # A program for Linux may have so many bytes: a guard against a library that nobody wanted.
