@@ -194,7 +194,7 @@ func TestHiddenTargets(t *testing.T) {
 	if got := delivery.HideTarget("slack", secret); got != shown {
 		t.Errorf("shown as %q, want %q", got, shown)
 	}
-	for _, c := range []struct{ kind, target string }{{"webhook", secret}, {"slack", "credential:hook"}, {"telegram", "https://api.telegram.org"}} {
+	for _, c := range []struct{ kind, target string }{{"webhook", secret}, {"slack", "credential:endpoint-hook"}, {"telegram", "https://api.telegram.org"}} {
 		if got := delivery.HideTarget(c.kind, c.target); got != c.target {
 			t.Errorf("%s %q is shown as %q", c.kind, c.target, got)
 		}
@@ -219,20 +219,25 @@ func TestHiddenTargets(t *testing.T) {
 func TestCredentialsOfEndpoints(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv(credential.DirectoryEnv, dir)
-	file := filepath.Join(dir, "hook")
+	file := filepath.Join(dir, "endpoint-hook")
 	rc := newReceiver(t, nil)
 	r := newRig(t, notifying())
 	put := func(kind, target, settings string) error {
 		return r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: "e", Kind: kind, Target: target, Settings: json.RawMessage(settings)})
 	}
+	r.check(os.WriteFile(filepath.Join(dir, "database"), []byte(rc.URL+"/SECRET"), 0o600))
 	for _, c := range []struct{ kind, target, settings, content, want string }{
-		{"slack", "credential:hook", ``, "", "target: "},
-		{"slack", "credential:../hook", ``, rc.URL + "/x", "without a slash"},
-		{"slack", "credential:hook", ``, "nonsense SECRET", "want https://HOST/PATH"},
-		{"slack", "credential:hook", ``, "https://10.1.2.3/SECRET", "10.0.0.0/8"},
-		{"webhook", rc.URL, `{"secret":"credential:nope"}`, "x", "settings: secret: "},
-		{"webhook", rc.URL, `{"secret":"credential:hook"}`, "SECRET no base64", "base64"},
-		{"webhook", rc.URL, `{"headers":{"X-Key":"credential:nope"}}`, "x", `header "X-Key"`},
+		{"slack", "credential:endpoint-hook", ``, "", "target: "},
+		{"slack", "credential:endpoint-/../hook", ``, rc.URL + "/x", "without a slash"},
+		{"slack", "credential:database", ``, "", `target: the credential "database" is not for endpoints: they read only those whose names begin with endpoint-`},
+		{"slack", "credential:../endpoint-hook", ``, "", "begin with endpoint-"},
+		{"webhook", rc.URL, `{"secret":"credential:database"}`, "", `settings: secret: the credential "database" is not`},
+		{"webhook", rc.URL, `{"headers":{"X-Key":"credential:database"}}`, "", `header "X-Key": the credential "database" is not`},
+		{"slack", "credential:endpoint-hook", ``, "nonsense SECRET", "want https://HOST/PATH"},
+		{"slack", "credential:endpoint-hook", ``, "https://10.1.2.3/SECRET", "10.0.0.0/8"},
+		{"webhook", rc.URL, `{"secret":"credential:endpoint-nope"}`, "x", "settings: secret: "},
+		{"webhook", rc.URL, `{"secret":"credential:endpoint-hook"}`, "SECRET no base64", "base64"},
+		{"webhook", rc.URL, `{"headers":{"X-Key":"credential:endpoint-nope"}}`, "x", `header "X-Key"`},
 	} {
 		_ = os.Remove(file)
 		if c.content != "" {
@@ -243,10 +248,10 @@ func TestCredentialsOfEndpoints(t *testing.T) {
 		}
 	}
 	r.check(os.WriteFile(file, []byte(rc.URL+"/one"), 0o600))
-	r.check(os.WriteFile(filepath.Join(dir, "sign"), []byte(secret+"\n"), 0o600))
-	r.endpoint("chat", "slack", "credential:hook", `{"rate":1000}`)
-	r.endpoint("hook", "webhook", rc.URL+"/hook", `{"secret":"credential:sign","headers":{"X-Key":"credential:hook"}}`)
-	if p, err := r.engine.Endpoint("hook"); err != nil || !strings.Contains(string(delivery.HideSecrets(p.Settings)), `"credential:sign"`) {
+	r.check(os.WriteFile(filepath.Join(dir, "endpoint-sign"), []byte(secret+"\n"), 0o600))
+	r.endpoint("chat", "slack", "credential:endpoint-hook", `{"rate":1000}`)
+	r.endpoint("hook", "webhook", rc.URL+"/hook", `{"secret":"credential:endpoint-sign","headers":{"X-Key":"credential:endpoint-hook"}}`)
+	if p, err := r.engine.Endpoint("hook"); err != nil || !strings.Contains(string(delivery.HideSecrets(p.Settings)), `"credential:endpoint-sign"`) {
 		t.Errorf("%s, %v", delivery.HideSecrets(p.Settings), err)
 	}
 	r.check(os.Remove(file)) // the server starts nevertheless

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -55,7 +54,7 @@ func withTarget(p, old *jobs.Endpoint) error {
 func resolve(p *jobs.Endpoint) error {
 	var failed error
 	read := func(name, value string) string {
-		text, err := credential.Read(value)
+		text, err := sink.Secret(value)
 		if err != nil {
 			failed = errors.Join(failed, bad("%s: %w", name, err))
 		}

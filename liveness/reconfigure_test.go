@@ -351,11 +351,12 @@ func described(r *liveness.Registry) string {
 }
 
 // grouped returns what is counted of the groups.
-func grouped(r *liveness.Registry) (text string) {
+func grouped(r *liveness.Registry) string {
+	var text strings.Builder
 	for _, g := range r.Groups() {
-		text += fmt.Sprintln(g.Name, g.Match, g.Members, g.Silent, g.Outage, g.Policy)
+		_, _ = fmt.Fprintln(&text, g.Name, g.Match, g.Members, g.Silent, g.Outage, g.Policy)
 	}
-	return text
+	return text.String()
 }
 
 // Configurations replace each other while devices beat as they are to: nobody is ever judged.

@@ -26,7 +26,6 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/peer"
 )
 
@@ -129,7 +128,7 @@ func (s *settings) connection(secure bool) ([]nats.Option, error) {
 // login returns the options of the login; none for no login. It reads credentials.
 func (s settings) login() (options []nats.Option, err error) {
 	for _, secret := range []*string{&s.Password, &s.Token, &s.Seed, &s.Credentials} {
-		if *secret, err = credential.Read(*secret); err != nil {
+		if *secret, err = sink.Secret(*secret); err != nil {
 			return nil, err
 		}
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/peer"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
@@ -133,13 +132,13 @@ func (s *settings) mechanism() (sasl.Mechanism, error) {
 	}
 	user, password := s.Username, s.Password
 	scrammed := func(context.Context) (scram.Auth, error) { // for each connection
-		pass, err := credential.Read(password)
+		pass, err := sink.Secret(password)
 		return scram.Auth{User: user, Pass: pass}, err
 	}
 	switch s.SASL {
 	case "", "plain":
 		return plain.Plain(func(context.Context) (plain.Auth, error) {
-			pass, err := credential.Read(password)
+			pass, err := sink.Secret(password)
 			return plain.Auth{User: user, Pass: pass}, err
 		}), nil
 	case "scram-sha-256":

@@ -19,7 +19,6 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/internal/credential"
 )
 
 // settings are the settings of an endpoint of kind mqtt.
@@ -155,7 +154,7 @@ func (p *publisher) connected(ctx context.Context) (mqtt.Client, error) {
 		return p.client, nil
 	}
 	p.disconnect()
-	password, err := credential.Read(p.Password)
+	password, err := sink.Secret(p.Password)
 	if err != nil {
 		return nil, fmt.Errorf("password: %w", err)
 	}

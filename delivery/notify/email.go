@@ -10,6 +10,7 @@ import (
 	netmail "net/mail"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -199,7 +200,7 @@ func (e *email) letter(m *message) *mail.Msg {
 		lines = []string{m.text.Title}
 	}
 	if m.URL != "" {
-		lines = append(lines[:len(lines):len(lines)], "", m.URL)
+		lines = append(slices.Clip(lines), "", m.URL)
 	}
 	letter.SetBodyString(mail.TypeTextPlain, fit{most: maxMail}.lines(lines)+"\n")
 	return letter

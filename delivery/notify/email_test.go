@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/mail"
@@ -111,7 +112,7 @@ func (o *postOffice) open(t *testing.T, implicit bool, authority *testcert.Autho
 	t.Helper()
 	s := smtp.NewServer(o)
 	s.Domain, s.ErrorLog = "localhost", discard{}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,13 +122,16 @@ func (o *postOffice) open(t *testing.T, implicit bool, authority *testcert.Autho
 			l = tls.NewListener(l, s.TLSConfig)
 		}
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Serve(l) // its error is that of the listener, which is closed
+	}()
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		<-done // its error is that of the listener, which is closed
+		<-done
 	})
 	_, port, err = net.SplitHostPort(l.Addr().String())
 	if err != nil {
@@ -150,9 +154,7 @@ func mailSink(t *testing.T, target string, authority *testcert.Authority, more m
 	if authority != nil {
 		settings["ca"] = string(authority.PEM())
 	}
-	for name, value := range more {
-		settings[name] = value
-	}
+	maps.Copy(settings, more)
 	text, err := json.Marshal(settings)
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +291,7 @@ func TestMailHeaders(t *testing.T) {
 
 // A server that does not answer holds nobody up, and a private one is not connected to.
 func TestMailNowhere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +310,7 @@ func TestMailNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer guarded.Close()
+	defer func() { _ = guarded.Close() }()
 	if r := deliver(t, guarded, about("d", 1, liveness.DeviceOffline))[0]; !errors.Is(r.Err, sink.ErrPrivate) {
 		t.Errorf("private: %+v", r)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/webhook"
 	"github.com/holter-iot/holter/delivery/wording"
-	"github.com/holter-iot/holter/internal/credential"
 )
 
 // service describes a service.
@@ -130,7 +129,7 @@ func (n *notifier) checkTarget() error {
 	err := webhook.CheckURL(n.target)
 	switch {
 	case err != nil && n.service.secret:
-		return errors.New("target: this is no address to deliver to; want https://HOST/PATH, as the service shows it, or credential:NAME")
+		return errors.New("target: this is no address to deliver to; want https://HOST/PATH, as the service shows it, or credential:endpoint-NAME")
 	case err != nil:
 		return fmt.Errorf("target: %w", err)
 	}
@@ -262,7 +261,7 @@ type attempt struct {
 // secret returns the secret of a setting, which may be a credential. It is read for each message, so that
 // one that was exchanged counts at once.
 func (a *attempt) secret(setting string) (string, error) {
-	text, err := credential.Read(setting)
+	text, err := sink.Secret(setting)
 	if err != nil {
 		return "", err
 	}

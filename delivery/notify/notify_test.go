@@ -256,7 +256,8 @@ func TestIncidents(t *testing.T) {
 		about("d", 1, liveness.DeviceLate), about("d", 2, liveness.DeviceOffline), about("d", 3, liveness.DeviceChanged), about("d", 4, liveness.DeviceOnline),
 		suppressed, back, still, about("d", 8, liveness.DeviceForgotten), about("d", 9, liveness.DeviceFailed), about("d", 10, liveness.DeviceFlappingStarted),
 		outage(liveness.GroupOutageStarted), outage(liveness.GroupOutageEnded), about("group/pumps", 1, liveness.DeviceOffline), about("ü/%", 1, liveness.DeviceOnline),
-		{ID: "run:1", Key: "d", Data: []byte(`{"text":"page","device":"d","severity":"firing"}`)}, {ID: "run:2", Key: "d", Data: []byte(`{"text":"only words"}`)},
+		{ID: "run:1", Key: "d", Data: []byte(`{"text":"page","device":"d","severity":"firing"}`)},
+		{ID: "run:2", Key: "d", Data: []byte(`{"text":"only words"}`)},
 		{ID: "t", Data: []byte(`{"test":true,"text":"x"}`)},
 	}
 	want := []string{

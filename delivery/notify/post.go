@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/http"
 
 	"github.com/holter-iot/holter/delivery/sink"
@@ -26,9 +27,7 @@ func (a *attempt) post(ctx context.Context, address string, header http.Header, 
 	if err != nil {
 		return sink.Result{Err: err}
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	request.Header.Set("Content-Type", "application/json")
 	return a.client.Do(request)
 }

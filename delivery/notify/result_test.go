@@ -113,7 +113,7 @@ func TestSecretsStayHidden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.Close()
+			defer func() { _ = s.Close() }()
 			r := deliver(t, s, about("d", 1, liveness.DeviceOffline))[0]
 			if !errors.Is(r.Err, sink.ErrPrivate) || strings.Contains(r.Err.Error(), "SECRET") || !strings.Contains(r.Err.Error(), sink.PrivateEnv) {
 				t.Errorf("%v, want ErrPrivate", r.Err)
@@ -200,24 +200,29 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	og := trials()[6]
-	s := sinktest.New(t, notify.Kinds(sinktest.Guard(), "")[og.kind], m.URL+og.path, `{"api_key":"credential:genie"}`)
+	s := sinktest.New(t, notify.Kinds(sinktest.Guard(), "")[og.kind], m.URL+og.path, `{"api_key":"credential:endpoint-genie"}`)
 	if r := deliver(t, s, about("d", 1, liveness.DeviceOffline))[0]; r.Err == nil || r.Permanent || !strings.Contains(r.Err.Error(), "genie") {
 		t.Errorf("without the file: %+v", r)
 	}
 	for _, secret := range []string{"first-key", "second-key"} {
-		write("genie", secret)
+		write("endpoint-genie", secret)
 		r := deliver(t, s, about("d", 1, liveness.DeviceOffline))[0]
 		if calls := m.took(); r.Err != nil || len(calls) != 1 || calls[0].authorization != "GenieKey "+secret {
 			t.Errorf("%+v, %+v", r, calls)
 		}
 	}
-	write("hook", m.URL+"/services/T/B/SECRET-path")
-	hook := sinktest.New(t, notify.Kinds(sinktest.Guard(), "")["slack"], "credential:hook", ``)
+	write("endpoint-hook", m.URL+"/services/T/B/SECRET-path")
+	hook := sinktest.New(t, notify.Kinds(sinktest.Guard(), "")["slack"], "credential:endpoint-hook", ``)
 	if r := deliver(t, hook, about("d", 1, liveness.DeviceOffline))[0]; r.Err != nil || m.took()[0].path != "/services/T/B/SECRET-path" {
 		t.Errorf("%+v", r)
 	}
-	write("hook", "nonsense SECRET")
-	hook = sinktest.New(t, notify.Kinds(sinktest.Guard(), "")["slack"], "credential:hook", ``)
+	write("database", m.URL+"/services/T/B/SECRET-path")
+	stolen := sinktest.New(t, notify.Kinds(sinktest.Guard(), "")["slack"], "credential:database", ``)
+	if r := deliver(t, stolen, about("d", 1, liveness.DeviceOffline))[0]; r.Err == nil || !strings.Contains(r.Err.Error(), "begin with endpoint-") || len(m.took()) != 0 {
+		t.Errorf("a credential that is not for endpoints: %+v", r)
+	}
+	write("endpoint-hook", "nonsense SECRET")
+	hook = sinktest.New(t, notify.Kinds(sinktest.Guard(), "")["slack"], "credential:endpoint-hook", ``)
 	if r := deliver(t, hook, about("d", 1, liveness.DeviceOffline))[0]; r.Err == nil || strings.Contains(r.Err.Error(), "SECRET") {
 		t.Errorf("%+v", r)
 	}

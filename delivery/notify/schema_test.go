@@ -168,7 +168,7 @@ func discordRules(c *call) error {
 	r.want(m.Mentions != nil && m.Mentions.Parse != nil && len(m.Mentions.Parse) == 0, "mentions are allowed: %s", c.body)
 	r.text("content", m.Content, 0, 2000)
 	r.want(m.Content != "" || len(m.Embeds) > 0 && len(m.Embeds) <= 10, "%d embeds", len(m.Embeds))
-	all := ""
+	var all strings.Builder
 	for _, e := range m.Embeds {
 		r.text("title", e.Title, 1, 256)
 		r.text("description", e.Description, 0, 4096)
@@ -180,9 +180,9 @@ func discordRules(c *call) error {
 			bare := strings.NewReplacer(`\\`, "", "\\`", "", `\*`, "", `\_`, "", `\<`, "", `\>`, "", `\@`, "", `\[`, "", `\]`, "", `\~`, "", `\|`, "").Replace(text)
 			r.want(!strings.ContainsAny(bare, "`*_<>@[]~|"), "it is formatted: %q", text)
 		}
-		all += e.Title + e.Description
+		all.WriteString(e.Title + e.Description)
 	}
-	r.text("all embeds", all, 1, 6000)
+	r.text("all embeds", all.String(), 1, 6000)
 	return r.err()
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/strictjson"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -191,9 +192,27 @@ func Together(messages []Message) int {
 	return len(messages)
 }
 
-// IsCredential reports whether a setting names a credential, which package credential reads. A kind does
+// IsCredential reports whether a setting names a credential, which [Secret] reads. A kind does
 // so when it needs the secret, not before: a credential may be there later than the endpoint, and change.
-func IsCredential(setting string) bool { return strings.HasPrefix(setting, "credential:") }
+func IsCredential(setting string) bool { return strings.HasPrefix(setting, credentials) }
+
+const (
+	credentials = "credential:"
+	// ownCredentials begins the names of the credentials that endpoints may read. Whoever may set an
+	// endpoint can have what it reads sent anywhere: the password of the database is not among that.
+	ownCredentials = "endpoint-"
+)
+
+// Secret returns the secret of a setting: of credential:NAME the text of the credential, which is read at
+// each call; otherwise setting itself. It fails if NAME does not begin with endpoint-, or the credential
+// cannot be read. No error shows a secret.
+func Secret(setting string) (string, error) {
+	if name, ok := strings.CutPrefix(setting, credentials); ok && !strings.HasPrefix(name, ownCredentials) {
+		return "", fmt.Errorf("the credential %.80q is not for endpoints: they read only those whose names begin with %s; give the file such a name, as in %s%sNAME",
+			name, ownCredentials, credentials, ownCredentials)
+	}
+	return credential.Read(setting)
+}
 
 // EscapeID returns an id with each byte that is not plain written as %XX. No two ids become the same
 // if % is not plain.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/wording"
-	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
@@ -125,7 +124,7 @@ func (h *webhook) post(ctx context.Context, target string, m *sink.Message) sink
 // that was exchanged counts at once.
 func (h *webhook) setHeader(header http.Header, m *sink.Message) error {
 	for name, values := range h.header {
-		value, err := credential.Read(values[0])
+		value, err := sink.Secret(values[0])
 		if err != nil {
 			return fmt.Errorf("header %.80q: %w", name, err)
 		}
@@ -151,7 +150,7 @@ func (h *webhook) setHeader(header http.Header, m *sink.Message) error {
 // credentials returns secrets with those that are credentials read.
 func credentials(secrets [2]string) (read [2]string, err error) {
 	for i, secret := range secrets {
-		if read[i], err = credential.Read(secret); err != nil {
+		if read[i], err = sink.Secret(secret); err != nil {
 			return read, err
 		}
 	}

@@ -152,7 +152,8 @@ func severityOf(e *liveness.Event) string {
 		return Resolved
 	case liveness.DeviceOnline, liveness.DeviceSleeping, liveness.DeviceForgotten, liveness.DeviceMaintenanceStarted, liveness.SourceHeard, liveness.GroupOutageEnded:
 		return Resolved
-	case liveness.DeviceSessionReplaced, liveness.DeviceFlappingStarted, liveness.DeviceFlappingStopped, liveness.DeviceChanged:
+	case liveness.DeviceSessionReplaced, liveness.DeviceFlappingStarted, liveness.DeviceFlappingStopped, liveness.DeviceChanged,
+		liveness.DeviceRunStarted, liveness.DeviceRunFinished:
 	}
 	return Info
 }

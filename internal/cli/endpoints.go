@@ -76,14 +76,14 @@ func (*endpointSetCommand) Help() string {
 
 All have timeout_ms and batch; those of the first list also title and text (templates), console (its address, for links) and rate (messages per second).
 
-A secret written as "(hidden)", as lists show it, keeps its value unless kind or the target's host changes. Written as credential:NAME it is read from the file NAME in $CREDENTIALS_DIRECTORY of the server.
+A secret written as "(hidden)", as lists show it, keeps its value unless kind or the target's host changes. Written as credential:endpoint-NAME it is read from the file endpoint-NAME in $CREDENTIALS_DIRECTORY of the server.
 
 Endpoints in private networks, and commands, must be allowed where the server is started: HOLTER_DELIVERY_ALLOW_PRIVATE=10.0.0.0/8,127.0.0.1 and HOLTER_DELIVERY_ALLOW_COMMANDS=true.
 
 Examples:
 
     holter endpoints set team --kind slack --target https://hooks.slack.com/services/T000/B000/XXXX
-    holter endpoints set oncall --kind pagerduty --settings '{"routing_key":"credential:pagerduty"}'
+    holter endpoints set oncall --kind pagerduty --settings '{"routing_key":"credential:endpoint-pagerduty"}'
     holter endpoints set ops --target https://ops.example/holter --settings '{"secret":"whsec_..."}'
     holter endpoints set archive --kind log --target events.jsonl
     holter endpoints set stream --kind kafka --target kafka://kafka.example/fleet --settings '{"tls":true,"batch":100}'`

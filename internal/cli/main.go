@@ -100,7 +100,7 @@ func conclude(ctx context.Context, err error, stderr io.Writer) int {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted
 	}
-	if e, ok := errors.AsType[commandStatus](err); ok {
+	if e, ok := errors.AsType[statusError](err); ok {
 		return int(e)
 	}
 	_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)

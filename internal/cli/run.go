@@ -47,10 +47,10 @@ Examples:
     holter run --device web1/sync --ttl 15m -- rsync -a /srv/ backup:/srv/`
 }
 
-// commandStatus is the status of a command that ran. It is no failure of holter, and nothing is said of it.
-type commandStatus int
+// statusError is the status of a command that ran. It is no failure of holter, and nothing is said of it.
+type statusError int
 
-func (e commandStatus) Error() string { return "exit status " + strconv.Itoa(int(e)) }
+func (e statusError) Error() string { return "exit status " + strconv.Itoa(int(e)) }
 
 // keptOutput is how many bytes of a command's output are reported.
 const keptOutput = 10 << 10
@@ -76,7 +76,7 @@ func (c *runCommand) Run(ctx context.Context, out output) error {
 	if c.NoOutput {
 		command.Keep = 0
 	}
-	result := wrap.Run(command, signals)
+	result := wrap.Run(command, signals) //nolint:contextcheck // signals end it; it outlives the request of ctx
 	if result.Err != nil {
 		_, _ = fmt.Fprintf(out.stderr, "holter: %s: %v\n", c.Command[0], result.Err)
 	}
@@ -93,7 +93,7 @@ func (c *runCommand) Run(ctx context.Context, out output) error {
 	if result.Status == 0 {
 		return nil
 	}
-	return commandStatus(result.Status)
+	return statusError(result.Status)
 }
 
 // report returns where to report to.

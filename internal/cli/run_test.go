@@ -57,19 +57,27 @@ func TestRunReports(t *testing.T) {
 	}{
 		{
 			"success", nil, "echo a", 0,
-			[]string{"job/start", "job/exit/0"}, "a\n", "", "a\n",
+			[]string{"job/start", "job/exit/0"},
+			"a\n", "", "a\n",
 		},
 		{
-			"failure", []string{"--ttl", "25h"}, "printf x; exit 3", 3,
-			[]string{"job/start?ttl=1d1h", "job/exit/3?ttl=1d1h"}, "x", "", "x",
+			"failure",
+			[]string{"--ttl", "25h"},
+			"printf x; exit 3", 3,
+			[]string{"job/start?ttl=1d1h", "job/exit/3?ttl=1d1h"},
+			"x", "", "x",
 		},
 		{
-			"schedule", []string{"--expect", "30 2 * * *", "--zone", "Europe/Berlin", "--grace", "2h"}, "kill -9 $$", 137,
-			[]string{"job/start?expect=30+2+%2A+%2A+%2A&grace=2h&zone=Europe%2FBerlin", "job/exit/137?expect=30+2+%2A+%2A+%2A&grace=2h&zone=Europe%2FBerlin"}, "", "", "",
+			"schedule",
+			[]string{"--expect", "30 2 * * *", "--zone", "Europe/Berlin", "--grace", "2h"},
+			"kill -9 $$", 137,
+			[]string{"job/start?expect=30+2+%2A+%2A+%2A&grace=2h&zone=Europe%2FBerlin", "job/exit/137?expect=30+2+%2A+%2A+%2A&grace=2h&zone=Europe%2FBerlin"},
+			"", "", "",
 		},
 		{
 			"bytes", nil, `printf '\000\377'`, 0,
-			[]string{"job/start", "job/exit/0"}, "\x00\xff", "", "\x00\ufffd",
+			[]string{"job/start", "job/exit/0"},
+			"\x00\xff", "", "\x00\ufffd",
 		},
 	}
 	for _, tt := range tests {

@@ -59,12 +59,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "threshold", Set: strictyaml.Plain(d, &c.Fleet.Flapping.Threshold, count{min: 2, max: 64}.parse)},
 			{Key: "window", Set: strictyaml.Value(d, &c.Fleet.Flapping.Window, span{min: time.Second, max: aYear}.parse)},
 		}},
-		{Key: "source", Fields: []strictyaml.Field{
-			{Key: "max_gap", Set: strictyaml.Value(d, &c.Source.MaxGap, span{min: time.Millisecond, max: time.Hour}.parse)},
-			{Key: "reconnect_grace", Set: strictyaml.Value(d, &c.Source.ReconnectGrace, span{min: time.Millisecond, max: aYear}.parse)},
-			{Key: "reconnect_grace_max", Set: strictyaml.Value(d, &c.Source.ReconnectGraceMax, span{min: time.Millisecond, max: aYear}.parse)},
-			{Key: "retire_after", Set: strictyaml.Value(d, &c.Fleet.RetireAfter, span{min: time.Second, max: aYear}.parse)},
-		}},
+		{Key: "source", Fields: sourceFields(d, c)},
 		{Key: "gateway", Fields: gatewayFields(d, c)},
 		{Key: "link", Fields: linkFields(d, &c.Link)},
 		{Key: "judges", Set: list(d, &c.Judges, "write where a judge is", parseJudge)},
@@ -72,12 +67,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "mqtt", Fields: mqttFields(d, &r.mqttListen, &c.MQTT)},
 		{Key: "bridges", Set: bridgeList(d, &c.Bridges)},
 		{Key: "report", Set: reportSection(d, &c.Report)},
-		{Key: "events", Fields: []strictyaml.Field{
-			{Key: "keep", Set: strictyaml.Plain(d, &c.Store.Keep, count{min: 1, max: 1_000_000_000}.parse)},
-			{Key: "max_age", Set: strictyaml.Value(d, &c.Store.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
-			{Key: "max_bytes", Set: strictyaml.Plain(d, &c.Store.MaxBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
-			{Key: "cache", Set: strictyaml.Plain(d, &c.Store.Cache, count{min: 1000, max: 100_000_000}.parse)},
-		}},
+		{Key: "events", Fields: eventsFields(d, &c.Store)},
 		{Key: "gaps", Fields: gapsFields(d, &c.Store)},
 		{Key: "jobs", Fields: []strictyaml.Field{
 			{Key: "keep", Set: strictyaml.Plain(d, &c.Jobs.Keep, count{max: 100_000_000}.parse)},
@@ -85,6 +75,24 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		}},
 		{Key: "playbooks", Set: playbookList(d, &c.Playbooks)},
 		{Key: "trace", Fields: traceFields(d, &c.Trace)},
+	}
+}
+
+func sourceFields(d *strictyaml.Reader, c *Config) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Key: "max_gap", Set: strictyaml.Value(d, &c.Source.MaxGap, span{min: time.Millisecond, max: time.Hour}.parse)},
+		{Key: "reconnect_grace", Set: strictyaml.Value(d, &c.Source.ReconnectGrace, span{min: time.Millisecond, max: aYear}.parse)},
+		{Key: "reconnect_grace_max", Set: strictyaml.Value(d, &c.Source.ReconnectGraceMax, span{min: time.Millisecond, max: aYear}.parse)},
+		{Key: "retire_after", Set: strictyaml.Value(d, &c.Fleet.RetireAfter, span{min: time.Second, max: aYear}.parse)},
+	}
+}
+
+func eventsFields(d *strictyaml.Reader, c *store.Config) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Key: "keep", Set: strictyaml.Plain(d, &c.Keep, count{min: 1, max: 1_000_000_000}.parse)},
+		{Key: "max_age", Set: strictyaml.Value(d, &c.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
+		{Key: "max_bytes", Set: strictyaml.Plain(d, &c.MaxBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
+		{Key: "cache", Set: strictyaml.Plain(d, &c.Cache, count{min: 1000, max: 100_000_000}.parse)},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
@@ -79,7 +80,7 @@ func UptimeKuma(file []byte) ([]Check, error) {
 func monitorOf(raw json.RawMessage) Check {
 	var m monitor
 	err := decode(raw, &m)
-	c := Check{Name: orUnnamed(m.Name), Err: err, key: fmt.Sprint(m.ID)}
+	c := Check{Name: orUnnamed(m.Name), Err: err, key: strconv.FormatInt(m.ID, 10)}
 	if err != nil {
 		return c
 	}

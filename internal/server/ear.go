@@ -82,7 +82,7 @@ func (e *ear) reload(ctx context.Context, who string) (httpapi.Reloaded, error) 
 	}
 	defer e.reloads.leave()
 	check := func(*config.Config) error { return e.look() }
-	return e.reloads.once(ctx, who, e.live.Load(), check, func(next *config.Config) (httpapi.Reloaded, error) {
+	return e.reloads.once(who, e.live.Load(), check, func(next *config.Config) (httpapi.Reloaded, error) {
 		p := newPlan(e.live.Load(), next, false)
 		e.apply(p, e.logs)
 		e.live.Store(p.next)

@@ -56,8 +56,8 @@ func onHangup(ctx context.Context, signals <-chan os.Signal, reload func(ctx con
 }
 
 // once runs a reload when those before it have ended, and logs it. apply puts a configuration without
-// mistakes in force. The error is that of ctx.
-func (r *reloads) once(ctx context.Context, who string, live *config.Config, check func(*config.Config) error,
+// mistakes in force; the error is its own.
+func (r *reloads) once(who string, live *config.Config, check func(*config.Config) error,
 	apply func(next *config.Config) (httpapi.Reloaded, error),
 ) (out httpapi.Reloaded, err error) {
 	begin := time.Now()
@@ -91,7 +91,7 @@ func (r *reloads) leave() { <-r.turn }
 
 // mistakes returns the errors that one joins, each as a text.
 func mistakes(err error) (all []string) {
-	if list, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // those within one mistake belong to it
+	if list, ok := err.(interface{ Unwrap() []error }); ok { // those within one mistake belong to it
 		for _, e := range list.Unwrap() {
 			all = append(all, mistakes(e)...)
 		}

@@ -76,7 +76,7 @@ func (n *node) reload(ctx context.Context, who string) (httpapi.Reloaded, error)
 		}
 		return s.look()
 	}
-	return n.reloads.once(ctx, who, n.live.Load(), check, func(next *config.Config) (httpapi.Reloaded, error) {
+	return n.reloads.once(who, n.live.Load(), check, func(next *config.Config) (httpapi.Reloaded, error) {
 		for {
 			p := newPlan(n.live.Load(), next, s == nil)
 			if s != nil {

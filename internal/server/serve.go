@@ -199,11 +199,30 @@ func (s *server) run(parent context.Context) error {
 	servicesCtx, endServices := context.WithCancel(context.WithoutCancel(ctx))
 	defer endServices()
 	var services errgroup.Group
-	services.Go(func() error { return s.registry.Run(servicesCtx) })
-	services.Go(func() error { return s.runBroker(servicesCtx) })
+	s.startServices(servicesCtx, &services)
+	s.startEdges(ctx, edges)
+	s.auth.look(ctx)
+	s.starting.Store(nil)
+	s.service.is(s.judgeActivity())
+	s.started()
+	s.announce()
+	err := edges.Wait()
+	s.stepDown(ctx, err)
+	endServices()
+	return errors.Join(err, services.Wait(), s.store.Close())
+}
+
+// startServices starts what the edges need until they have ended.
+func (s *server) startServices(ctx context.Context, services *errgroup.Group) {
+	services.Go(func() error { return s.registry.Run(ctx) })
+	services.Go(func() error { return s.runBroker(ctx) })
 	if s.tracer != nil {
-		services.Go(func() error { return s.tracer.spans.Run(servicesCtx) })
+		services.Go(func() error { return s.tracer.spans.Run(ctx) })
 	}
+}
+
+// startEdges starts all that ends first, but for the API.
+func (s *server) startEdges(ctx context.Context, edges *errgroup.Group) {
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
 	edges.Go(func() error { return s.watchStore(ctx) })
 	edges.Go(func() error { return s.auth.run(ctx) })
@@ -220,12 +239,10 @@ func (s *server) run(parent context.Context) error {
 	for _, run := range s.edges {
 		edges.Go(func() error { return run(ctx) })
 	}
-	s.auth.look(ctx)
-	s.starting.Store(nil)
-	s.service.is(s.judgeActivity())
-	s.started()
-	s.announce()
-	err := edges.Wait()
+}
+
+// stepDown leaves the cluster after the last checkpoint. err is that of the edges, which have ended.
+func (s *server) stepDown(ctx context.Context, err error) {
 	if !errors.Is(err, errCutOff) && !errors.Is(err, store.ErrChanged) { // else the database would be waited for, and nobody answers meanwhile
 		s.lastCheckpoint(ctx)
 		leave(ctx, s.roster, s.database)
@@ -233,8 +250,6 @@ func (s *server) run(parent context.Context) error {
 	if errors.Is(err, store.ErrChanged) || errors.Is(err, sqldb.ErrFenced) { // if it is still ours: a standby does not know what was lost
 		s.database.KeepLease()
 	}
-	endServices()
-	return errors.Join(err, services.Wait(), s.store.Close())
 }
 
 // begin restores the stored state. It fails when ctx ends.

@@ -28,7 +28,7 @@ type stream struct {
 
 // pass copies until the end of the output. It then closes from, so that whoever still writes is told.
 func (s *stream) pass() error {
-	defer s.from.Close()
+	defer func() { _ = s.from.Close() }()
 	buf := make([]byte, 32<<10)
 	var waited time.Duration // since the command has ended
 	var after int            // bytes since then

@@ -41,12 +41,14 @@ func TestTailAgainstModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		size := 1 + rnd.IntN(20)
-		kept, all := &tail{ring: make([]byte, size)}, ""
+		kept := &tail{ring: make([]byte, size)}
+		var written strings.Builder
 		for range rnd.IntN(12) {
 			part := strings.Repeat(string(rune('a'+rnd.IntN(26))), rnd.IntN(30))
 			kept.write([]byte(part))
-			all += part
+			written.WriteString(part)
 		}
+		all := written.String()
 		if got, want := kept.text(), all[max(0, len(all)-size):]; got != want {
 			t.Fatalf("after %q, %d bytes: %q, want %q", all, size, got, want)
 		}

@@ -86,7 +86,7 @@ func TestNothingKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	argv := []string{"/bin/sh", "-c", `test -f /dev/stdout && echo a file`}
 	if r := wrap.Run(wrap.Command{Argv: argv, Stdout: file, Stderr: file}, nil); r.Status != 0 || r.Output != "" {
 		t.Errorf("%+v", r)
@@ -103,7 +103,7 @@ func TestOneOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	r := wrap.Run(wrap.Command{Argv: []string{"/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done"}, Stdout: file, Stderr: file, Keep: 100}, nil)
 	got, _ := os.ReadFile(name)
 	if want := "1\n1\n2\n2\n3\n3\n4\n4\n5\n5\n6\n6\n7\n7\n8\n8\n9\n9\n"; string(got) != want || r.Output != want {
@@ -145,7 +145,10 @@ func TestSlowReader(t *testing.T) {
 	ended := filepath.Join(t.TempDir(), "ended")
 	go func() {
 		defer close(gate)
-		for err := error(os.ErrNotExist); err != nil; _, err = os.Stat(ended) {
+		for {
+			if _, err := os.Stat(ended); err == nil {
+				break
+			}
 			<-time.After(10 * time.Millisecond)
 		}
 		<-time.After(1200 * time.Millisecond) // longer than silence after the end is waited for
