@@ -198,11 +198,13 @@ An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at onc
 
 // Run resolves the configuration and serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	hangups, stop := server.Hangups()
+	defer stop()
 	cfg, err := resolveFlags(command, c.Server.Config, config.Resolve)
 	if err != nil {
 		return server.BadConfig(err)
 	}
-	return server.Serve(ctx, cfg, doctor.Inside, out.stdout, out.stderr)
+	return server.Serve(ctx, cfg, hangups, doctor.Inside, out.stdout, out.stderr)
 }
 
 // resolveFlags joins command line, environment, a configuration file and defaults.
