@@ -89,7 +89,6 @@ func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("holter"),
 		kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"version": server.VersionText()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.TypeMapper(reflect.TypeFor[milliseconds](), kong.MapperFunc(decodeDuration)),
 	}, options...)...)
