@@ -34,7 +34,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build the programs into bin/, without symbols and debug information
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w" -o bin/ ./cmd/...
 
 .PHONY: fmt
 fmt: $(LINT) ## Format the code

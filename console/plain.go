@@ -4,7 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"html/template"
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"net/http"
 	"net/url"
 )

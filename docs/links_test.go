@@ -123,8 +123,10 @@ func TestNamedTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(readPage(t, "../Makefile"), -1) {
-		code["make "+m[1]] = true
+	for _, makefile := range []string{"../Makefile", "../packaging/release.mk"} {
+		for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(readPage(t, makefile), -1) {
+			code["make "+m[1]] = true
+		}
 	}
 	for _, page := range pages(t, "..") {
 		for _, name := range regexp.MustCompile("\\b(?:Test|Benchmark|Fuzz)[A-Z]\\w+|`make [a-z0-9-]+").FindAllString(readPage(t, page), -1) {

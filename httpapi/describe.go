@@ -21,113 +21,84 @@ const (
 	graceMeans = "How long after that the device is offline if it was not heard; 30m, or a number of seconds. Left out: 1 h. Only beside expect."
 )
 
+// addBeat adds an operation to the description.
+type addBeat func(id, method, path, summary, description string, parameters []*huma.Param, body *huma.RequestBody, answer *huma.Response)
+
 // describeBeats adds the heartbeats to the description; huma does not serve them.
 func describeBeats(spec *huma.OpenAPI) {
-	b := &beatSpec{
-		spec: spec,
-		id: &huma.Param{
-			Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(liveness.MaxID)},
-			Description: "The device's id, percent-encoded: / is %2F.",
-		},
-		announces: []*huma.Param{
-			inQuery("ttl", ttlMeans), inQuery("interval", intervalMeans), inQuery("expect", expectMeans), inQuery("zone", zoneMeans), inQuery("grace", graceMeans),
-		},
+	id := &huma.Param{
+		Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(liveness.MaxID)},
+		Description: "The device's id, percent-encoded: / is %2F.",
 	}
-	b.heartbeats()
-	b.runs()
-	b.absences()
-	b.batches()
-}
-
-// beatSpec describes the heartbeats.
-type beatSpec struct {
-	spec      *huma.OpenAPI
-	id        *huma.Param
-	announces []*huma.Param
-}
-
-// add adds an operation.
-func (b *beatSpec) add(id, method, path, summary, description string, parameters []*huma.Param, body *huma.RequestBody, answer *huma.Response) {
-	responses := beatProblems()
-	code := "200"
-	if answer.Content == nil {
-		code = "204"
+	query := func(name, meaning string) *huma.Param {
+		return &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: meaning}
 	}
-	responses[code] = answer
-	b.spec.AddOperation(&huma.Operation{
-		OperationID: id, Method: method, Path: path, Tags: []string{"heartbeats"}, Summary: summary, Description: description,
-		Parameters: parameters, RequestBody: body, Responses: responses,
-	})
-}
-
-// parameters returns those of an operation that may announce what holds for a device.
-func (b *beatSpec) parameters(more ...*huma.Param) []*huma.Param {
-	return slices.Concat([]*huma.Param{b.id}, more, b.announces)
-}
-
-func (b *beatSpec) heartbeats() {
+	says := strict(announcementMeans())
+	announces := []*huma.Param{query("ttl", ttlMeans), query("interval", intervalMeans), query("expect", expectMeans), query("zone", zoneMeans), query("grace", graceMeans)}
 	welcome := object(map[string]string{
 		"timeout_ms": "The heard silence after which the device is offline.", "interval_ms": "How often it is expected to be heard.",
 		"policy": "The rule that the timeout is from: device, group NAME, announced or default.",
 	})
 	welcome.Properties["expect"] = textOf("When it is expected; left out if silence always counts.")
+	add := func(id, method, path, summary, description string, parameters []*huma.Param, body *huma.RequestBody, answer *huma.Response) {
+		responses := beatProblems()
+		code := "200"
+		if answer.Content == nil {
+			code = "204"
+		}
+		responses[code] = answer
+		spec.AddOperation(&huma.Operation{
+			OperationID: id, Method: method, Path: path, Tags: []string{"heartbeats"}, Summary: summary, Description: description,
+			Parameters: parameters, RequestBody: body, Responses: responses,
+		})
+	}
 	beat := jsonResponse("What holds for the device", welcome)
-	b.add("beat", http.MethodPost, "/v1/beat/{id}", "A heartbeat", "It makes the device if it is new.",
-		b.parameters(), jsonBody(strict(announcementMeans()), false), beat)
-	b.add("beat-get", http.MethodGet, "/v1/beat/{id}", "A heartbeat, for curl and cron",
+	add("beat", http.MethodPost, "/v1/beat/{id}", "A heartbeat", "It makes the device if it is new.",
+		append([]*huma.Param{id}, announces...), jsonBody(says, false), beat)
+	add("beat-get", http.MethodGet, "/v1/beat/{id}", "A heartbeat, for curl and cron",
 		"The token may be in the query, for those who cannot send a header. That is a compromise: addresses end up in the logs of proxies. "+
 			"Use a token that may do nothing else. While no token is needed, a GET cannot make ttl or grace longer than what holds for a device that was heard "+
 			"before, nor change expect.",
-		b.parameters(inQuery("token", "A token with the role beat.")), nil, beat)
-}
-
-// runs describes how a job tells of its runs.
-func (b *beatSpec) runs() {
-	taken := &huma.Response{Description: "Taken, and stored"}
-	b.add("beat-start", http.MethodPost, "/v1/beat/{id}/start", "A job begins a run",
-		"A sign of life, and an event device.run.started. Silence counts from now on, whenever the job is expected otherwise. The next heartbeat is the success "+
-			"of the run; another start replaces it.", b.parameters(), nil, taken)
-	status := &huma.Param{Name: "status", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(255.0)}, Description: "The exit status."}
-	b.add("beat-exit", http.MethodPost, "/v1/beat/{id}/exit/{status}", "A job ends a run, with its exit status",
-		"0 is a heartbeat, with an event device.run.finished if a run was under way or the body says something; all else is a failure, as by /fail. For curl: .../exit/$?",
-		b.parameters(status), endOfRun(nil), taken)
-	b.add("beat-fail", http.MethodPost, "/v1/beat/{id}/fail", "A device tells of a failure of its own",
-		"A sign of life, and an event device.failed with the message. It ends a run that was under way.", b.parameters(), endOfRun(map[string]string{"exit_status": "1 to 255."}), taken)
-}
-
-// absences describes how a device says that it will be silent.
-func (b *beatSpec) absences() {
-	b.add("beat-bye", http.MethodPost, "/v1/beat/{id}/bye", "A device says goodbye", "It is offline at once.",
-		[]*huma.Param{b.id}, nil, &huma.Response{Description: "Taken"})
-	length := inQuery("for", "How long: 1h, or a number of seconds.")
+		append([]*huma.Param{id, query("token", "A token with the role beat.")}, announces...), nil, beat)
+	describeRuns(add, id, announces)
+	add("beat-bye", http.MethodPost, "/v1/beat/{id}/bye", "A device says goodbye", "It is offline at once.",
+		[]*huma.Param{id}, nil, &huma.Response{Description: "Taken"})
+	length := query("for", "How long: 1h, or a number of seconds.")
 	length.Required = true
-	b.add("beat-sleep", http.MethodPost, "/v1/beat/{id}/sleep", "A device will be silent for a while",
-		"A sign of life. The silence does not count against it; the policy's sleep limit bounds it.", []*huma.Param{b.id, length}, nil,
+	add("beat-sleep", http.MethodPost, "/v1/beat/{id}/sleep", "A device will be silent for a while",
+		"A sign of life. The silence does not count against it; the policy's sleep limit bounds it.", []*huma.Param{id, length}, nil,
 		jsonResponse("How long it may sleep", object(map[string]string{"granted_ms": "What was granted."})))
-}
-
-func (b *beatSpec) batches() {
-	b.add("beats", http.MethodPost, "/v1/beats", "Heartbeats of up to 10,000 devices",
+	add("beats", http.MethodPost, "/v1/beats", "Heartbeats of up to 10,000 devices",
 		"A heartbeat is an id, or an object with one. Those that are wrong are named in the answer, and the others are taken. "+
 			"503 says that some must be sent again; to send all again does no harm.",
 		nil, jsonBody(batchSchema(), true),
-		jsonResponse("What became of them", huma.SchemaFromType(b.spec.Components.Schemas, reflect.TypeFor[BatchAnswer]())))
-	responses := b.spec.Paths["/v1/beats"].Post.Responses
-	responses["503"] = responseOf[busyBatchError](b.spec, responses["503"].Description)
+		jsonResponse("What became of them", huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[BatchAnswer]())))
+	responses := spec.Paths["/v1/beats"].Post.Responses
+	responses["503"] = responseOf[busyBatchError](spec, responses["503"].Description)
 }
 
-// endOfRun describes the body that ends a run; more are further texts of it.
-func endOfRun(more map[string]string) *huma.RequestBody {
+// describeRuns adds what a job says of its runs.
+func describeRuns(add addBeat, id *huma.Param, announces []*huma.Param) {
 	text := "What the job printed, at most 102,400 bytes; the last 10,240 are kept."
-	means := map[string]string{"message": text, "duration": "How long the run took, as the job knows it: 12m3s, or a number of seconds. Left out: the time since its start."}
-	maps.Copy(means, more)
-	body := jsonBody(strict(means), false)
-	body.Content["text/plain"] = &huma.MediaType{Schema: textOf(text)}
-	return body
-}
-
-func inQuery(name, meaning string) *huma.Param {
-	return &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: meaning}
+	took := "How long the run took, as the job knows it: 12m3s, or a number of seconds. Left out: the time since its start."
+	ending := func(more map[string]string) *huma.RequestBody {
+		means := map[string]string{"message": text, "duration": took}
+		maps.Copy(means, more)
+		body := jsonBody(strict(means), false)
+		body.Content["text/plain"] = &huma.MediaType{Schema: textOf(text)}
+		return body
+	}
+	parameters := func(more ...*huma.Param) []*huma.Param { return slices.Concat([]*huma.Param{id}, more, announces) }
+	taken := &huma.Response{Description: "Taken, and stored"}
+	add("beat-start", http.MethodPost, "/v1/beat/{id}/start", "A job begins a run",
+		"A sign of life, and an event device.run.started. Silence counts from now on, whenever the job is expected otherwise. The next heartbeat is the success "+
+			"of the run; another start replaces it.", parameters(), nil, taken)
+	status := &huma.Param{Name: "status", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(255.0)}, Description: "The exit status."}
+	add("beat-exit", http.MethodPost, "/v1/beat/{id}/exit/{status}", "A job ends a run, with its exit status",
+		"0 is a heartbeat, with an event device.run.finished if a run was under way or the body says something; all else is a failure, as by /fail. For curl: .../exit/$?",
+		parameters(status), ending(nil), taken)
+	add("beat-fail", http.MethodPost, "/v1/beat/{id}/fail", "A device tells of a failure of its own",
+		"A sign of life, and an event device.failed with the message. It ends a run that was under way.", parameters(), ending(map[string]string{"exit_status": "1 to 255."}), taken)
 }
 
 func announcementMeans() map[string]string {

@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"html/template"
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"maps"
 	"net/http"
 	"slices"

@@ -57,6 +57,11 @@ func TestEventsOfAFleet(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		f.listen(time.Minute)
+		for _, kind := range []liveness.Kind{liveness.Start, liveness.Heartbeat} {
+			if _, err := f.source.Apply("dev ü/1", liveness.Signal{Kind: kind, At: f.source.Time(time.Now())}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := errors.Join(
 			f.registry.SetPolicy("dev ü/1", liveness.Policy{Timeout: time.Hour}), f.registry.SetMaintenance("dev ü/1", true),
 			f.registry.SetMaintenance("dev ü/1", false), f.registry.Forget("dev ü/1"),

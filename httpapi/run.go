@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -18,8 +19,20 @@ const maxTail = 100 << 10
 // ending is what a job says of a run that has ended.
 type ending struct {
 	Message  string `json:"message"`
-	Duration span   `json:"duration"`
+	Duration took   `json:"duration"`
 	Status   *int   `json:"exit_status"`
+}
+
+// took is how long a run took, in JSON: a span, or 0, which a run has that took less than the unit of
+// whoever measured it. The server's own clock counts then.
+type took time.Duration
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *took) UnmarshalJSON(text []byte) error {
+	if d, err := duration.Parse(strings.Trim(string(text), `"`)); err == nil && d == 0 {
+		return nil
+	}
+	return (*span)(t).UnmarshalJSON(text)
 }
 
 // beatStart handles the start of a run.

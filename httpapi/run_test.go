@@ -28,6 +28,9 @@ func TestBeatRun(t *testing.T) {
 			{"job/exit/0", "all is well\n", false, 204, "run.finished 0 all is well"},
 			{"job/exit/3", "a\x00b\xff\n", false, 204, "failed 3 a\uFFFDb\uFFFD"},
 			{"job/fail", `{"message":"disk full","exit_status":7,"duration":"2m"}`, true, 204, "failed 7 disk full"},
+			{"job/exit/0", `{"message":"quick","duration":"0s"}`, true, 204, "run.finished 0 quick"},
+			{"job/exit/1", `{"message":"SECONDS","duration":0}`, true, 204, "failed 1 SECONDS"},
+			{"job/exit/1", `{"duration":"-1s"}`, true, 422, `"-1s" is not a duration above 0`},
 			{"job/exit/0", strings.Repeat("line\n", 20<<10), false, 204, "run.finished 0 line"},
 			{"job/exit/0", strings.Repeat("x", 100<<10+1), false, 413, "at most 102400; send the end of it"},
 			{"job/exit/256", "", false, 422, "want a number from 0 to 255"},
@@ -36,7 +39,7 @@ func TestBeatRun(t *testing.T) {
 			{"job/fail", `{"exit_status":0}`, true, 422, "want 1 to 255"},
 			{"job/fail", `{"reason":"x"}`, true, 422, "body: unknown field"},
 			{"job/start", "x", false, 422, "a start has none"},
-			{"job/start?expect=x", "", false, 422, "expect: there is no time zone"},
+			{"job/start?expect=x", "", false, 422, "expect: the expression has 1 field"},
 		}
 		for _, tt := range steps {
 			what := fmt.Sprintf("POST %s %.40q", tt.target, tt.body)

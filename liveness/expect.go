@@ -43,6 +43,9 @@ func (r *Registry) ParseExpect(expression, zone string) (string, error) {
 
 func (c *calendars) parseExpect(expression, zone string) (string, error) {
 	expression, inner := cutZone(expression)
+	if expression == "" {
+		return "", errNoExpression
+	}
 	if zone != "" && inner != "" {
 		return "", fmt.Errorf("the time zone is given twice, as %q and %q; give one", inner, zone)
 	}
@@ -53,6 +56,8 @@ func (c *calendars) parseExpect(expression, zone string) (string, error) {
 	_, err := c.expectation(text)
 	return text, err
 }
+
+var errNoExpression = errors.New("it is empty; write it as 0 3 * * * or 0 3 * * * Europe/Berlin")
 
 func joinExpect(expression, zone string) string {
 	return strings.Join(append(strings.Fields(expression), strings.TrimSpace(zone)), " ")
@@ -74,7 +79,7 @@ func parseExpect(text string) (*expectation, error) {
 	}
 	switch words := strings.Fields(expression); {
 	case len(words) == 0:
-		return nil, errors.New("it is empty; write it as 0 3 * * * or 0 3 * * * Europe/Berlin")
+		return nil, errNoExpression
 	case strings.Contains(words[0], "="):
 		return nil, fmt.Errorf("%q does not belong there; write the time zone behind the expression, as in 0 3 * * * Europe/Berlin", words[0])
 	case words[0] == "@every":
@@ -91,11 +96,11 @@ func parseExpect(text string) (*expectation, error) {
 }
 
 // cutZone cuts the time zone off that follows an expression; it is empty if none does. A zone begins with a
-// letter, and not like a day of the week.
+// letter, and not like a day of the week. A single word is none.
 func cutZone(text string) (expression, zone string) {
 	words := strings.Fields(text)
-	if len(words) == 0 {
-		return "", ""
+	if len(words) < 2 {
+		return strings.Join(words, ""), ""
 	}
 	last := words[len(words)-1]
 	_, isDay := parseDay(last[:min(3, len(last))])

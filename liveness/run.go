@@ -20,6 +20,11 @@ func (sig *signal) finishes(d *device) bool {
 	return sig.Kind == Heartbeat && !sig.aside && (d.running() || sig.Message != "" || sig.Took > 0)
 }
 
+// tells reports whether a signal is an event whatever it changes.
+func (sig *signal) tells(d *device) bool {
+	return sig.Kind == Failure || sig.Kind == Start || sig.finishes(d)
+}
+
 // runLocked begins or ends the device's run, as a signal says that comes at a steady time, and returns how long
 // the run took that it ends; 0 if that is not known.
 func (sh *deviceShard) runLocked(d *device, sig signal, now int64) (took time.Duration) {

@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 		r.signal("a", liveness.Signal{Kind: liveness.Failure, Message: "again", ExitStatus: 1, Took: time.Minute})
 		r.wantStory("failed again/1ns/1m0s")
 		r.until("2 03:00:00")
-		r.wantNever("a", liveness.Online)
+		r.wantNever(liveness.Online)
 		r.signal("a", start)
 		r.until("2 04:00:01") // it hangs
 		r.wantState("a", liveness.Offline)

@@ -95,7 +95,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	c.replaced = d.replacedBy(sig, f, c) && !s.wanders(d, sig.opens)
 	away := moved && !s.besides(d.source)
 	c.reported = rule.Value().announced != d.rule.Value().announced || away || c.newEpoch || c.verified
-	notable := c.next.notable(f) || sig.Kind == Failure || sig.Kind == Start || sig.finishes(d) || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
+	notable := c.next.notable(f) || sig.tells(d) || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
 	if notable && d.state != NeverSeen && r.outbox.busy() { // findOrAdd has checked for a new device
 		deferred, ok := f.deferred(sig, p)
 		if !ok || moved || sig.finishes(d) {
@@ -119,12 +119,6 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		d.epoch = sig.Epoch
 	case sig.opens != nil && sig.Epoch == 0 && !s.wanders(d, sig.opens):
 		d.epoch = max(d.epoch+1, d.epoch) // the greatest epoch stays
-	}
-	switch {
-	case c.verified:
-		d.marks &^= unverified
-	case d.num == 0 && !sig.verifies: // it is new
-		d.marks |= unverified
 	}
 	s.attachLocked(d, sig, c)
 	took := sh.runLocked(d, sig, r.clock.steady())
@@ -207,6 +201,12 @@ func (d *device) replacedBy(sig signal, f condition, c change) bool {
 
 // attachLocked gives the device the session and the source that it has after a signal.
 func (s *Source) attachLocked(d *device, sig signal, c change) {
+	switch {
+	case c.verified:
+		d.marks &^= unverified
+	case d.num == 0 && !sig.verifies: // it is new
+		d.marks |= unverified
+	}
 	switch {
 	case sig.end && d.session != nil:
 		d.session.timer.Store(0)

@@ -29,9 +29,11 @@ func allowed() []string {
 // read lists files that no tool understands, or that are not allowed by themselves, and were read.
 func read() []string {
 	return []string{
-		"github.com/eclipse/paho.mqtt.golang LICENSE", // EPL-2.0 or EDL-1.0, which is BSD-3-Clause, as one likes: edl-v10 beside it is the one taken
-		"modernc.org/memory LICENSE-LOGO",             // of a picture that is in no program
-		"modernc.org/sqlite LICENSE-SQLITE",           // public domain
+		"github.com/eclipse/paho.mqtt.golang LICENSE",            // EPL-2.0 or EDL-1.0, which is BSD-3-Clause, as one likes: edl-v10 beside it is the one taken
+		"github.com/wneessen/go-mail go.sum.license",             // MIT, by its SPDX identifier
+		"github.com/wneessen/go-mail assets/gopher2.svg.license", // CC-BY-ND-4.0, of a picture that is in no program
+		"modernc.org/memory LICENSE-LOGO",                        // of a picture that is in no program
+		"modernc.org/sqlite LICENSE-SQLITE",                      // public domain
 	}
 }
 

@@ -63,7 +63,7 @@ func build(t *testing.T) *release {
 	dir := t.TempDir()
 	r := &release{root: "..", bin: filepath.Join(dir, "bin"), share: filepath.Join(dir, "share"), dist: filepath.Join(dir, "dist")}
 	program := filepath.Join(r.bin, runtime.GOOS+"-"+runtime.GOARCH, "holter")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/holter")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", program, "./cmd/holter")
 	cmd.Dir, cmd.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -511,6 +511,15 @@ func TestViews(t *testing.T) {
 					t.Errorf("event_list says %q, %v, want %q", text, err, typ)
 				}
 			}
+			for i := range liveness.Reported + 1 {
+				e := device(9, "dev-9", 100+uint64(i), liveness.DeviceOffline)
+				e.Reason = i
+				appendAll(t, s, e)
+				var text string
+				if err := s.Scan(t.Context(), "SELECT reason FROM event_list ORDER BY pos DESC LIMIT 1", &text); err != nil || text != i.String() {
+					t.Errorf("event_list says %q, %v, want %q", text, err, i)
+				}
+			}
 			var id, state, reason, at string
 			err := s.Scan(t.Context(), "SELECT id, state, reason, since FROM device_list WHERE num = 1", &id, &state, &reason, &at)
 			if err != nil || id != "dev-1" || state != "offline" || reason != "silence" || !strings.HasPrefix(at, base.UTC().Format(time.DateOnly)) {

@@ -74,6 +74,13 @@ func TestMaxBytes(t *testing.T) {
 			if st := s.Stats(); st.EventBytes > most/2 || st.EventBytes < most/3 {
 				t.Errorf("after a start they take %d bytes", st.EventBytes)
 			}
+			if err := s.SetRetention(store.Config{MaxBytes: most / 4}); err != nil {
+				t.Fatal(err)
+			}
+			prune()
+			if st := s.Stats(); st.EventBytes > most/4 || st.EventBytes < most/6 {
+				t.Errorf("after a change they take %d bytes", st.EventBytes)
+			}
 		})
 	}
 }

@@ -213,19 +213,20 @@ func pruneForgotten(ctx context.Context, tx sqldb.Tx, to uint64) error {
 // surplus returns the offset, at most end, before which events are too old, too many or too large. It multiplies
 // the configured bounds by times.
 func (s *Store) surplus(ctx context.Context, end, latest uint64, times int) (uint64, error) {
+	keeps := s.keeps.Load()
 	tooMany := uint64(0)
-	if keep := uint64(times) * uint64(s.keeps.Load().keep); latest+1 > keep {
+	if keep := uint64(times) * uint64(keeps.keep); latest+1 > keep {
 		tooMany = latest + 1 - keep
 	}
 	oldest, _ := s.Bounds()
 	now := s.db.Now()
-	age := s.keeps.Load().maxAge
+	age := keeps.maxAge
 	old := s.db.OldBefore(now, age)
 	for range times - 1 { // twice the age may overflow
 		old = old.Add(-age)
 	}
 	to, err := s.oldUntil(ctx, oldest, end, sqldb.Nanos(old), sqldb.Nanos(now))
-	return min(max(tooMany, s.tooLarge(int64(times)*int64(s.config.MaxBytes)), to), end), err
+	return min(max(tooMany, s.tooLarge(int64(times)*int64(keeps.maxBytes)), to), end), err
 }
 
 // oldUntil returns the offset before which the events of a range are too old: from before the instant

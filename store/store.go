@@ -144,16 +144,17 @@ func New(db *sqldb.DB, cfg Config) (*Store, error) {
 type retention struct {
 	keep         int
 	maxAge       time.Duration
+	maxBytes     int
 	gapsMaxAge   time.Duration
 	gapsMaxBytes int
 }
 
 func (c *Config) retention() *retention {
-	return &retention{c.Keep, c.MaxAge, c.GapsMaxAge, c.GapsMaxBytes}
+	return &retention{c.Keep, c.MaxAge, c.MaxBytes, c.GapsMaxAge, c.GapsMaxBytes}
 }
 
-// SetRetention replaces Keep, MaxAge, GapsMaxAge and GapsMaxBytes of the Config, from the next pruning on. It
-// may be called at any time. Errors: values that a Config may not have; then nothing has changed.
+// SetRetention replaces Keep, MaxAge, MaxBytes, GapsMaxAge and GapsMaxBytes of the Config, from the next
+// pruning on. It may be called at any time. Errors: values that a Config may not have; then nothing has changed.
 func (s *Store) SetRetention(cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

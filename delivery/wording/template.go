@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"text/template"
 	"text/template/parse"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 )
 
 const (
@@ -25,15 +26,15 @@ var ErrTooLong = errors.New("the template writes more than 64 KiB")
 // errWork is returned by functions of templates whose results are too long together.
 var errWork = errors.New("the functions of the template return more than 1 MiB")
 
-// Template is a text/template that is executed with a [Notification]. It always ends: it has no loops
-// but over .List, and no templates within it. All its methods may be called concurrently.
+// Template is a text/template that is executed with a [Notification]. It calls no methods. It always
+// ends: it has no loops but over .List, and no templates within it. All its methods may be called concurrently.
 type Template struct {
 	template *template.Template
 	list     bool // it says what to write for several notifications
 }
 
 // Parse returns a template by the name that its errors give it. Beside the functions of text/template it
-// has json, which writes a value as JSON. Mistakes are found at once, with their position: the template
+// has json, which writes a value as JSON, and seconds, which makes a number of a [Duration]. Mistakes are found at once, with their position: the template
 // is executed with each of [Samples].
 func Parse(name, text string) (*Template, error) {
 	if len(text) > MaxTemplate {
@@ -150,6 +151,7 @@ func functions(b *budget) template.FuncMap {
 			}
 			return b.text(fmt.Sprintf(format, args...))
 		},
+		"seconds": Duration.Seconds,
 		"json": func(value any) (string, error) {
 			text, err := json.Marshal(value)
 			if err != nil {

@@ -144,7 +144,7 @@ func TestTemplates(t *testing.T) {
 	offline, several := wording.Samples()[2], wording.Samples()[len(wording.Samples())-2]
 	for _, c := range []struct{ name, text, one, many string }{
 		{"plain", `{{.Device}} {{.Severity}} {{.Reason}}`, "pump-3 firing silence", "pump-3 resolved / pump-3 firing / pump-3 firing silence"},
-		{"duration", `{{.HeardSilence}} {{.HeardSilence.Seconds}}`, "5m 300", "5m 300 / 5m 300 / 5m 300"},
+		{"duration", `{{.HeardSilence}} {{seconds .HeardSilence}}`, "5m 300", "5m 300 / 5m 300 / 5m 300"},
 		{"list", `{{.Count}}:{{range .List}} {{.Type}}{{end}}`, "1: device.offline", "3: device.online device.late device.offline"},
 		{"indexes", `{{range $i, $e := $.List}}{{$i}}{{$e.Device}},{{end}}`, "0pump-3,", "0pump-3,1pump-3,2pump-3,"},
 		{"condition", `{{if eq .State "offline"}}DOWN{{else}}up{{end}} {{with .Group}}({{.}}){{end}}`, "DOWN (pumps)", "up (pumps) / up (pumps) / DOWN (pumps)"},

@@ -20,7 +20,7 @@ type apiFlags struct {
 	CA       string     `name:"ca" env:"HOLTER_API_CA" placeholder:"FILE" help:"PEM file with the certificates to trust an https API by. Default: those that the system trusts."`
 }
 
-// ProvideClient gives Run a client of the API. Its errors are mistakes of the user.
+// ProvideClient returns a client of the API. Its errors are mistakes of the user.
 func (f *apiFlags) ProvideClient() (*apiclient.Client, error) {
 	api := f.API
 	if api == "" {

@@ -63,9 +63,10 @@ type commandLine struct {
 	Tokens   tokensCommand   `cmd:"" group:"Access" help:"Create, list and delete tokens for the API."`
 	Password passwordCommand `cmd:"" group:"Access" help:"Create a line for the file of the MQTT broker's users."`
 
-	Loadgen    loadgenCommand    `cmd:"" group:"Tools" help:"Simulate a fleet of devices, and check the verdicts of a server against the truth."`
-	Completion completionCommand `cmd:"" group:"Tools" help:"Print a completion script for a shell."`
-	Help       helpCommand       `cmd:"" group:"Tools" help:"Show the help of a command."`
+	Loadgen        loadgenCommand    `cmd:"" group:"Tools" help:"Simulate a fleet of devices, and check the verdicts of a server against the truth."`
+	Completion     completionCommand `cmd:"" group:"Tools" help:"Print a completion script for a shell."`
+	Help           helpCommand       `cmd:"" group:"Tools" help:"Show the help of a command."`
+	VersionCommand versionCommand    `cmd:"" name:"version" group:"Tools" help:"Print the version."`
 
 	LoadgenWorker   loadgenWorkerCommand   `cmd:"" hidden:"" help:"Started by holter loadgen."`
 	CompletionWords completionWordsCommand `cmd:"" hidden:"" help:"Started by completion scripts."`
@@ -88,7 +89,6 @@ func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("holter"),
 		kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Vars{"version": server.VersionText()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.TypeMapper(reflect.TypeFor[milliseconds](), kong.MapperFunc(decodeDuration)),
 	}, options...)...)
@@ -111,6 +111,12 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 type helpCommand struct {
 	Command []string `arg:"" optional:"" help:"The command, such as devices list. Default: all."`
 }
+
+// versionCommand does what --version does.
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(out output) error { return say(out.stdout, "%s", server.VersionText()) }
 
 // serveCommand is holter serve. Like serverFlags it has neither defaults nor types: an option that is
 // not given must not override the file, and package config explains mistakes better. The empty text
@@ -191,11 +197,13 @@ An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at onc
 
 // Run resolves the configuration and serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	hangups, stop := server.Hangups()
+	defer stop()
 	cfg, err := resolveFlags(command, c.Server.Config, config.Resolve)
 	if err != nil {
 		return server.BadConfig(err)
 	}
-	return server.Serve(ctx, cfg, doctor.Inside, out.stdout, out.stderr)
+	return server.Serve(ctx, cfg, hangups, doctor.Inside, out.stdout, out.stderr)
 }
 
 // resolveFlags joins command line, environment, a configuration file and defaults.

@@ -18,11 +18,11 @@ import (
 func resolve(t *testing.T, args ...string) (config.Config, error) {
 	t.Helper()
 	var c commandLine
-	parser, err := newParser(&c, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+	parser, err := newParser(&c, kong.Writers(io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, err := parser.Parse(append([]string{"serve"}, args...))
+	command, err := parse(parser, append([]string{"serve"}, args...))
 	if err != nil {
 		t.Fatalf("Parse(%q): %v", args, err)
 	}

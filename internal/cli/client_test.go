@@ -35,21 +35,19 @@ func typeLine(ctx context.Context, t *testing.T, args ...string) typed {
 func typeLineWith(ctx context.Context, t *testing.T, open tokenOpener, args ...string) typed {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	ended := false
-	parser, err := newParser(&commandLine{}, kong.Writers(&stdout, &stderr), kong.Exit(func(int) { ended = true }),
-		kong.Bind(output{&stdout, &stderr}), kong.Bind(open), kong.BindTo(ctx, (*context.Context)(nil)))
+	parser, err := newParser(&commandLine{}, kong.Writers(&stdout, &stderr))
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, err := parser.Parse(args)
+	line, err := parse(parser, args)
 	code := exitUsage
 	switch {
-	case ended:
-		code = 0
 	case err != nil:
 		stderr.WriteString(err.Error())
+	case line == nil:
+		code = 0
 	default:
-		code = conclude(ctx, command.Run(), &stderr)
+		code = conclude(ctx, execute(ctx, line, output{&stdout, &stderr}, open), &stderr)
 	}
 	return typed{code, stdout.String(), stderr.String()}
 }

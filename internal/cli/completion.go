@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ func (*completionCommand) Help() string {
 }
 
 // Run prints the script. The scripts ask holter itself for the words that may follow.
-func (c *completionCommand) Run(out output) error {
+func (c *completionCommand) Run(_ context.Context, out output) error {
 	return say(out.stdout, "%s", map[string]string{
 		"bash": `_holter() {
     mapfile -t COMPREPLY < <(compgen -W "$(holter completion-words -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null)" -- "${COMP_WORDS[COMP_CWORD]}")
@@ -41,7 +42,7 @@ type completionWordsCommand struct {
 }
 
 // Run prints the words.
-func (c *completionWordsCommand) Run(command *kong.Context, out output) error {
+func (c *completionWordsCommand) Run(_ context.Context, command *kong.Context, out output) error {
 	words := nextWords(command.Model.Node, slices.DeleteFunc(slices.Clone(c.Words), func(w string) bool { return w == "--" }))
 	if len(words) == 0 {
 		return nil

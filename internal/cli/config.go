@@ -59,7 +59,7 @@ Example:
 }
 
 // Run checks the file.
-func (c *configCheckCommand) Run(out output) error {
+func (c *configCheckCommand) Run(_ context.Context, out output) error {
 	if _, err := c.read(c.File); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -29,7 +30,7 @@ Examples:
 }
 
 // Run creates the token, and prints it and its line.
-func (c *deviceTokenCommand) Run(out output) error {
+func (c *deviceTokenCommand) Run(_ context.Context, out output) error {
 	token := guard.NewToken()
 	line, err := guard.Line(c.ID, token, c.HMAC)
 	if err != nil {

@@ -48,9 +48,11 @@ An interrupt (SIGINT or SIGTERM) stops it in order: it sends its devices to othe
 
 // Run resolves the configuration and holds connections until the context ends.
 func (c *earCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	hangups, stop := server.Hangups()
+	defer stop()
 	cfg, err := resolveFlags(command, c.Config, config.ResolveEar)
 	if err != nil {
 		return server.BadConfig(err)
 	}
-	return server.Ear(ctx, cfg, out.stdout, out.stderr)
+	return server.Ear(ctx, cfg, hangups, out.stdout, out.stderr)
 }

@@ -66,14 +66,7 @@ func withSignals(parent context.Context, exit func(code int)) (ctx context.Conte
 
 // run executes one command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	ended := false // by --help or --version
-	parser, err := newParser(&commandLine{},
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { ended = true }),
-		kong.Bind(output{stdout, stderr}),
-		kong.Bind(tokenOpener(openTokens)),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	parser, err := newParser(&commandLine{}, kong.Writers(stdout, stderr))
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
 		return exitFailed
@@ -81,15 +74,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "--help")
 	}
-	command, err := parser.Parse(args)
-	if ended {
-		return 0
-	}
+	line, err := parse(parser, args)
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "holter: %v\nRun \"holter --help\" for the commands and their options.\n", err)
 		return exitUsage
 	}
-	return conclude(ctx, command.Run(), stderr)
+	if line == nil {
+		return 0
+	}
+	return conclude(ctx, execute(ctx, line, output{stdout, stderr}, openTokens), stderr)
 }
 
 // conclude prints the error of a command and returns the exit code.

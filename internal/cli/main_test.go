@@ -49,6 +49,7 @@ func TestRun(t *testing.T) {
 			"holter: --api: \"localhost:8080\" is not a URL; write http://HOST:PORT\n",
 		},
 		{"version", []string{"--version"}, 0, ""},
+		{"version as a command", []string{"version"}, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ type manualCommand struct {
 }
 
 // Run writes holter.1 and a page for each command, such as holter-devices-list.1.
-func (c *manualCommand) Run(command *kong.Context) error {
+func (c *manualCommand) Run(_ context.Context, command *kong.Context, _ output) error {
 	if err := os.MkdirAll(c.Folder, 0o755); err != nil { //nolint:gosec // pages are for everybody
 		return err
 	}

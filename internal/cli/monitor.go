@@ -64,14 +64,17 @@ func (c *monitorCommand) Run(ctx context.Context, command *kong.Context, out out
 	case typedFlags(command)["show-preset"]:
 		return showPreset(out.stdout, c.ShowPreset)
 	}
+	hangups, stop := server.Hangups()
+	defer stop()
 	cfg, err := resolveFlags(command, c.Server.Config, config.ResolveMonitor)
 	switch {
 	case err != nil:
 		return server.BadConfig(err)
 	case c.DryRun:
+		stop()
 		return server.DryRun(ctx, cfg, out.stdout, out.stderr)
 	}
-	return server.Serve(ctx, cfg, doctor.Inside, out.stdout, out.stderr)
+	return server.Serve(ctx, cfg, hangups, doctor.Inside, out.stdout, out.stderr)
 }
 
 // listPresets prints names, and what they are for.

@@ -393,7 +393,7 @@ func TestServeStopsWhileItStarts(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			log := &endsAt{text: `"msg":"` + text + `"`, stop: stop}
-			if err := server.Serve(ctx, cfg, doctor.Inside, io.Discard, log); err != nil || ctx.Err() == nil {
+			if err := server.Serve(ctx, cfg, nil, doctor.Inside, io.Discard, log); err != nil || ctx.Err() == nil {
 				t.Errorf("ended with %v\n%s", err, log)
 			}
 		})

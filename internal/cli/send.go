@@ -51,7 +51,7 @@ type messageBody struct {
 	Timeout string  `json:"timeout"`
 }
 
-// Validate implements kong.Validatable.
+// Validate is called once the command line is read.
 func (c *sendCommand) Validate(*kong.Context) error {
 	if c.Timeout <= 0 || c.Timeout > time.Minute {
 		return fmt.Errorf("--timeout: %v is not above 0 and at most 1m", c.Timeout)

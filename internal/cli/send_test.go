@@ -48,7 +48,7 @@ func sendLine(ctx context.Context, t *testing.T, in io.Reader, args ...string) t
 		t.Fatal(err)
 	}
 	var stdout, stderr strings.Builder
-	if _, err := parser.Parse(append([]string{"send"}, args...)); err != nil {
+	if _, err := parse(parser, append([]string{"send"}, args...)); err != nil {
 		return typed{exitUsage, "", err.Error()}
 	}
 	api, err := c.Send.ProvideClient()

@@ -69,7 +69,7 @@ type Config struct {
 	Report    Report
 	Link      Link         // never for holter monitor; of holter ear without Listen
 	Judges    []string     // HOST:PORT or unix:PATH; at least one for holter ear, else none
-	Drain     Drain        // for holter ear only
+	Drain     Drain        // never for holter monitor
 	Store     store.Config // Memory, Node and Outbox are never given
 	Jobs      Jobs
 	Playbooks []playbook.Playbook

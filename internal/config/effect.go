@@ -77,6 +77,7 @@ func policyEffects() []setting {
 		{"policy.probe_wait", Live, func(c *Config) any { return &c.Fleet.Policy.ProbeWait }, nil},
 		{"policy.recover_after", Live, func(c *Config) any { return &c.Fleet.Policy.RecoverAfter }, nil},
 		{"policy.quiet", Live, func(c *Config) any { return &c.Fleet.Policy.Quiet }, nil},
+		{"policy.expect", Live, func(c *Config) any { return &c.Fleet.Policy.Expect }, nil},
 		{"policy.learn.mode", Live, func(c *Config) any { return &c.Fleet.Policy.Learn }, nil},
 		{"policy.learn.budget", Live, func(c *Config) any { return &c.Fleet.Policy.LearnBudget }, nil},
 		{"policy.learn.max", Live, func(c *Config) any { return &c.Fleet.Policy.LearnMax }, nil},
@@ -141,12 +142,16 @@ func storeEffects() []setting {
 	return []setting{
 		{"events.keep", Live, func(c *Config) any { return &c.Store.Keep }, nil},
 		{"events.max_age", Live, func(c *Config) any { return &c.Store.MaxAge }, nil},
+		{"events.max_bytes", Live, func(c *Config) any { return &c.Store.MaxBytes }, nil},
 		{"events.cache", Rebuilt, func(c *Config) any { return &c.Store.Cache }, nil},
 		{"gaps.max_age", Live, func(c *Config) any { return &c.Store.GapsMaxAge }, nil},
 		{"gaps.max_bytes", Live, func(c *Config) any { return &c.Store.GapsMaxBytes }, nil},
 		{"jobs.keep", Live, func(c *Config) any { return &c.Jobs.Keep }, nil},
 		{"jobs.max_age", Live, func(c *Config) any { return &c.Jobs.MaxAge }, nil},
 		{"playbooks", Live, func(c *Config) any { return &c.Playbooks }, nil},
+		{"trace.otlp", Rebuilt, func(c *Config) any { return &c.Trace.OTLP }, nil},
+		{"trace.headers_file", Rebuilt, func(c *Config) any { return &c.Trace.HeadersFile }, nil},
+		{"trace.sample", Rebuilt, func(c *Config) any { return &c.Trace.Sample }, nil},
 	}
 }
 

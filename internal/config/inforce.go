@@ -84,10 +84,10 @@ func (r *resolver) has(key string) bool {
 	switch {
 	case r.ear:
 		return slices.Contains(ofEars(), section) && !slices.Contains(notOfEars(), key)
-	case r.monitor && slices.Contains([]string{"listen", "link", "mqtt"}, section):
+	case r.monitor && slices.Contains([]string{"listen", "link", "mqtt", "drain"}, section):
 		return false
 	}
-	return section != "judges" && section != "drain"
+	return section != "judges"
 }
 
 // written returns what the file has, by the key in defaults that it belongs to.

@@ -49,8 +49,9 @@ type ear struct {
 }
 
 // Ear runs an ear until ctx is done, or its judge asks it to end. Then its devices are led elsewhere, and
-// the judge is told: that causes no event, unless a device does not come back.
-func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
+// the judge is told: that causes no event, unless a device does not come back. Each value of hangups, see
+// [Hangups], has it read its configuration again; nil: none.
+func Ear(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, stdout, stderr io.Writer) error {
 	r := newReloads(newLogs(cfg.Log, cfg.Node, stderr))
 	live := &atomic.Pointer[config.Config]{}
 	live.Store(&cfg)
@@ -60,7 +61,7 @@ func Ear(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error
 	slog.SetDefault(e.log)
 	e.config.Gateway.Loops = eventLoops()
 	e.reloads.turn <- struct{}{} // until it is built; nobody else has a turn yet
-	defer reloading(ctx, e.reload)()
+	defer reloading(ctx, hangups, e.reload)()
 	err := e.build(ctx)
 	e.reloads.leave()
 	if err != nil {

@@ -60,7 +60,7 @@ func hear(t *testing.T, name string, lines ...string) *heard {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer close(h.ended)
-		err = Ear(ctx, cfg, io.Discard, io.Discard)
+		err = Ear(ctx, cfg, nil, io.Discard, io.Discard)
 	}()
 	h.stop = sync.OnceValue(func() error {
 		cancel()

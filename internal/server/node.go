@@ -73,15 +73,16 @@ type node struct {
 }
 
 // Serve runs the whole of Holter until ctx is done. While another server has the database, it stands
-// by: it hands requests on to that one, and takes over when it ends or is lost. examine is what its API
-// offers as an examination; nil: none.
-func Serve(ctx context.Context, cfg config.Config, examine Examine, stdout, stderr io.Writer) error {
+// by: it hands requests on to that one, and takes over when it ends or is lost. Each value of hangups, see
+// [Hangups], has it read its configuration again; nil: none. examine is what its API offers as an examination;
+// nil: none.
+func Serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, examine Examine, stdout, stderr io.Writer) error {
 	r := newReloads(newLogs(cfg.Log, cfg.Node, stderr))
 	n := &node{config: cfg, log: r.log, reloads: r, stdout: stdout, examine: examine}
 	n.live.Store(&cfg)
 	n.role.set(nil, true)
 	slog.SetDefault(n.log)
-	defer reloading(ctx, n.reload)()
+	defer reloading(ctx, hangups, n.reload)()
 	n.config.Gateway.Loops = eventLoops()
 	if err := Check(&cfg); err != nil {
 		return BadConfig(err)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	cfg, err := config.Resolve(file, nil)
 	if err == nil {
-		err = Serve(context.Background(), cfg, nil, io.Discard, os.Stderr)
+		err = Serve(context.Background(), cfg, nil, nil, io.Discard, os.Stderr)
 	}
 	if err != nil {
 		os.Exit(1) // it is in the log
@@ -98,7 +98,7 @@ func serveExamine(t *testing.T, node, lines string, examine Examine, log io.Writ
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, cfg, examine, io.Discard, log) }()
+	go func() { ended <- Serve(ctx, cfg, nil, examine, io.Discard, log) }()
 	s := &served{t: t, api: "http://" + address, stop: sync.OnceValue(func() error {
 		cancel()
 		return <-ended

@@ -29,25 +29,31 @@ func newReloads(l *logs) reloads {
 // hangup is who asks for a reload by a signal, for the log.
 const hangup = "SIGHUP"
 
-// reloading lets SIGHUP reload until ctx is done, or end is called, which waits.
-func reloading(ctx context.Context, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) (end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 1) // room for one: the next reload reads what was written before it
+// Hangups returns what receives SIGHUP until stop is called: whoever calls it before the configuration is read
+// misses no change of the file. Until then, and after stop, the signal ends the process; for a process that
+// was told to ignore it, by nohup, it is a reload all the same, which does no harm.
+func Hangups() (hangups <-chan os.Signal, stop func()) {
+	signals := make(chan os.Signal, 1) // room for one: the next reload reads what was written before it; never closed
 	signal.Notify(signals, syscall.SIGHUP)
-	var hangups sync.WaitGroup
-	hangups.Go(func() { onHangup(ctx, signals, reload) })
+	return signals, func() { signal.Stop(signals) }
+}
+
+// reloading reloads at each SIGHUP until ctx is done, or end is called, which waits.
+func reloading(ctx context.Context, hangups <-chan os.Signal, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { onHangup(ctx, hangups, reload) })
 	return func() {
-		signal.Stop(signals)
 		cancel()
-		hangups.Wait()
+		all.Wait()
 	}
 }
 
 // onHangup reloads at each SIGHUP until ctx is done. Signals that come during a reload are one.
-func onHangup(ctx context.Context, signals <-chan os.Signal, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) {
+func onHangup(ctx context.Context, hangups <-chan os.Signal, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) {
 	for {
 		select {
-		case <-signals:
+		case <-hangups:
 			_, _ = reload(ctx, hangup) // it was logged
 		case <-ctx.Done():
 			return

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -59,6 +60,24 @@ func TestLogsSwitch(t *testing.T) {
 	if strings.Contains(got, "not shown") || strings.Count(got, "\n") != 3 {
 		t.Errorf("the log:\n%s", got)
 	}
+}
+
+// A signal from before the server listens to it is not lost.
+func TestHangups(t *testing.T) {
+	hangups, stop := Hangups()
+	defer stop()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	reloaded := make(chan string)
+	end := reloading(t.Context(), hangups, func(_ context.Context, who string) (httpapi.Reloaded, error) {
+		reloaded <- who
+		return httpapi.Reloaded{}, nil
+	})
+	if who := <-reloaded; who != "SIGHUP" {
+		t.Errorf("%s asked for it", who)
+	}
+	end()
 }
 
 // What cannot be put in force stays as it was, is named, and holds up nothing else; the next reload tries it again.

@@ -3,7 +3,7 @@ package report
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"io"
 	"math"
 	"strings"
@@ -35,6 +35,7 @@ type page struct {
 
 	Result    string
 	Class     string
+	Took      time.Duration
 	Trouble   *Trouble
 	Rows      []row
 	Spans     []Span
@@ -79,13 +80,17 @@ func WriteHTML(out io.Writer, f *Final) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"count": count[uint64], "number": count[int], "clock": clock[Seconds], "took": clock[time.Duration], "size": size, "clean": clean,
 		"short": short[Millis], "plural": plural[int], "join": strings.Join, "stopwatch": stopwatch,
+		"held":  func(v interface{ Held() bool }) bool { return v.Held() },
+		"words": func(v interface{ Words() string }) string { return v.Words() },
+		"none": Mistake.None, "absent": (*Verdicts).None, "timed": Example.Timed,
+		"utc": func(layout string, at time.Time) string { return at.UTC().Format(layout) },
 	}).Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("report: page: %w", err)
 	}
 	samples := Thin(f.Samples, shownSamples)
 	p := page{
-		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Rows: figureRows(f), Spans: Spans(f.Samples),
+		Final: f, Result: result(f), Class: "good", Took: f.Duration(), Trouble: FirstTrouble(f), Rows: figureRows(f), Spans: Spans(f.Samples),
 		Latencies: latencies(f), Thinned: 1,
 		Data: chartData{samples, Spans(f.Samples)},
 		CSS:  template.CSS(pageCSS), JS: template.JS(pageJS), UplotCSS: template.CSS(uplotCSS), UplotJS: template.JS(uplotJS),

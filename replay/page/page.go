@@ -5,7 +5,7 @@ package page
 import (
 	_ "embed"
 	"fmt"
-	"html/template"
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"io"
 	"time"
 

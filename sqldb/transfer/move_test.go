@@ -68,55 +68,50 @@ func move(t *testing.T, from, to, dir string) *transfer.Move {
 
 // Wherever a move ends early, at most one database opens, and another move comes to its end with all that there was.
 func TestMoveEndsEarly(t *testing.T) {
-	for _, kind := range testdb.Databases()[1:] {
-		for _, toFile := range []bool{false, true} {
-			url, other := testdb.SQLite(t), kind.URL(t)
-			name := "sqlite to " + kind.Name
-			if toFile {
-				url, other, name = other, url, kind.Name+" to sqlite"
+	all := testdb.Databases()
+	for _, i := range []int{0, 2} { // from a file to a server, and from a server into a file
+		from, to := all[i], all[(i+1)%len(all)]
+		t.Run(from.Name+" to "+to.Name, func(t *testing.T) {
+			dir, url, other := t.TempDir(), from.URL(t), to.URL(t)
+			db := fleetWithout(t, url)
+			first := filepath.Join(t.TempDir(), "first.db")
+			if _, err := transfer.Make(t.Context(), db, first, transfer.Options{}); err != nil {
+				t.Fatal(err)
 			}
-			t.Run(name, func(t *testing.T) {
-				dir := t.TempDir()
-				db := fleetWithout(t, url)
-				first := filepath.Join(t.TempDir(), "first.db")
-				if _, err := transfer.Make(t.Context(), db, first, transfer.Options{}); err != nil {
-					t.Fatal(err)
+			for _, at := range []string{"events", "devices", "tokens", "free", "marked"} {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				stop := errors.New("ended early")
+				m := move(t, url, other, dir)
+				end := func(text string) {
+					if strings.Contains(text, at) {
+						cancel(stop)
+					}
 				}
-				for _, at := range []string{"events", "devices", "tokens", "free", "marked"} {
-					ctx, cancel := context.WithCancelCause(t.Context())
-					stop := errors.New("ended early")
-					m := move(t, url, other, dir)
-					end := func(text string) {
-						if strings.Contains(text, at) {
-							cancel(stop)
-						}
-					}
-					m.Say, m.Tell = end, func(table string, _ int64) { end(table) }
-					if _, err := m.Run(ctx); err == nil {
-						t.Fatalf("at %s: it went on", at)
-					}
-					if at == "marked" {
-						if n := opens(t, dir, url, other); n != 0 {
-							t.Errorf("at %s: %d databases open", at, n)
-						}
-					} else if n := opens(t, dir, url, other); n != 1 {
+				m.Say, m.Tell = end, func(table string, _ int64) { end(table) }
+				if _, err := m.Run(ctx); err == nil {
+					t.Fatalf("at %s: it went on", at)
+				}
+				if at == "marked" {
+					if n := opens(t, dir, url, other); n != 0 {
 						t.Errorf("at %s: %d databases open", at, n)
 					}
+				} else if n := opens(t, dir, url, other); n != 1 {
+					t.Errorf("at %s: %d databases open", at, n)
 				}
-				if moved, err := move(t, url, other, dir).Run(t.Context()); err != nil || moved.Before {
-					t.Fatalf("Run = %+v, %v", moved, err)
-				}
-				file := filepath.Join(t.TempDir(), "b.db")
-				to := testsqldb.New(t, sqldb.Config{URL: other, Dir: dir})
-				if _, err := transfer.Make(t.Context(), to, file, transfer.Options{}); err != nil {
-					t.Fatal(err)
-				}
-				same(t, first, file)
-				if n := opens(t, dir, url, other); n != 1 {
-					t.Errorf("in the end %d databases open", n)
-				}
-			})
-		}
+			}
+			if moved, err := move(t, url, other, dir).Run(t.Context()); err != nil || moved.Before {
+				t.Fatalf("Run = %+v, %v", moved, err)
+			}
+			file := filepath.Join(t.TempDir(), "b.db")
+			target := testsqldb.New(t, sqldb.Config{URL: other, Dir: dir})
+			if _, err := transfer.Make(t.Context(), target, file, transfer.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			same(t, first, file)
+			if n := opens(t, dir, url, other); n != 1 {
+				t.Errorf("in the end %d databases open", n)
+			}
+		})
 	}
 }
 

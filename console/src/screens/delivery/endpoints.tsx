@@ -22,17 +22,17 @@ export interface Endpoint {
 /** The settings of all kinds that notify people. */
 const notifying = 'title text console rate#'
 
-/** What a kind delivers to, and its settings: text, a number with #, yes or no with ?, JSON with {}, and what is not shown with *. */
-const kinds: Record<string, { target: string; settings: string }> = {
+/** What a kind delivers to, and its settings: text, a number with #, yes or no with ?, JSON with {}, and what is not shown with *. Where the target is known, it may be left out. */
+const kinds: Record<string, { target: string; settings: string; known?: true }> = {
   webhook: { target: 'https://HOST/PATH', settings: 'headers{} template content_type console secret* previous_secret*' },
   slack: { target: 'the address of an incoming webhook: a secret', settings: notifying },
   teams: { target: 'the address of a workflow: a secret', settings: notifying },
   discord: { target: 'the address of a webhook: a secret', settings: notifying },
-  telegram: { target: 'https://api.telegram.org', settings: 'chat ' + notifying + ' token*' },
+  telegram: { known: true, target: 'empty, or a server of your own', settings: 'chat ' + notifying + ' token*' },
   ntfy: { target: 'https://ntfy.sh/TOPIC: a secret', settings: 'username ' + notifying + ' token* password*' },
   email: { target: 'smtp://HOST:587 or smtps://HOST:465', settings: 'from to{} username plaintext? ca ' + notifying + ' password*' },
-  pagerduty: { target: 'https://events.pagerduty.com/v2/enqueue', settings: notifying + ' routing_key*' },
-  opsgenie: { target: 'https://api.opsgenie.com/v2/alerts', settings: notifying + ' api_key*' },
+  pagerduty: { known: true, target: 'empty, or that of the EU', settings: notifying + ' routing_key*' },
+  opsgenie: { known: true, target: 'empty, or that of the EU or of Jira', settings: notifying + ' api_key*' },
   mqtt: { target: 'tcp://HOST:1883 or tls://HOST:8883', settings: 'topic qos# retain? username client_id password*' },
   nats: { target: 'nats://HOST:4222 or tls://HOST:4222; several with commas', settings: 'subject username ca password* token* seed* credentials*' },
   kafka: { target: 'kafka://HOST:9092,HOST:9092/TOPIC', settings: 'username sasl tls? ca password*' },
@@ -82,7 +82,7 @@ export function EndpointsTab({ name }: { name?: string }) {
   const create = route.value.query.get('new') === 'true'
   const queues = useLoad<{ queues: Queue[] }>(name !== undefined || create ? '/v1/queues' : null).data.value?.queues ?? []
   if (name === undefined && !create) return <Endpoints />
-  return <Editor what="endpoint" tab="endpoints" name={name} required={['target']} specs={specs(queues)} secrets={(v) => settingsOf(v.kind || 'webhook', true)} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
+  return <Editor what="endpoint" tab="endpoints" name={name} required={(v) => (kinds[v.kind || 'webhook']?.known ? [] : ['target'])} specs={specs(queues)} secrets={(v) => settingsOf(v.kind || 'webhook', true)} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
 }
 
 function Endpoints() {

@@ -19,7 +19,7 @@ interface Form {
   /** Fields whose values are not shown. */
   secrets?: (values: Values) => Spec[]
   /** The names of those that may not be empty. */
-  required: string[]
+  required: (values: Values) => string[]
   /** Why it cannot be changed here. */
   fixed?: string
 }
@@ -54,7 +54,7 @@ function Inputs({ f, first }: { f: Form; first: Stored }) {
     e.preventDefault()
     const specs = all(values)
     const [body, wrong] = jsonOf(specs, values)
-    for (const key of f.required) if (!body[key]) wrong.push({ key, message: 'It may not be empty.' })
+    for (const key of f.required(values)) if (!body[key]) wrong.push({ key, message: 'It may not be empty.' })
     setMistakes(wrong)
     setProblem(undefined)
     if (wrong.length > 0) return

@@ -34,7 +34,7 @@ const specs: Spec[] = [
 
 export function QueuesTab({ name }: { name?: string }) {
   const create = route.value.query.get('new') === 'true'
-  if (name !== undefined || create) return <Editor what="queue" tab="queues" name={name} required={[]} specs={() => specs} />
+  if (name !== undefined || create) return <Editor what="queue" tab="queues" name={name} required={() => []} specs={() => specs} />
   return <List tab="queues" what="queue" columns={columns} />
 }
 

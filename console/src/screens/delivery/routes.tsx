@@ -43,7 +43,7 @@ export function RoutesTab({ name }: { name?: string }) {
     { name: 'all', label: 'Also suppressed events: of devices in maintenance, and of members of a group with an outage', as: 'flag' },
     { name: 'paused', label: 'Paused: it makes no jobs', as: 'flag' },
   ]
-  return <Editor what="route" tab="routes" name={name} required={['endpoint']} specs={() => specs} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
+  return <Editor what="route" tab="routes" name={name} required={() => ['endpoint']} specs={() => specs} fixed={name?.startsWith('playbook-') ? 'It belongs to a playbook, and is changed with it.' : undefined} />
 }
 
 function Routes() {
@@ -104,7 +104,7 @@ export function JobRoutesTab({ name }: { name?: string }) {
     { name: 'endpoint', label: 'Endpoint', help: 'of jobs that have neither an endpoint nor a URL', options: [['', 'none'], ...names.endpoints] },
     { name: 'weight', label: 'Weight', as: 'number', help: 'turns of such a name for one of each other, 1 to 100', placeholder: '1' },
   ]
-  return <Editor what="job route" tab="job-routes" name={name} required={['jobs']} specs={() => specs} />
+  return <Editor what="job route" tab="job-routes" name={name} required={() => ['jobs']} specs={() => specs} />
 }
 
 function JobRoutes() {
