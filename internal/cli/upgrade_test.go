@@ -56,7 +56,7 @@ func TestMakeFixture(t *testing.T) {
 	if err := os.WriteFile(books, []byte("when: {types: device.offline}\nsteps:\n- {name: note, note: x}\n- {name: rest, wait: 240h}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	operate("endpoints", "set", "ops", "--target", "http://127.0.0.1:1/hook")
+	operate("endpoints", "set", "ops", "--target", "https://ops.example/hook")
 	operate("endpoints", "set", "file", "--kind", "log", "--target", "events.jsonl")
 	operate("queues", "set", "slow", "--concurrency", "1")
 	operate("queues", "pause", "slow")
