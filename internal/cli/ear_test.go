@@ -84,7 +84,7 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 	if err := two.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	two.until("draining: this ear ends in order")
+	two.until("draining: this process ends in order")
 	testwait.Until(t, "the list says that it drains", func() bool {
 		out, err := nodes("list")
 		return err == nil && strings.Contains(out, "draining") && !strings.Contains(out, "one")

@@ -39,7 +39,7 @@ func TestManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{".TH HOLTER-SERVE 1", `\fB\-\-listen=ADDRESS\fR`, "Environment: HOLTER_LISTEN.", ".SH SEE ALSO"} {
+	for _, part := range []string{".TH HOLTER-SERVE 1", `\fB\-\-listen=ADDRESS,...\fR`, "Environment: HOLTER_LISTEN.", ".SH SEE ALSO"} {
 		if !strings.Contains(string(page), part) {
 			t.Errorf("holter-serve.1 has no %q:\n%s", part, page)
 		}
