@@ -11,7 +11,9 @@ import (
 
 // A command has one of these methods Run, by what it needs.
 type (
-	simple  interface{ Run(context.Context, output) error }
+	simple interface {
+		Run(context.Context, output) error
+	}
 	flagged interface {
 		Run(context.Context, *kong.Context, output) error
 	}

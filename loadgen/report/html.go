@@ -82,7 +82,7 @@ func WriteHTML(out io.Writer, f *Final) error {
 		"short": short[Millis], "plural": plural[int], "join": strings.Join, "stopwatch": stopwatch,
 		"held":  func(v interface{ Held() bool }) bool { return v.Held() },
 		"words": func(v interface{ Words() string }) string { return v.Words() },
-		"none": Mistake.None, "absent": (*Verdicts).None, "timed": Example.Timed,
+		"none":  Mistake.None, "absent": (*Verdicts).None, "timed": Example.Timed,
 		"utc": func(layout string, at time.Time) string { return at.UTC().Format(layout) },
 	}).Parse(pageHTML)
 	if err != nil {
