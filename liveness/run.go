@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -77,24 +78,23 @@ const (
 )
 
 // LastOf returns the end of a text that is kept as a message: at most [MaxMessage] bytes, from the beginning of
-// a line on if there is one.
+// a line on if there is one. It does not keep the text in memory.
 func LastOf(text string) string { return lastOf(text, MaxMessage) }
 
-// lastOf returns the end of a text, at most so many bytes. It begins with a line, or else with a character.
+// lastOf returns the end of a text, at most so many bytes, as a string of its own. It begins with a line, or
+// else with a character.
 func lastOf(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
 	cut := text[len(text)-most:]
 	if text[len(text)-most-1] != '\n' {
-		for i := range len(cut) - 1 {
-			if cut[i] == '\n' {
-				return cut[i+1:]
-			}
+		if line := strings.IndexByte(cut[:most-1], '\n'); line >= 0 {
+			return strings.Clone(cut[line+1:])
 		}
 	}
 	for len(cut) > 0 && !utf8.RuneStart(cut[0]) {
 		cut = cut[1:]
 	}
-	return cut
+	return strings.Clone(cut)
 }
