@@ -52,7 +52,7 @@ func TestLogsSwitch(t *testing.T) {
 	l.set(config.Log{Format: config.LogJSON, Level: slog.LevelError})
 	derived.Info("not shown")
 	got := out.String()
-	for _, want := range []string{`"msg":"json","a":1,"g":{"b":2}}`, "text", "a=1 g.b=2 g.c=3", "plain"} {
+	for _, want := range []string{`"msg":"json","node":"a","a":1,"g":{"b":2}}`, "text", "a=1 g.b=2 g.c=3", "plain"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in\n%s", want, got)
 		}

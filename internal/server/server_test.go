@@ -178,7 +178,7 @@ func TestCertificatesAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{started: func() {}, front: front{config: cfg, live: liveOf(cfg), log: slog.New(slog.DiscardHandler), stdout: io.Discard, reloaders: make(map[cert.Files]*cert.Reloader)}, http: listen(t), roster: cluster.NewRoster(cluster.Member{Node: "me"}), peers: http.DefaultClient}
+	s := &server{started: func() {}, service: new(service), front: front{config: cfg, live: liveOf(cfg), log: slog.New(slog.DiscardHandler), stdout: io.Discard, reloaders: make(map[cert.Files]*cert.Reloader)}, http: listen(t), roster: cluster.NewRoster(cluster.Member{Node: "me"}), peers: http.DefaultClient}
 	if err := s.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
