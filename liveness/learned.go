@@ -27,8 +27,8 @@ type Learned struct {
 	Raised, Lowered bool
 	// Known: enough gaps were seen to know what is exceeded as seldom as the budget says.
 	Known bool
-	// Fixed: nothing is learned for the device: it has a Timeout of its own, its policy says so, or a
-	// broker tracks it.
+	// Fixed: nothing is learned for the device: it has a Timeout of its own, is expected by a schedule, its
+	// policy says so, or a broker tracks it.
 	Fixed bool
 }
 
@@ -103,6 +103,8 @@ func (v *Learned) why() string {
 		return "its policy turns learning off"
 	case v.Policy.Timeout == Never:
 		return "a broker tracks it, its silence means nothing"
+	case v.Policy.Expect != "":
+		return "it is expected by a schedule"
 	case v.Fixed:
 		return "it has a timeout of its own"
 	}

@@ -35,9 +35,9 @@ type Log struct {
 const pageLen = 512
 
 // maxText is how many bytes of messages are kept. Beyond that the oldest events go, as if they were too many.
-const maxText = 64 << 20
+const maxText = 16 << 20
 
-// New returns an empty log that keeps at most keep events, default 100,000, and no more than have 64 MiB of
+// New returns an empty log that keeps at most keep events, default 100,000, and no more than have 16 MiB of
 // messages.
 func New(keep int) (*Log, error) {
 	if keep == 0 {
