@@ -234,7 +234,7 @@ func TestRunAcrossRestart(t *testing.T) {
 			first.end() // without a checkpoint
 
 			second := begin(t, cfg, start.Add(time.Hour))
-			if got := second.view(0).Started; began.IsZero() || (got.Sub(began)).Abs() > 2*time.Millisecond {
+			if got := second.view(0).Started; began.IsZero() || got.Sub(began).Abs() > 2*time.Millisecond {
 				t.Errorf("the run began at %v, want %v", got, began)
 			}
 			second.pulse()
