@@ -266,6 +266,12 @@ func TestApplyLearned(t *testing.T) {
 		if _, err := l.registry.ApplyLearned("a", true); !errors.Is(err, liveness.ErrNotLearned) {
 			t.Errorf("ApplyLearned of a device with a timeout of its own = %v", err)
 		}
+		if err := l.registry.SetPolicy("a", liveness.Policy{Expect: "0 3 * * * UTC", Timeout: 45 * unit}); err != nil {
+			t.Fatal(err)
+		}
+		if v := l.learned("a"); v.Sentence() != "no deadline is learned: it is expected by a schedule" {
+			t.Errorf("of an expected device: %s", v.Sentence())
+		}
 	})
 }
 

@@ -58,7 +58,7 @@ const modelMute = 2
 func modelOps() *rapid.Generator[[]modelOp] {
 	kinds := []string{
 		"open", "open", "again", "beat", "beat", "beat", "old beat", "sleep", "fail", "bye", "close", "break", "old close", "update policy",
-		"disconnected", "disconnected old", "retained", "connected", "connected old",
+		"start", "start", "ran", "disconnected", "disconnected old", "retained", "connected", "connected old",
 		"listen", "listen", "listen", "listen", "deaf", "deaf", "back", "restart", "restart",
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) modelOp {
@@ -88,6 +88,7 @@ type modelDevice struct {
 	askedAt       int
 	wake          int   // once it was asked: when it is looked at again, as far as gaps were known then
 	questions     []int // all of them
+	running       bool  // a run is under way
 }
 
 // modelStall is a gap that ended no connection.
@@ -174,6 +175,14 @@ func (m *model) heard(d *modelDevice, clock, now int) {
 	d.last, d.reason, d.until, d.due, d.restored = now, "", 0, 0, false
 	d.asked, d.askedAt = 0, -1
 	m.become(d, "online", clock, now)
+}
+
+// finish ends a run that is under way, since the device was heard.
+func (m *model) finish(d *modelDevice, clock, now int) {
+	if d.running {
+		d.running = false
+		m.report(d, "run.finished", clock, now)
+	}
 }
 
 // pulse moves the listening clock to an instant, and passes what verdicts have come.
@@ -298,7 +307,9 @@ func (m *model) apply(o modelOp, clock, now int) {
 	switch o.kind {
 	case "beat":
 		m.heard(d, clock, now)
+		m.finish(d, clock, now)
 	case "sleep":
+		d.running = false
 		until := d.until
 		d.last, d.reason, d.due, d.restored = now, "", 0, false
 		d.asked, d.askedAt = 0, -1
@@ -308,13 +319,14 @@ func (m *model) apply(o modelOp, clock, now int) {
 			m.report(d, "sleeping", clock, now)
 		}
 	case "fail":
+		d.running = false
 		m.heard(d, clock, now)
 		m.report(d, "failed", clock, now)
 	case "bye":
 		if d.state == "offline" {
 			m.heard(d, clock, now)
 		}
-		d.open = false
+		d.open, d.running = false, false
 		d.last, d.reason, d.until, d.due, d.restored = now, "bye", 0, 0, false
 		d.asked, d.askedAt = 0, -1
 		m.become(d, "offline", clock, now)
@@ -335,6 +347,17 @@ func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
 	lost := d.state == "offline" && d.reason != "silence" && d.reason != "protocol"
 	switch {
 	case o.kind == "connected old" || o.kind == "disconnected old":
+	case o.kind == "start", o.kind == "ran":
+		if d.state == "" {
+			d.policy = o.policy
+		}
+		m.heard(d, clock, now)
+		if o.kind == "ran" {
+			m.finish(d, clock, now)
+			return
+		}
+		d.running = true
+		m.report(d, "run.started", clock, now)
 	case o.kind == "connected":
 		known, ending := d.state == "online" || d.state == "late", d.reason != ""
 		d.epoch++
@@ -343,6 +366,7 @@ func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
 			d.policy = o.policy
 		}
 		m.heard(d, clock, now)
+		m.finish(d, clock, now)
 		if known && !ending && d.epoch > 1 {
 			m.report(d, "session_replaced", clock, now)
 		} else if d.seq == seq {
@@ -368,6 +392,7 @@ func (m *model) repace(d *modelDevice, policy, clock, now int, replaced bool) {
 	seq, changed := d.seq, modelPolicies[policy] != modelPolicies[d.policy]
 	d.policy = policy
 	m.heard(d, clock, now)
+	m.finish(d, clock, now)
 	if replaced {
 		m.report(d, "session_replaced", clock, now)
 	}
@@ -470,6 +495,13 @@ func (r *modelRun) told(o modelOp, now time.Duration) error {
 		announced = modelPolicy(o.policy)
 	}
 	switch o.kind {
+	case "start", "ran":
+		sig := liveness.Signal{At: now, Announced: announced}
+		if o.kind == "start" {
+			sig.Kind = liveness.Start
+		}
+		_, err := r.source.Apply(id, sig)
+		return err
 	case "connected":
 		_, err := r.source.Apply(id, liveness.Signal{At: now, Announced: announced, Epoch: v.Epoch + 1})
 		return err

@@ -28,8 +28,12 @@ func sample() []liveness.Event {
 	failed.Message = "Akku: 3 % — it's \\low\\ 'here' ☃"
 	failed.Epoch = 1<<64 - 1
 	failed.Record.Epoch = failed.Epoch
+	failed.ExitStatus, failed.Duration = 255, 3*time.Hour+1
+	finished := device(3, "job", 4, liveness.DeviceRunFinished)
+	finished.Message, finished.Duration = strings.Repeat("Zeile ☃\n", liveness.MaxMessage/11), 12*time.Minute+3500*time.Millisecond
 	return []liveness.Event{
 		device(1, "dev-1", 1, liveness.DeviceOnline), offline, failed,
+		device(3, "job", 1, liveness.DeviceOnline), device(3, "job", 2, liveness.DeviceRunStarted), finished, device(4, "back", 3, liveness.DeviceOnline),
 		{Type: liveness.SourceDeaf, Subject: "gateway", Source: "gateway", Seq: 1, Time: base, Deaf: 3 * time.Second},
 		{Type: liveness.SourceHeard, Subject: "gateway", Source: "gateway", Seq: 2, Time: base.Add(3 * time.Second), Deaf: 3 * time.Second},
 		{Type: liveness.GroupOutageStarted, Subject: "site", Group: "site", Seq: 1, Time: base, Members: 100, Silent: 50, Before: 3},
@@ -69,8 +73,8 @@ func TestAppendAndRead(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if loaded := reopen(t, s); loaded.Devices != 2 {
-				t.Errorf("Load gave %d devices, want 2", loaded.Devices)
+			if loaded := reopen(t, s); loaded.Devices != 4 {
+				t.Errorf("Load gave %d devices, want 4", loaded.Devices)
 			}
 			if oldest, latest := s.Bounds(); oldest != 1 || latest != uint64(len(events)) {
 				t.Errorf("Bounds() = %d, %d, want 1, %d", oldest, latest, len(events))
@@ -78,8 +82,8 @@ func TestAppendAndRead(t *testing.T) {
 			if got := readAll(t, s); !reflect.DeepEqual(got, want) {
 				t.Errorf("after a restart:\n%+v\nwant\n%+v", got, want)
 			}
-			appendAll(t, s, device(3, "dev-3", 1, liveness.DeviceOnline))
-			if got, err := s.Read(t.Context(), nil, 6, 10); err != nil || len(got) != 2 {
+			appendAll(t, s, device(5, "dev-5", 1, liveness.DeviceOnline))
+			if got, err := s.Read(t.Context(), nil, uint64(len(events))-1, 10); err != nil || len(got) != 2 {
 				t.Errorf("across database and memory: %v, %v", summary(got), err)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -214,6 +215,51 @@ func checkSeqs(t *testing.T, events []liveness.Event) {
 			t.Errorf("%s comes after %s:%d", events[i].ID(), subject, last[subject])
 		}
 		last[subject] = events[i].Seq
+	}
+}
+
+// A run that is under way is measured from its start, whichever process heard that.
+func TestRunAcrossRestart(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			cfg := config{URL: db.URL(t), Memory: store.NoMemory}
+			start := base.Add(-time.Hour)
+			first := begin(t, cfg, start)
+			first.pulse()
+			if _, err := first.source.Apply(name(0), liveness.Signal{Kind: liveness.Start, At: first.source.Time(start)}); err != nil {
+				t.Fatal(err)
+			}
+			first.await(2)
+			began := first.view(0).Started
+			first.end() // without a checkpoint
+
+			second := begin(t, cfg, start.Add(time.Hour))
+			if got := second.view(0).Started; began.IsZero() || got.Sub(began).Abs() > 2*time.Millisecond {
+				t.Errorf("the run began at %v, want %v", got, began)
+			}
+			second.pulse()
+			if _, err := second.source.Apply(name(0), liveness.Signal{Kind: liveness.Failure, ExitStatus: 3, Message: "disk full"}); err != nil {
+				t.Fatal(err)
+			}
+			if got := second.view(0).Started; !got.IsZero() {
+				t.Errorf("the run of %v has not ended", got)
+			}
+			second.end()
+
+			third := begin(t, cfg, start.Add(2*time.Hour))
+			all := readAll(t, third.store)
+			failed := slices.IndexFunc(all, func(e liveness.Event) bool { return e.Type == liveness.DeviceFailed })
+			if failed < 0 {
+				t.Fatalf("no failure in %v", summary(all))
+			}
+			if e := all[failed]; e.ExitStatus != 3 || e.Message != "disk full" || e.Duration <= 0 {
+				t.Errorf("the failure: %+v", e)
+			}
+			if got := third.view(0).Started; !got.IsZero() {
+				t.Errorf("the run of %v came back", got)
+			}
+			third.end()
+		})
 	}
 }
 

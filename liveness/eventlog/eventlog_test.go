@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -113,6 +114,21 @@ func TestNew(t *testing.T) {
 	fill(log, 100_001)
 	if oldest, latest := log.Bounds(); oldest != 2 || latest != 100_001 {
 		t.Errorf("Bounds = %d, %d, want the latest 100,000", oldest, latest)
+	}
+}
+
+// Messages of the greatest length do not take more than 16 MiB.
+func TestLongMessages(t *testing.T) {
+	const fit = 16 << 20 / liveness.MaxMessage
+	log := newLog(t, 0)
+	text := strings.Repeat("x", liveness.MaxMessage)
+	for range 3 * fit {
+		if err := log.Append(t.Context(), []liveness.Event{{Message: text}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if oldest, latest := log.Bounds(); latest != 3*fit || latest-oldest+1 != fit {
+		t.Errorf("Bounds = %d, %d, want the latest %d", oldest, latest, fit)
 	}
 }
 
