@@ -58,7 +58,7 @@ func TestBeatExpect(t *testing.T) {
 			}
 		}
 		w := send(h, "POST", "/v1/beats", `[{"id":"b","expect":"0 3 * * *"},{"id":"c","expect":"0 3 * * *","ttl":"5m"},{"id":"d","expect":"x"}]`)
-		for _, part := range []string{`"accepted":1`, "expect and ttl both", "expect: there is no time zone"} {
+		for _, part := range []string{`"accepted":1`, "expect and ttl both", "expect: the expression has 1 fields: want 5"} {
 			if !strings.Contains(w.Body.String(), part) {
 				t.Errorf("a batch: %s, want %s", w.Body, part)
 			}
