@@ -4,9 +4,10 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"net/http"
 	"net/url"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
 //go:embed plain.html

@@ -7,13 +7,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"github.com/danielgtaylor/huma/v2"
 )
 

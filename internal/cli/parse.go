@@ -60,7 +60,7 @@ func validate(c *kong.Context) error {
 	if selected := c.Selected(); selected != nil {
 		node = selected
 	}
-	if v, ok := node.Target.Addr().Interface().(interface{ Validate(*kong.Context) error }); ok {
+	if v, ok := reflect.TypeAssert[interface{ Validate(*kong.Context) error }](node.Target.Addr()); ok {
 		if err := v.Validate(c); err != nil {
 			return fmt.Errorf("%s: %w", node.Path(), err)
 		}

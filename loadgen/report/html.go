@@ -3,11 +3,12 @@ package report
 import (
 	_ "embed"
 	"fmt"
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"io"
 	"math"
 	"strings"
 	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
 // The page and what it needs. uPlot draws its charts; its licence goes with it.

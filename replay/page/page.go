@@ -5,9 +5,10 @@ package page
 import (
 	_ "embed"
 	"fmt"
-	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"io"
 	"time"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness/habit"
