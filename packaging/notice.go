@@ -38,7 +38,7 @@ func read() []string {
 }
 
 // licenceFile matches the names of files that are passed on with a program.
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notice|patents|unlicense|edl)([-_.].*)?$|^.*[-_.]licen[cs]e(\.(txt|md))?$`) //nolint:gochecknoglobals // a constant
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notice|patents|unlicense|edl)([-_.].*)?$|^.*[-_.]licen[cs]e(\.(txt|md))?$`)
 
 // notice returns the licences of all modules, by path and version, of the standard library, and of
 // what lies in the sources. It fails for a module without a licence, or with one that is not allowed.
@@ -81,7 +81,7 @@ func moduleFolders(root string, modules map[string]string) (map[string]string, e
 		var m struct{ Path, Version, Dir string }
 		err := d.Decode(&m)
 		switch {
-		case err == io.EOF: //nolint:errorlint // as Decode documents it
+		case err == io.EOF: // as Decode documents it
 			return folders, nil
 		case err != nil:
 			return nil, err

@@ -57,7 +57,8 @@ func manifests(t *testing.T) map[string]any {
 		for i, document := range bytes.Split(text, []byte("\n---\n")) {
 			var head struct {
 				metav1.TypeMeta `json:",inline"`
-				Metadata        metav1.ObjectMeta `json:"metadata"`
+
+				Metadata metav1.ObjectMeta `json:"metadata"`
 			}
 			if err := yaml.Unmarshal(document, &head); err != nil {
 				t.Fatalf("%s, document %d: %v", file, i+1, err)

@@ -91,7 +91,7 @@ func slackText(r *http.Request) (string, error) {
 		return "", fmt.Errorf("Content-Type is %q", kind)
 	}
 	if host := r.Host; host != "hooks.slack.com" {
-		return "", fmt.Errorf("Host is %q", host)
+		return "", fmt.Errorf("the header Host is %q", host)
 	}
 	return slackBody(http.MaxBytesReader(nil, r.Body, 1<<20))
 }
@@ -137,7 +137,7 @@ type visit struct {
 
 func (*visit) AuthMechanisms() []string { return []string{sasl.Plain} }
 
-func (v *visit) Auth(string) (sasl.Server, error) {
+func (v *visit) Auth(string) (sasl.Server, error) { //nolint:unparam // as smtp.AuthSession has it
 	return sasl.NewPlainServer(func(_, user, password string) error {
 		if v.known = user == "holter" && password == "XXXX"; !v.known {
 			_, _ = fmt.Fprintln(os.Stdout, "REFUSED mail: wrong user or password")
