@@ -116,7 +116,9 @@ type helpCommand struct {
 type versionCommand struct{}
 
 // Run prints the version.
-func (versionCommand) Run(out output) error { return say(out.stdout, "%s", server.VersionText()) }
+func (versionCommand) Run(_ context.Context, out output) error {
+	return say(out.stdout, "%s", server.VersionText())
+}
 
 // serveCommand is holter serve. Like serverFlags it has neither defaults nor types: an option that is
 // not given must not override the file, and package config explains mistakes better. The empty text
