@@ -64,7 +64,7 @@ func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 	policy, err := a.beatPolicy(w, r)
 	if err == nil && r.Method == http.MethodGet {
-		err = a.checkLonger(id, policy)
+		err = a.checkSame(id, policy)
 	}
 	if err != nil {
 		a.refuse(w, err)
@@ -139,35 +139,29 @@ func (a *API) announcedPolicy(said announcement) (liveness.Policy, error) {
 	return p, nil
 }
 
-// checkLonger refuses an announcement by GET that puts a verdict off, compared with what holds for a device,
-// unless tokens are needed. A page of any site can make a browser send a GET without a sign of that, and one
-// with a ttl of a year would keep a dead device online for so long. A device that was never heard may
-// announce anything, and what other rules override changes nothing.
-func (a *API) checkLonger(id string, said liveness.Policy) error {
+// checkSame refuses an announcement by GET that changes the policy of a device that was heard before, unless
+// tokens are needed. A page of any site can make a browser send a GET without a sign of that: a ttl of a year
+// would keep a dead device online for so long, and one of a second, instead of the time at which a nightly job
+// is expected, would let it go offline each day. What other rules override changes nothing.
+func (a *API) checkSame(id string, said liveness.Policy) error {
 	if said == (liveness.Policy{}) || a.needsToken() {
 		return nil
 	}
 	now, then, seen := a.registry.IfAnnounced(id, said)
-	switch {
-	case !seen:
+	if !seen || then == now {
 		return nil
-	case then.Expect != "" && then.Expect != now.Expect:
-		return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
-			"expect is %q, and a GET without a token cannot change when this device is expected; announce it by POST once, or set it as the device's policy", then.Expect)}
-	case then.Timeout > now.Timeout:
-		return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
-			"the %s is %v, and a GET without a token may say at most the %v that holds for this device; "+
-				"announce a longer one by POST, or set it as the device's policy", timeoutName(then), duration.String(then.Timeout), duration.String(now.Timeout))}
 	}
-	return nil
-}
-
-// timeoutName returns what a heartbeat calls a timeout.
-func timeoutName(p liveness.Policy) string {
-	if p.Expect != "" {
-		return "grace"
+	name, is, was := "interval", duration.String(then.Interval), duration.String(now.Interval)
+	switch {
+	case then.Expect != now.Expect:
+		name, is, was = "expect", strconv.Quote(then.Expect), strconv.Quote(now.Expect)
+	case then.Timeout != now.Timeout && then.Expect != "":
+		name, is, was = "grace", duration.String(then.Timeout), duration.String(now.Timeout)
+	case then.Timeout != now.Timeout:
+		name, is, was = "ttl", duration.String(then.Timeout), duration.String(now.Timeout)
 	}
-	return "ttl"
+	return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
+		"%s is %s, and a GET without a token cannot change the %s that holds for this device; announce it by POST once, or set it as the device's policy", name, is, was)}
 }
 
 // beatBye handles a goodbye.

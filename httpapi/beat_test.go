@@ -95,8 +95,8 @@ func TestBeat(t *testing.T) {
 	})
 }
 
-// While no token is needed, a GET cannot lengthen the timeout that holds for a device that was heard.
-func TestBeatLonger(t *testing.T) {
+// While no token is needed, a GET cannot change what holds for a device that was heard.
+func TestBeatSame(t *testing.T) {
 	cfg := liveness.Config{
 		Groups:  []liveness.GroupConfig{{Name: "site", Match: "site/*", Policy: liveness.Policy{Timeout: time.Minute}}},
 		Devices: map[string]liveness.Policy{"fixed": {Timeout: time.Minute}, "fast": {Interval: time.Second}, "new": {}},
@@ -104,19 +104,21 @@ func TestBeatLonger(t *testing.T) {
 	steps := []struct{ method, target, want string }{
 		{"GET", "job?ttl=25h", ""}, // a device may begin as it likes
 		{"GET", "job?ttl=25h", ""},
-		{"GET", "job?ttl=8d", "the ttl is 8d, and a GET without a token may say at most the 1d1h that holds for this device; announce a longer one by POST"},
-		{"GET", "job?interval=12h", "the ttl is 1d12h"},
-		{"GET", "job?ttl=1h", ""},
-		{"GET", "job?ttl=25h", "at most the 1h that holds"},
+		{"GET", "job?ttl=8d", "ttl is 8d, and a GET without a token cannot change the 1d1h that holds for this device; announce it by POST"},
+		{"GET", "job?interval=12h", "ttl is 1d12h"},
+		{"GET", "job?ttl=1s", "cannot change the 1d1h that holds"},
+		{"POST", "job?ttl=1h", ""},
+		{"GET", "job?ttl=25h", "cannot change the 1h that holds"},
 		{"POST", "job?ttl=8d", ""},
 		{"GET", "job?ttl=8d", ""},
 		{"GET", "job", ""},
-		{"GET", "tracker?ttl=333d", "at most the 1m30s that holds"}, // which is connected
+		{"GET", "tracker?ttl=333d", "cannot change the 1m30s that holds"}, // which is connected
 		{"GET", "fast?ttl=25h", ""},                                 // it was never heard
-		{"GET", "fast?ttl=26h", "at most the 1d1h"},
+		{"GET", "fast?ttl=26h", "cannot change the 1d1h"},
 		{"GET", "new?ttl=25h", ""},
 		{"GET", "fixed", ""},
 		{"GET", "fixed?ttl=333d", ""}, // a policy overrides it
+		{"GET", "fixed?interval=1h", "interval is 1h, and a GET without a token cannot change the 20s"},
 		{"GET", "site%2F1", ""},
 		{"GET", "site%2F1?ttl=333d", ""},
 	}

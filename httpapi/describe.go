@@ -57,8 +57,7 @@ func describeBeats(spec *huma.OpenAPI) {
 		append([]*huma.Param{id}, announces...), jsonBody(says, false), beat)
 	add("beat-get", http.MethodGet, "/v1/beat/{id}", "A heartbeat, for curl and cron",
 		"The token may be in the query, for those who cannot send a header. That is a compromise: addresses end up in the logs of proxies. "+
-			"Use a token that may do nothing else. While no token is needed, a GET cannot make ttl or grace longer than what holds for a device that was heard "+
-			"before, nor change expect.",
+			"Use a token that may do nothing else. While no token is needed, a GET cannot change what holds for a device that was heard before: the answer is 422.",
 		append([]*huma.Param{id, query("token", "A token with the role beat.")}, announces...), nil, beat)
 	describeRuns(add, id, announces)
 	add("beat-bye", http.MethodPost, "/v1/beat/{id}/bye", "A device says goodbye", "It is offline at once.",

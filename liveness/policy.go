@@ -262,17 +262,19 @@ func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
 	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
 }
 
-// IfAnnounced returns the policy that the rules give a device, and the one that they would give it if its
-// protocol announced p. Neither has a deadline that was learned. seen is false for a device that was never
-// seen; then there are none. IfAnnounced takes a lock.
+// IfAnnounced returns the policy that the rules give a device by what its protocol announced, and the one that
+// they would give it if that announced p. Neither has a deadline that was learned. seen is false for a device
+// that was never seen; then there are none. IfAnnounced takes a lock.
 func (r *Registry) IfAnnounced(id string, p Policy) (now, then Policy, seen bool) {
 	sh, d, err := r.find(id)
 	if err != nil {
 		return now, then, false
 	}
 	defer sh.mu.Unlock()
-	then, _ = r.rules.Load().combineLocked(sh, id, d.rule.Value().group, p)
-	return d.rule.Value().Policy, then.filled(), d.source != nil
+	by, rule := r.rules.Load(), d.rule.Value() // which may be of other rules, while they are being replaced
+	now, _ = by.combineLocked(sh, id, rule.group, rule.announced)
+	then, _ = by.combineLocked(sh, id, rule.group, p)
+	return now.filled(), then.filled(), d.source != nil
 }
 
 // ownLocked returns the policy that was set for a device: at run time, or in the configuration.
