@@ -73,6 +73,7 @@ func New(events Events, j *jobs.Store, cfg Config) (*Engine, error) {
 	e.kinds = map[string]sink.Kind{"webhook": e.webhooks.Kind}
 	maps.Copy(e.kinds, cfg.Kinds)
 	j.Describe(e.describe)
+	j.Need(endsIncident)
 	e.keep(&cfg)
 	return e, nil
 }

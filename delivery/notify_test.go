@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/jobs"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // notifying is the configuration with the kinds that notify people.
@@ -98,6 +100,53 @@ func TestStormIsToldTogether(t *testing.T) {
 	}
 	if requests > devices*rounds/4 || most > 20 || len(r.dead()) > 0 {
 		t.Errorf("%d requests with up to %d events for %d of them, %d dead letters", requests, most, devices*rounds, len(r.dead()))
+	}
+}
+
+// A device that comes back closes its incident by a route with default settings, also in a maintenance and in an
+// outage of its group, in which it opens none.
+func TestRecoveryClosesIncidents(t *testing.T) {
+	rc := newReceiver(t, nil)
+	r := newRig(t, notifying())
+	r.endpoint("oncall", "pagerduty", rc.URL+"/v2/enqueue", `{"routing_key":"k","rate":1000}`)
+	r.endpoint("hook", "webhook", rc.URL+"/hook", "")
+	happen := func(device string, typ liveness.Type, change func(*liveness.Event)) {
+		t.Helper()
+		events := r.events(device)
+		if events[0].Type = typ; typ == liveness.DeviceOnline {
+			events[0].Reason, events[0].Record.State = liveness.NoReason, liveness.Online
+		}
+		if change != nil {
+			change(&events[0])
+		}
+		r.check(r.store.Append(t.Context(), events))
+	}
+	maintained := func(e *liveness.Event) { e.Maintenance = true }
+	outage := func(e *liveness.Event) { e.Outage = true }
+	happen("dev-1", liveness.DeviceOffline, nil)
+	happen("dev-2", liveness.DeviceOffline, nil)
+	happen("dev-3", liveness.DeviceOffline, outage)
+	happen("dev-1", liveness.DeviceOnline, maintained)
+	happen("dev-2", liveness.DeviceOnline, outage)
+	happen("dev-3", liveness.DeviceOnline, outage)
+	r.idle()
+	did, hooks := make(map[string][]string), 0
+	for _, got := range rc.got() {
+		var body struct {
+			Action string `json:"event_action"`
+			Key    string `json:"dedup_key"`
+		}
+		if got.path == "/hook" {
+			hooks++
+		} else if err := json.Unmarshal([]byte(got.body), &body); err != nil {
+			t.Fatal(err)
+		} else {
+			did[body.Key] = append(did[body.Key], body.Action)
+		}
+	}
+	want := map[string][]string{"dev-1": {"trigger", "resolve"}, "dev-2": {"trigger", "resolve"}, "dev-3": {"resolve"}}
+	if !reflect.DeepEqual(did, want) || hooks != 2 {
+		t.Errorf("%v and %d requests to the webhook, want %v and 2", did, hooks, want)
 	}
 }
 

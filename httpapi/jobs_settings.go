@@ -106,7 +106,7 @@ type RouteSettings struct {
 	Reasons  []string `json:"reasons,omitempty" doc:"Reasons of device.offline, such as silence; left out: all events."`
 	Group    string   `json:"group,omitempty" doc:"Pattern for the name of the group. Left out: all."`
 	Device   string   `json:"device,omitempty" doc:"Pattern for the device's id, such as site-7/*. Left out: all devices, sources and groups."`
-	All      bool     `json:"all,omitempty" doc:"Also suppressed events: those of devices in maintenance, and those of members of a group that has an outage."`
+	All      bool     `json:"all,omitempty" doc:"Also suppressed events: those of devices in maintenance, and those of members of a group that has an outage. Pagerduty and opsgenie always get those that may close an incident."`
 	Queue    string   `json:"queue,omitempty" doc:"Left out: that of the endpoint."`
 	Endpoint string   `json:"endpoint"`
 	Paused   bool     `json:"paused,omitempty" doc:"It creates no jobs."`

@@ -20,9 +20,10 @@ func (s *Store) RouteBy(decide func(events []liveness.Event) []EventJob) {
 	s.router.route.Store(&route)
 }
 
-// RouteEvents returns the jobs that settings make of events.
+// RouteEvents returns the jobs that settings make of events, if endpoints of kind closer need suppressed ones
+// of type device.online.
 func RouteEvents(settings Settings, events []liveness.Event) ([]EventJob, error) {
-	t, err := newTable(&settings)
+	t, err := newTable(&settings, func(kind string, ev *liveness.Event) bool { return kind == "closer" && ev.Type == liveness.DeviceOnline })
 	if err != nil {
 		return nil, err
 	}

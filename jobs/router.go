@@ -14,11 +14,19 @@ import (
 // router decides which events become jobs.
 type router struct {
 	route          atomic.Pointer[routeFunc] // nil before [Store.Load]
+	needs          needsFunc                 // nil: no kind of endpoint needs suppressed events
 	full, disabled atomic.Uint64
 }
 
 // routeFunc returns the jobs to be made of events. depths has the number of jobs of each lane.
 type routeFunc func(events []liveness.Event, depths map[Lane]int64) (jobs []routed, dropped Dropped)
+
+// needsFunc reports whether endpoints of a kind need a suppressed event.
+type needsFunc func(kind string, ev *liveness.Event) bool
+
+// Need sets a function that reports whether endpoints of a kind need a suppressed event: then routes to them
+// choose it as if it were not suppressed. It is called concurrently and must not block. Call Need before Load.
+func (s *Store) Need(needs func(kind string, ev *liveness.Event) bool) { s.router.needs = needs }
 
 // Dropped is how many jobs were not made of events: because their queue was full, or because their
 // endpoint is disabled.
@@ -48,12 +56,14 @@ type route struct {
 	group      string
 	device     string
 	lane       Lane
-	suppressed bool // also suppressed events
-	disabled   bool // the endpoint is
+	suppressed bool      // also suppressed events
+	kind       string    // of the endpoint
+	needs      needsFunc // nil: the endpoint needs no suppressed events
+	disabled   bool      // the endpoint is
 }
 
 // newTable compiles routes. Errors: a route with a type or a reason that does not exist.
-func newTable(settings *Settings) (*table, error) {
+func newTable(settings *Settings, needs needsFunc) (*table, error) {
 	t := &table{limits: make(map[uint32]int64)}
 	for _, q := range settings.Queues {
 		t.limits[q.Num] = q.MaxJobs
@@ -64,7 +74,9 @@ func newTable(settings *Settings) (*table, error) {
 			return nil, fmt.Errorf("route %q: %w", r.Name, err)
 		}
 		i := slices.IndexFunc(settings.Endpoints, func(p Endpoint) bool { return p.Num == r.Endpoint })
-		to.disabled = i < 0 || settings.Endpoints[i].Disabled
+		if to.disabled = i < 0 || settings.Endpoints[i].Disabled; i >= 0 {
+			to.kind, to.needs = settings.Endpoints[i].Kind, needs
+		}
 		if !r.Paused {
 			t.routes = append(t.routes, to)
 		}
@@ -113,7 +125,7 @@ func (r *route) matches(ev *liveness.Event) bool {
 	switch {
 	case r.types&(1<<ev.Type) == 0 || r.reasons&(1<<ev.Reason) == 0:
 		return false
-	case !r.suppressed && isSuppressed(ev):
+	case !r.suppressed && isSuppressed(ev) && (r.needs == nil || !r.needs(r.kind, ev)):
 		return false
 	case r.group != "" && !liveness.Match(r.group, ev.Group):
 		return false

@@ -71,6 +71,41 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// What an endpoint needs is chosen although it is suppressed, if the route asks for it otherwise.
+func TestNeededEvents(t *testing.T) {
+	events := []liveness.Event{
+		{Type: liveness.DeviceOnline, Subject: "a", Maintenance: true},
+		{Type: liveness.DeviceOnline, Subject: "a", Outage: true},
+		{Type: liveness.DeviceOffline, Subject: "a", Maintenance: true},
+		{Type: liveness.DeviceOffline, Subject: "a"},
+	}
+	for _, c := range []struct {
+		name, kind string
+		route      jobs.Route
+		want       []int // events
+	}{
+		{"needed", "closer", jobs.Route{}, []int{0, 1, 3}},
+		{"of another kind", "webhook", jobs.Route{}, []int{3}},
+		{"other types", "closer", jobs.Route{Types: []string{"device.offline"}}, []int{3}},
+		{"other devices", "closer", jobs.Route{Device: "b"}, nil},
+		{"all", "closer", jobs.Route{Suppressed: true}, []int{0, 1, 2, 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.route.Queue, c.route.Endpoint = 1, 1
+			list, err := jobs.RouteEvents(jobs.Settings{
+				Queues: []jobs.Queue{{Num: 1, MaxJobs: 100}}, Endpoints: []jobs.Endpoint{{Num: 1, Kind: c.kind}}, Routes: []jobs.Route{c.route},
+			}, events)
+			var got []int
+			for _, job := range list {
+				got = append(got, job.Event)
+			}
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("events %v, %v, want %v", got, err, c.want)
+			}
+		})
+	}
+}
+
 func TestWhyNot(t *testing.T) {
 	ev := liveness.Event{Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: "a", Group: "site-7", Maintenance: true}
 	for want, r := range map[string]jobs.Route{

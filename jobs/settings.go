@@ -127,7 +127,7 @@ func (s *Store) Load(ctx context.Context) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
-	t, err := newTable(&out)
+	t, err := newTable(&out, s.router.needs)
 	if err != nil {
 		return Settings{}, err
 	}

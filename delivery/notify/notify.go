@@ -56,6 +56,8 @@ type sender interface {
 	common() *settings
 	// check completes and checks settings and target.
 	check(target string) error
+	// silent reports whether the service is not told a message, which then needs no request.
+	silent(m *message) bool
 	// send sends a message, and returns what came of it.
 	send(ctx context.Context, a *attempt, m *message) sink.Result
 }
@@ -74,6 +76,8 @@ type settings struct {
 }
 
 func (s *settings) common() *settings { return s }
+
+func (s *settings) silent(*message) bool { return false }
 
 // Kinds returns the kinds of endpoints of this package, by name. They connect to what the guard allows.
 func Kinds(guard *sink.Guard, agent string) map[string]sink.Kind {
@@ -181,12 +185,17 @@ func (n *notifier) Deliver(ctx context.Context, messages []sink.Message) []sink.
 	results := make([]sink.Result, 0, len(messages))
 	limit, refused := n.Batch, false
 	for len(messages) > 0 {
+		count := min(limit, len(messages))
+		m := n.message(messages[:count])
+		if n.sender.silent(m) {
+			results, messages = append(results, sink.Repeat(count, sink.Result{})...), messages[count:]
+			continue
+		}
 		if wait := n.wait(time.Now(), refused); wait > 0 {
 			again := sink.Result{Again: time.Now().Add(wait), After: wait}
 			return append(results, sink.Repeat(len(messages), again)...)
 		}
-		count := min(limit, len(messages))
-		r := n.send(ctx, messages[:count])
+		r := n.send(ctx, m)
 		if refused = r.Permanent && count > 1; refused {
 			limit = 1
 			continue
@@ -225,14 +234,18 @@ func (n *notifier) pause(now time.Time) time.Duration {
 	return time.Duration(missing/float64(n.limiter.Limit())*float64(time.Second)) + time.Millisecond // it may be rounded
 }
 
-// send tells messages by one request.
-func (n *notifier) send(ctx context.Context, messages []sink.Message) sink.Result {
+// message returns what tells messages.
+func (n *notifier) message(messages []sink.Message) *message {
 	list := make([]*wording.Notification, len(messages))
 	for i := range messages {
 		list[i] = wording.Of(&messages[i], n.Console)
 	}
 	all := wording.Together(list)
-	m := &message{Notification: all, text: n.words.Say(all), id: messages[0].ID}
+	return &message{Notification: all, text: n.words.Say(all), id: messages[0].ID}
+}
+
+// send sends a message.
+func (n *notifier) send(ctx context.Context, m *message) sink.Result {
 	a := &attempt{client: n.client, guard: n.guard, target: n.target}
 	if n.service.secret {
 		target, err := a.secret(n.target)

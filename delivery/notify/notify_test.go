@@ -261,7 +261,7 @@ func TestIncidents(t *testing.T) {
 		{ID: "t", Data: []byte(`{"test":true,"text":"x"}`)},
 	}
 	want := []string{
-		"trigger d warning", "trigger d critical", "", "resolve d",
+		"", "trigger d critical", "", "resolve d",
 		"", "resolve d", "trigger d critical", "resolve d", "trigger d:9 warning", "",
 		"trigger group/pumps critical", "resolve group/pumps", "trigger device/group/pumps critical", "resolve ü/%",
 		"trigger d critical", "", "trigger holter test info; resolve holter test",

@@ -15,7 +15,7 @@ import (
 // the EU, https://api.eu.opsgenie.com/v2/alerts, and for Jira Service Management,
 // https://api.atlassian.com/jsm/ops/integration/v2/alerts.
 type opsgenie struct {
-	settings
+	incidents
 
 	APIKey string `json:"api_key,omitempty"`
 }
@@ -62,7 +62,7 @@ func (o *opsgenie) alert(m *message, alias string) object {
 	switch {
 	case m.Type == wording.Test:
 		priority = "P5"
-	case warning(m.Notification):
+	case m.Type == "device.failed":
 		priority = "P3"
 	}
 	details := m.details()

@@ -20,12 +20,14 @@ const (
 )
 
 // incidentOf returns what a notification does to the incident of its key. What is suppressed opens none:
-// nobody is to be alarmed by it; but it closes one that was opened before.
+// nobody is to be alarmed by it; but it closes one that was opened before. A late device opens none
+// either: an incident keeps the severity that it was opened with, so the device would be offline without
+// anybody being called.
 func incidentOf(n *wording.Notification) incident {
 	switch {
 	case n.Type == wording.Test:
 		return tried
-	case n.Severity == wording.Firing && !n.Suppressed():
+	case n.Severity == wording.Firing && n.Type != "device.late" && !n.Suppressed():
 		return opened
 	case n.Severity == wording.Resolved:
 		return closed
@@ -42,15 +44,15 @@ func incidentKey(m *message, most int) string {
 	return key(m.Key, most)
 }
 
-// warning reports whether a notification is one of what is not that bad.
-func warning(n *wording.Notification) bool {
-	return n.Type == "device.late" || n.Type == "device.failed"
-}
+// incidents is what services have in common that keep incidents, beside their settings.
+type incidents struct{ settings }
+
+func (incidents) silent(m *message) bool { return incidentOf(m.Notification) == unchanged }
 
 // pagerduty sends to the Events API v2: https://developer.pagerduty.com/docs/send-alert-event. The target
 // is another one in the EU: https://events.eu.pagerduty.com/v2/enqueue.
 type pagerduty struct {
-	settings
+	incidents
 
 	RoutingKey string `json:"routing_key,omitempty"`
 }
@@ -97,7 +99,7 @@ func (p *pagerduty) describe(event object, m *message) {
 	switch {
 	case m.Type == wording.Test:
 		severity = "info"
-	case warning(m.Notification):
+	case m.Type == "device.failed":
 		severity = "warning"
 	}
 	event["client"] = "Holter"

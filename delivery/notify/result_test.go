@@ -267,3 +267,28 @@ func TestBadSettings(t *testing.T) {
 		}
 	}
 }
+
+// What opens and closes no incident takes nothing of the rate: in an outage thousands of such messages may wait
+// before one that calls somebody.
+func TestSilenceTakesNoRate(t *testing.T) {
+	for _, tr := range trials() {
+		if tr.kind != "pagerduty" && tr.kind != "opsgenie" {
+			continue
+		}
+		t.Run(tr.kind, func(t *testing.T) {
+			m := newMock(t, nil)
+			s := tr.open(t, m.URL, `"rate":0.01`)
+			for i := range 100 {
+				message := about(fmt.Sprint("d", i), 1, liveness.DeviceOffline)
+				message.Event.Outage = true
+				if r := deliver(t, s, message)[0]; r.Err != nil || r.After > 0 || !r.Again.IsZero() {
+					t.Fatalf("suppressed message %d: %+v", i, r)
+				}
+			}
+			r := deliver(t, s, about("d", 1, liveness.DeviceOffline))[0]
+			if n := len(m.took()); r.Err != nil || !r.Again.IsZero() || n != 1 {
+				t.Errorf("%+v, %d requests, want one at once", r, n)
+			}
+		})
+	}
+}

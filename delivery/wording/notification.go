@@ -114,7 +114,7 @@ func ofEvent(e *liveness.Event, console string) *Notification {
 		Flapping: e.Flapping, Maintenance: e.Maintenance, Outage: e.Outage,
 	}
 	id := e.ID()
-	n.Key = line(id[:strings.LastIndexByte(id, ':')])
+	n.Key = strings.ReplaceAll(clean(id[:strings.LastIndexByte(id, ':')]), "\n", " ") // blanks stay: they make another device
 	if e.Timeout < liveness.Never {
 		n.Timeout = Duration(e.Timeout)
 	}

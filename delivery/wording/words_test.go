@@ -140,6 +140,18 @@ func TestURL(t *testing.T) {
 	}
 }
 
+// What is about another device has another key.
+func TestKeys(t *testing.T) {
+	seen := make(map[string]string)
+	for _, device := range []string{"a b", "a  b", "a\u00a0b", "ab", "source/a", "device/source/a"} {
+		key := wording.Of(&sink.Message{Event: &liveness.Event{Subject: device, Seq: 1}}, "").Key
+		if other, ok := seen[key]; ok {
+			t.Errorf("%q and %q have the key %q", device, other, key)
+		}
+		seen[key] = device
+	}
+}
+
 func TestTemplates(t *testing.T) {
 	offline, several := wording.Samples()[2], wording.Samples()[len(wording.Samples())-2]
 	for _, c := range []struct{ name, text, one, many string }{

@@ -53,7 +53,7 @@ type routeSetCommand struct {
 	Reason   []string `json:"reasons,omitempty" placeholder:"REASON" help:"Only events with this reason, such as silence; may be repeated."`
 	Group    *string  `json:"group,omitempty" placeholder:"PATTERN" help:"Only groups with a matching name."`
 	Device   *string  `json:"device,omitempty" placeholder:"PATTERN" help:"Only devices with a matching id, such as site-7/*."`
-	All      *bool    `json:"all,omitempty" help:"Also suppressed events: of devices in maintenance, and those that the outage of their group stands for."`
+	All      *bool    `json:"all,omitempty" help:"Also suppressed events: of devices in maintenance, and those that the outage of their group stands for. Pagerduty and opsgenie always get those that may close an incident."`
 }
 
 // Help is the text below the usage line.
