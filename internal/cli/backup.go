@@ -113,7 +113,7 @@ type restoreCommand struct {
 
 // Help is the text below the usage line.
 func (*restoreCommand) Help() string {
-	return `Stop all servers before. The backup is read and compared with its checksums first; it may be of another kind of database, and of an older version. The database must be empty; --force gives up what is there. After a restore the server starts without a question. If it is ended early, run it again: until it has succeeded, no server starts on that database.
+	return `Stop all servers before. The backup is read and compared with its checksums first; it may be of another kind of database, and of an older version. The database must be empty; --force gives up what is there. After a restore the server starts without a question. If it is ended early, run it again: until it has succeeded, no server starts on that database, unless it is a file that was to be replaced, and is still what it was.
 
 Examples:
 
