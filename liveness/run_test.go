@@ -141,3 +141,48 @@ func TestLongMessages(t *testing.T) {
 		}
 	})
 }
+
+// A run begins whatever the state of its device is.
+func TestRunInEachState(t *testing.T) {
+	policy := liveness.Policy{Timeout: 30 * unit, RecoverAfter: 3}
+	for _, tt := range []struct {
+		name   string
+		before func(r *rig)
+		story  string // of a start and an exit 10 units later, which are 10.7 s
+		began  liveness.State
+		ended  liveness.State
+	}{
+		{"in maintenance", func(r *rig) { r.admit(r.registry.SetMaintenance("a", true)) }, "run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+		{"asleep", func(r *rig) { r.signal("a", liveness.Signal{Kind: liveness.Sleep, Length: 100 * unit}) }, "online; run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+		{"offline", func(r *rig) { r.listen(30 * unit) }, "run.started; run.finished /0s/11s", liveness.Offline, liveness.Offline},
+		{"said goodbye", func(r *rig) { r.signal("a", liveness.Signal{Kind: liveness.Goodbye}) }, "online; run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+		{"unknown", func(r *rig) { r.cut(unit) }, "run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inRig(t, liveness.Config{Policy: policy}, liveness.SourceConfig{}, func(r *rig) {
+				r.signal("a", liveness.Signal{})
+				tt.before(r)
+				r.story()
+				r.signal("a", liveness.Signal{Kind: liveness.Start})
+				if v := r.device("a"); v.State != tt.began || v.Started.IsZero() {
+					t.Errorf("during the run: %+v", v)
+				}
+				r.listen(10 * unit)
+				r.signal("a", liveness.Signal{})
+				if v := r.device("a"); v.State != tt.ended || !v.Started.IsZero() {
+					t.Errorf("after the run: %+v", v)
+				}
+				r.wantStory(tt.story)
+				r.signal("a", liveness.Signal{})
+				r.wantState("a", liveness.Online) // with the third heartbeat at the latest
+			})
+		})
+	}
+}
+
+func (r *rig) admit(err error) {
+	r.Helper()
+	if err != nil {
+		r.Error(err)
+	}
+}
