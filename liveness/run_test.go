@@ -115,29 +115,51 @@ func TestRunRestart(t *testing.T) {
 
 // Long messages that wait for the sink are bounded by their bytes, and each keeps its end.
 func TestLongMessages(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		long := strings.Repeat("ä", 20<<10) + "\n" + strings.Repeat("x", 5000)
-		for _, tt := range []struct{ text, want string }{
-			{"short", "short"},
-			{long, strings.Repeat("x", 5000)},
-			{strings.Repeat("x", 11<<10), strings.Repeat("x", 10<<10)},
-			{"a" + strings.Repeat("ä", 6<<10), strings.Repeat("ä", 5<<10)},
-		} {
-			if got := liveness.LastOf(tt.text); got != tt.want || !utf8.ValidString(got) {
-				t.Errorf("LastOf of %d bytes has %d, want %d", len(tt.text), len(got), len(tt.want))
+	long := strings.Repeat("ä", 20<<10) + "\n" + strings.Repeat("x", 5000)
+	for _, tt := range []struct{ text, want string }{
+		{"short", "short"},
+		{long, strings.Repeat("x", 5000)},
+		{strings.Repeat("x", 11<<10), strings.Repeat("x", 10<<10)},
+		{"a" + strings.Repeat("ä", 6<<10), strings.Repeat("ä", 5<<10)},
+	} {
+		if got := liveness.LastOf(tt.text); got != tt.want || !utf8.ValidString(got) {
+			t.Errorf("LastOf of %d bytes has %d, want %d", len(tt.text), len(got), len(tt.want))
+		}
+	}
+}
+
+// While the sink takes nothing, only so many bytes of messages wait for it, and what is cut is counted.
+func TestLongMessagesWait(t *testing.T) {
+	total := 0
+	k := &sink{}
+	k.append = func(events []liveness.Event) error {
+		<-k.gate
+		for i := range events {
+			total += len(events[i].Message)
+		}
+		return nil
+	}
+	withSink(t, k, 0, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		var session liveness.Session
+		if _, err := s.Open(&session, "a", liveness.Hello{}, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		const fails, whole = 2000, 4 << 20 / (10 << 10)
+		for range fails {
+			if err := session.Fail(0, strings.Repeat("y", 20<<10)); err != nil {
+				t.Fatal(err)
 			}
 		}
-		r.open("a")
-		const fails = 2000
-		for range fails {
-			_ = r.sessions["a"].Fail(r.now(), strings.Repeat("y", 10<<10))
+		close(k.gate)
+		synctest.Wait()
+		if err := session.Fail(0, strings.Repeat("y", 20<<10)); err != nil {
+			t.Error(err)
 		}
-		total := 0
-		for _, e := range r.events() {
-			total += len(e.Message)
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
-		if least := fails << 10; total < least || total > least+20<<20 {
-			t.Errorf("%d bytes of messages", total)
+		if want := (whole+1)*10<<10 + (fails-whole)<<10; total != want || r.Stats().Cut != fails-whole {
+			t.Errorf("%d bytes of messages, of which %d were cut, want %d and %d", total, r.Stats().Cut, want, fails-whole)
 		}
 	})
 }
