@@ -33,11 +33,15 @@ type endpoint struct {
 // endpointCounts outlive a change of the settings.
 type endpointCounts struct{ delivered, failed atomic.Uint64 }
 
+// playbookKind is the kind of the endpoints that playbooks make for themselves.
+const playbookKind = "playbook"
+
 // newSink makes the sink of an endpoint. Its error has all mistakes that were found.
 func (e *Engine) newSink(p *jobs.Endpoint) (sink.Sink, error) {
 	kind, ok := e.kinds[p.Kind]
 	if !ok {
-		return nil, fmt.Errorf("kind %q: there is none such, want one of %s", p.Kind, strings.Join(slices.Sorted(maps.Keys(e.kinds)), ", "))
+		kinds := slices.DeleteFunc(slices.Sorted(maps.Keys(e.kinds)), func(kind string) bool { return kind == playbookKind })
+		return nil, fmt.Errorf("kind %q: there is none such, want one of %s", p.Kind, strings.Join(kinds, ", "))
 	}
 	s, err := kind(p.Target, p.Settings)
 	wrong := sink.Check(p.Settings)

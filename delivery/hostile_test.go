@@ -165,7 +165,7 @@ func TestPrivateName(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	r := newRig(t, delivery.Config{Kinds: map[string]sink.Kind{"log": logfile.Kind(""), "command": command.Kind(false)}})
+	r := newRig(t, delivery.Config{Kinds: map[string]sink.Kind{"log": logfile.Kind(""), "command": command.Kind(false), "playbook": command.Kind(false)}})
 	ctx := t.Context()
 	endpoint := func(kind, target, settings string) error {
 		return r.engine.PutEndpoint(ctx, jobs.Endpoint{Name: "e", Kind: kind, Target: target, Settings: json.RawMessage(settings)})
@@ -187,7 +187,7 @@ func TestBadRequests(t *testing.T) {
 		err  error
 		why  string
 	}{
-		{"unknown kind", endpoint("fax", "x", ""), "there is none such"},
+		{"unknown kind", endpoint("fax", "x", ""), "there is none such, want one of command, log, webhook"},
 		{"log without a directory", endpoint("log", "x", ""), "a directory for log files"},
 		{"command that is not allowed", endpoint("command", "true", ""), "not configured to run commands"},
 		{"no URL", endpoint("webhook", "example.org", ""), "is no URL"},

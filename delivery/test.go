@@ -23,7 +23,7 @@ func (e *Engine) Test(ctx context.Context, name string) (sink.Result, error) {
 	if err != nil {
 		return sink.Result{}, err
 	}
-	if conf.Kind == "playbook" {
+	if conf.Kind == playbookKind {
 		return sink.Result{}, bad("endpoint %.80q leads to a playbook; try that with \"holter playbooks dry-run\"", name)
 	}
 	e.mu.RLock()

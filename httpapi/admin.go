@@ -111,8 +111,8 @@ func (a *API) registerAdmin(api huma.API) {
 		"The device is told that an operator did so, and its connection is closed. It goes offline with the reason admin unless it comes back "+
 			"within its close grace; this does not keep it from connecting again. 409: it has no session at this process, as for a device that is heard "+
 			"by HTTP or through an external broker.", http.StatusConflict), a.disconnect)
-	huma.Register(api, add("get-policy", http.MethodGet, "/policy", "A device's own policy",
-		"As it was set at run time, empty if it was not. /v1/devices/{id} shows what is in force."), a.ownPolicy)
+	huma.Register(api, answers[PolicyChange](api, add("get-policy", http.MethodGet, "/policy", "A device's own policy",
+		"As it was set at run time, empty if it was not. /v1/devices/{id} shows what is in force.")), a.ownPolicy)
 	serve(a, api, add("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
 		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before. If-None-Match: * makes a device that was not heard yet.", http.StatusPreconditionFailed), a.setPolicy)
 	serve(a, api, add("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy",
@@ -160,12 +160,12 @@ func (a *API) editPolicy(ctx context.Context, done, id, tag string, p liveness.P
 	return a.changedDevice(ctx, done, id, err)
 }
 
-func (a *API) ownPolicy(ctx context.Context, in *deviceInput) (*tagged[PolicyChange], error) {
+func (a *API) ownPolicy(ctx context.Context, in *deviceInput) (*tagged, error) {
 	own, err := a.policySettings(ctx, in.ID)
 	if err != nil {
 		return nil, adminError(err)
 	}
-	return &tagged[PolicyChange]{a.tag(own), own.(PolicyChange)}, nil
+	return &tagged{a.tag(own), own.(PolicyChange)}, nil
 }
 
 // policySettings is the lookup of a device's own policy.

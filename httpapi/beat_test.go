@@ -113,7 +113,7 @@ func TestBeatSame(t *testing.T) {
 		{"GET", "job?ttl=8d", ""},
 		{"GET", "job", ""},
 		{"GET", "tracker?ttl=333d", "cannot change the 1m30s that holds"}, // which is connected
-		{"GET", "fast?ttl=25h", ""},                                 // it was never heard
+		{"GET", "fast?ttl=25h", ""},                                       // it was never heard
 		{"GET", "fast?ttl=26h", "cannot change the 1d1h"},
 		{"GET", "new?ttl=25h", ""},
 		{"GET", "fixed", ""},

@@ -59,11 +59,12 @@ type Policy struct {
 type Listening struct {
 	Now       float64 `json:"now_ms"`
 	Last      float64 `json:"last_ms" doc:"Listening time at the last heartbeat."`
-	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf, a maintenance window suppresses its silence, or released; 0 if none applies."`
+	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf, a maintenance window suppresses its silence, released, or granted; 0 if none applies."`
 	Excused   bool    `json:"excused" doc:"The reason is a maintenance window."`
 	Quiet     float64 `json:"quiet_ms,omitempty" doc:"How much of the heard silence does not count, because it came before the device was expected or lies in quiet windows of its policy."`
 	QuietBy   float64 `json:"quiet_by_deadline_ms,omitempty" doc:"The same for the silence up to the deadline."`
 	Released  bool    `json:"released" doc:"Its ear was ending, and closed its connection: it has its reconnect grace to connect elsewhere."`
+	Granted   bool    `json:"granted,omitempty" doc:"Its timeout became shorter while its silence was under way: it has the time that it had before, or its former interval and a reconnect grace."`
 	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out if no verdict is to come."`
 	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; only the latest are kept."`
 }
@@ -115,7 +116,7 @@ func listeningOf(v *liveness.View) *Listening {
 	}
 	l := &Listening{
 		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed && v.NotBefore > 0,
-		Released: v.Released, Deaf: deafOf(v.Deaf), Quiet: milliseconds(v.Quieted), QuietBy: milliseconds(v.QuietBy),
+		Released: v.Released, Granted: v.Granted, Deaf: deafOf(v.Deaf), Quiet: milliseconds(v.Quieted), QuietBy: milliseconds(v.QuietBy),
 	}
 	if v.Grace > 0 {
 		l.Grace = &Grace{

@@ -39,14 +39,14 @@ type putInput[S any] struct {
 }
 
 // tagged is an answer with the tag of the settings in it.
-type tagged[T any] struct {
+type tagged struct {
 	ETag string `header:"ETag" doc:"Stands for the settings, without state and counts, until the server restarts. Send it back as If-Match."`
-	Body T
+	Body any
 }
 
 // serveTagged adds an operation that shows something with a name, and the tag of its settings.
 func serveTagged[O any](a *API, api huma.API, op huma.Operation, settings lookup, show func(context.Context, *nameInput) (O, error)) {
-	huma.Register(api, op, func(ctx context.Context, in *nameInput) (*tagged[O], error) {
+	huma.Register(api, answers[O](api, op), func(ctx context.Context, in *nameInput) (*tagged, error) {
 		now, err := settings(ctx, in.Name) // before the rest, so that the tag is never newer than what it comes with
 		if err != nil {
 			return nil, a.problem(ctx, err)
@@ -55,7 +55,7 @@ func serveTagged[O any](a *API, api huma.API, op huma.Operation, settings lookup
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
-		return &tagged[O]{a.tag(now), out}, nil
+		return &tagged{a.tag(now), out}, nil
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,17 +24,28 @@ func operation(tag, id, route, summary, description string, problems ...int) hum
 	}
 }
 
-// answer is the output of an operation that answers with a body.
-type answer[T any] struct{ Body T }
+// answer is the output of an operation that answers with a body. It is one type for all bodies, which [answers]
+// describes, because huma.Register is compiled anew for each type: to 30 kB of program.
+type answer struct{ Body any }
+
+// answers returns an operation that answers with an O.
+func answers[O any](api huma.API, op huma.Operation) huma.Operation {
+	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[O](), true, op.OperationID+"Response")
+	if op.Responses == nil {
+		op.Responses = make(map[string]*huma.Response)
+	}
+	op.Responses["200"] = &huma.Response{Content: map[string]*huma.MediaType{jsonType: {Schema: schema}}}
+	return op
+}
 
 // serve adds an operation that answers with what handle returns. Errors become problems, see [API.problem].
 func serve[I, O any](a *API, api huma.API, op huma.Operation, handle func(context.Context, *I) (O, error)) {
-	huma.Register(api, op, func(ctx context.Context, in *I) (*answer[O], error) {
+	huma.Register(api, answers[O](api, op), func(ctx context.Context, in *I) (*answer, error) {
 		out, err := handle(ctx, in)
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
-		return &answer[O]{out}, nil
+		return &answer{out}, nil
 	})
 }
 

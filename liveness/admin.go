@@ -212,6 +212,7 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	delete(sh.own, d.id)
 	delete(sh.suppressions, d.id)
 	sh.endRunLocked(d)
+	sh.endGrantLocked(d)
 	r.flaps.set(d.handle, false)
 	r.devices.Add(-1)
 	r.quotaOf(d).release()

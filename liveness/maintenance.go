@@ -20,6 +20,7 @@ const (
 	learned                        // a learned deadline is in force, which its habit has
 	regrouped                      // it belongs to another group, of which no event tells yet
 	underWay                       // a run of it, see Start
+	granted                        // a policy before has left it time, see Registry.Reconfigure
 )
 
 func marksOf(rec *Record) (m marks) {

@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +42,19 @@ func (o modelOp) String() string {
 	return fmt.Sprintf("%s(%d, %d, %d)", o.kind, o.device, o.policy, o.n)
 }
 
-// modelPolicies are what devices announce; in steps.
-var modelPolicies = []struct{ interval, timeout, late, grace, limit, probes, wait int }{
+// modelSpans is a policy; in steps.
+type modelSpans struct{ interval, timeout, late, grace, limit, probes, wait int }
+
+// or returns p with its zero fields taken from q.
+func (p modelSpans) or(q modelSpans) modelSpans {
+	return modelSpans{
+		cmp.Or(p.interval, q.interval), cmp.Or(p.timeout, q.timeout), cmp.Or(p.late, q.late), cmp.Or(p.grace, q.grace),
+		cmp.Or(p.limit, q.limit), cmp.Or(p.probes, q.probes), cmp.Or(p.wait, q.wait),
+	}
+}
+
+// modelPolicies are what devices announce, and what the rules say.
+var modelPolicies = []modelSpans{
 	{timeout: 20, interval: 6, grace: 5, limit: 50},
 	{timeout: 7, interval: 30, grace: 12, limit: 50},
 	{timeout: 20, interval: 6, late: 12, grace: 3, limit: 9},
@@ -52,13 +64,51 @@ var modelPolicies = []struct{ interval, timeout, late, grace, limit, probes, wai
 	{timeout: 15, interval: 5, late: 13, grace: 3, limit: 50, probes: 4, wait: 3},
 }
 
+// modelRules are a configuration: the policies are those of all, of a group and of a device, if there are
+// such.
+type modelRules struct {
+	fleet, group, own int
+	match             string // of the group; empty if there is none
+	device            int    // that has one of its own; -1 if none does
+}
+
+// rules returns those that an operation sets.
+func (o modelOp) rules() modelRules {
+	at := func(n int) int { return (o.policy + n) % len(modelPolicies) }
+	rules := modelRules{fleet: o.policy, group: at(o.n / 4), own: at(2 * o.n), match: []string{"", "d0", "d?", "*2"}[o.n%4], device: -1}
+	if o.n%3 > 0 {
+		rules.device = o.device
+	}
+	return rules
+}
+
+// has reports whether the group has a device.
+func (r modelRules) has(d *modelDevice) bool { return liveness.Match(r.match, d.id) }
+
+// config returns the configuration. A window is so short that nothing flaps, and shares are so high that no
+// group has an outage: they are tested by themselves.
+func (r *modelRules) config() liveness.Config {
+	cfg := liveness.Config{Flapping: liveness.FlappingConfig{Window: 1, Threshold: 64}}
+	if r == nil {
+		return cfg
+	}
+	cfg.Policy = modelPolicy(r.fleet)
+	if r.match != "" {
+		cfg.Groups = []liveness.GroupConfig{{Name: "group", Match: r.match, Policy: modelPolicy(r.group)}}
+	}
+	if r.device >= 0 {
+		cfg.Devices = map[string]liveness.Policy{fmt.Sprint("d", r.device): modelPolicy(r.own)}
+	}
+	return cfg
+}
+
 // modelMute is the device that cannot be probed.
 const modelMute = 2
 
 func modelOps() *rapid.Generator[[]modelOp] {
 	kinds := []string{
 		"open", "open", "again", "beat", "beat", "beat", "old beat", "sleep", "fail", "bye", "close", "break", "old close", "update policy",
-		"start", "start", "ran", "disconnected", "disconnected old", "retained", "connected", "connected old",
+		"reconfigure", "reconfigure", "own", "maintenance", "start", "start", "ran", "disconnected", "disconnected old", "retained", "connected", "connected old",
 		"listen", "listen", "listen", "listen", "deaf", "deaf", "back", "restart", "restart",
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) modelOp {
@@ -75,7 +125,7 @@ type modelDevice struct {
 	id            string
 	state, reason string // reason: why it is offline, or will be: its connection ended
 	last, until   int
-	policy        int
+	policy        int // that it announced
 	open          bool
 	old           bool // a session that was replaced is there
 	epoch, seq    int
@@ -89,7 +139,13 @@ type modelDevice struct {
 	wake          int   // once it was asked: when it is looked at again, as far as gaps were known then
 	questions     []int // all of them
 	running       bool  // a run is under way
+	own           int   // the policy that was set at run time; -1 if none was
+	maintenance   bool
+	granted       modelGrant
 }
+
+// modelGrant is the time that the rules before have left a device that was not heard since an instant.
+type modelGrant struct{ at, until int }
 
 // modelStall is a gap that ended no connection.
 type modelStall struct{ at, length int }
@@ -101,6 +157,30 @@ type model struct {
 	cut      int   // listening time at the last restart
 	stalls   []modelStall
 	devices  [modelDevices]modelDevice
+	rules    *modelRules // nil as long as only what is announced matters
+}
+
+// policy returns the policy that holds for a device.
+func (m *model) policy(d *modelDevice) modelSpans {
+	var p modelSpans
+	if d.own >= 0 {
+		p = modelPolicies[d.own]
+	}
+	r := m.rules
+	if r != nil && r.device >= 0 && d.id == fmt.Sprint("d", r.device) {
+		p = p.or(modelPolicies[r.own])
+	}
+	if r != nil && r.has(d) {
+		p = p.or(modelPolicies[r.group])
+	}
+	p = p.or(modelPolicies[d.policy])
+	if r != nil {
+		p = p.or(modelPolicies[r.fleet])
+	}
+	if p.probes > 0 {
+		p.probes = min(p.probes, (p.timeout-1)/p.wait) // as many as fit
+	}
+	return p
 }
 
 // wall returns the instant of a listening time.
@@ -112,7 +192,7 @@ func (m *model) wall(listened int) int {
 }
 
 func (m *model) notBefore(d *modelDevice) int {
-	p := modelPolicies[d.policy]
+	p := m.policy(d)
 	grace, at := p.interval+modelGrace, 0
 	if m.unheard(d) {
 		at = m.cut + grace
@@ -126,11 +206,15 @@ func (m *model) notBefore(d *modelDevice) int {
 	if d.state == "sleeping" {
 		from = max(d.last, d.until)
 	}
-	return min(at, from+p.timeout+modelGraces*grace)
+	at = min(at, from+p.timeout+modelGraces*grace)
+	if d.last <= d.granted.at {
+		at = max(at, d.granted.until)
+	}
+	return at
 }
 
 func (m *model) verdict(d *modelDevice) (at int, why string) {
-	p := modelPolicies[d.policy]
+	p := m.policy(d)
 	at, why = d.last+p.timeout, "silence"
 	if d.state == "sleeping" {
 		at = d.until + p.timeout
@@ -153,7 +237,7 @@ func (m *model) report(d *modelDevice, kind string, clock, now int) {
 	if d.state == "offline" {
 		reason = d.reason
 		if due == 0 {
-			due = d.last + modelPolicies[d.policy].timeout
+			due = d.last + m.policy(d).timeout
 		}
 	} else {
 		due, _ = m.verdict(d)
@@ -170,8 +254,16 @@ func (m *model) become(d *modelDevice, state string, clock, now int) {
 	}
 }
 
+// spend ends the time that the rules before have left a device which was heard since.
+func (d *modelDevice) spend(now int) {
+	if now > d.last || d.restored {
+		d.granted = modelGrant{}
+	}
+}
+
 // heard is a heartbeat.
 func (m *model) heard(d *modelDevice, clock, now int) {
+	d.spend(now)
 	d.last, d.reason, d.until, d.due, d.restored = now, "", 0, 0, false
 	d.asked, d.askedAt = 0, -1
 	m.become(d, "online", clock, now)
@@ -210,7 +302,7 @@ func (m *model) pass(d *modelDevice, clock int) {
 	if d.state == "" || d.state == "offline" {
 		return
 	}
-	p := modelPolicies[d.policy]
+	p := m.policy(d)
 	if at, why := m.verdict(d); m.listened >= at {
 		d.due, d.reason, d.until = at, why, 0
 		m.become(d, "offline", clock, m.listened)
@@ -225,7 +317,7 @@ func (m *model) pass(d *modelDevice, clock int) {
 
 // ask probes a device that is silent, if it is connected and another probe is due.
 func (m *model) ask(d *modelDevice, clock int) {
-	p := modelPolicies[d.policy]
+	p := m.policy(d)
 	if !d.open || d.state != "online" && d.state != "late" || d.reason != "" || d.askedAt >= 0 && m.listened < d.wake {
 		return
 	}
@@ -247,7 +339,7 @@ func (m *model) ask(d *modelDevice, clock int) {
 
 // next returns when a device that was probed is probed again, becomes late or is judged.
 func (m *model) next(d *modelDevice) int {
-	p := modelPolicies[d.policy]
+	p := m.policy(d)
 	verdict, _ := m.verdict(d)
 	at := verdict
 	if d.state == "online" && p.late > 0 && p.late < p.timeout {
@@ -271,7 +363,7 @@ func (m *model) restart(clock int) {
 		if d.last, d.restored = max(d.last, d.kept), true; d.state != "offline" && d.state != "sleeping" {
 			d.last = min(d.last, m.listened)
 		}
-		d.asked, d.askedAt = 0, -1
+		d.asked, d.askedAt, d.granted = 0, -1, modelGrant{}
 		if d.state != "offline" {
 			d.reason = ""
 		}
@@ -289,9 +381,56 @@ func (m *model) unheard(d *modelDevice) bool {
 	return d.last < m.cut || d.restored
 }
 
+// reconfigure replaces the rules.
+func (m *model) reconfigure(rules *modelRules, clock int) {
+	var was [modelDevices]modelDevice
+	before := *m
+	m.rules = rules
+	for i := range m.devices {
+		d := &m.devices[i]
+		was[i] = *d
+		now := max(m.listened, d.last)
+		if d.state == "" || m.policy(d) == before.policy(d) {
+			continue
+		}
+		if d.state != "offline" {
+			left, _ := before.verdict(&was[i])
+			left = min(left, now+before.policy(d).interval+modelGrace)
+			if due, _ := m.verdict(d); left > max(due, now) {
+				d.granted = modelGrant{now, left}
+			}
+		}
+		m.rearm(d, clock)
+	}
+	for i := range m.devices {
+		d := &m.devices[i]
+		if d.state != "" && (before.rules != nil && before.rules.has(d)) != rules.has(d) {
+			m.report(d, "changed", clock, max(m.listened, d.last))
+		}
+	}
+}
+
+// rearm takes a device's next step if another policy makes it due.
+func (m *model) rearm(d *modelDevice, clock int) {
+	if d.state == "" || d.state == "offline" {
+		return
+	}
+	d.wake = m.next(d)
+	m.pass(d, clock)
+}
+
 // apply does what an operation does, at an instant and the listening time with which it is stamped.
 func (m *model) apply(o modelOp, clock, now int) {
 	d := &m.devices[o.device]
+	switch o.kind {
+	case "reconfigure":
+		rules := o.rules()
+		m.reconfigure(&rules, clock)
+		return
+	case "own", "maintenance":
+		m.admin(o, d, clock)
+		return
+	}
 	if o.kind == "open" || o.kind == "again" && d.open {
 		replaced := o.kind == "open" && d.open
 		d.old = d.old || replaced
@@ -311,9 +450,10 @@ func (m *model) apply(o modelOp, clock, now int) {
 	case "sleep":
 		d.running = false
 		until := d.until
+		d.spend(now)
 		d.last, d.reason, d.due, d.restored = now, "", 0, false
 		d.asked, d.askedAt = 0, -1
-		d.until = now + min(o.n, modelPolicies[d.policy].limit)
+		d.until = now + min(o.n, m.policy(d).limit)
 		if d.state != "sleeping" || d.until != until {
 			d.state = "sleeping"
 			m.report(d, "sleeping", clock, now)
@@ -327,6 +467,7 @@ func (m *model) apply(o modelOp, clock, now int) {
 			m.heard(d, clock, now)
 		}
 		d.open, d.running = false, false
+		d.granted = modelGrant{}
 		d.last, d.reason, d.until, d.due, d.restored = now, "bye", 0, 0, false
 		d.asked, d.askedAt = 0, -1
 		m.become(d, "offline", clock, now)
@@ -335,11 +476,35 @@ func (m *model) apply(o modelOp, clock, now int) {
 		d.asked, d.askedAt = 0, -1
 		if d.state == "online" || d.state == "late" {
 			d.reason = map[string]string{"close": "closed", "break": "protocol"}[o.kind]
-			d.until = now + modelPolicies[d.policy].grace
+			d.until = now + m.policy(d).grace
 		}
 	case "update policy":
 		m.repace(d, o.policy, clock, now, false)
 	}
+}
+
+// admin applies what an operator does.
+func (m *model) admin(o modelOp, d *modelDevice, clock int) {
+	now := max(m.listened, d.last)
+	switch {
+	case d.state == "":
+	case o.kind == "maintenance":
+		d.maintenance = !d.maintenance
+		kind := map[bool]string{true: "maintenance.started", false: "maintenance.stopped"}[d.maintenance]
+		m.report(d, kind, clock, now)
+	case o.own() != d.own:
+		d.own = o.own()
+		m.report(d, "changed", clock, now)
+		m.rearm(d, clock)
+	}
+}
+
+// own returns the policy that an operation gives a device at run time; -1 takes it back.
+func (o modelOp) own() int {
+	if o.n%2 == 0 {
+		return -1
+	}
+	return o.policy
 }
 
 // told applies a broker's signal, which counts while the device has no session of its own.
@@ -383,7 +548,7 @@ func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
 		d.policy, d.last, d.reason = o.policy, now, "will"
 		m.become(d, "offline", clock, now)
 	case o.kind == "disconnected" && (d.state == "online" || d.state == "late"):
-		d.reason, d.until = "will", now+modelPolicies[d.policy].grace
+		d.reason, d.until = "will", now+m.policy(d).grace
 	}
 }
 
@@ -411,6 +576,8 @@ type modelRun struct {
 	current  [modelDevices]*liveness.Session
 	old      [modelDevices]*liveness.Session
 	peers    [modelDevices]modelPeer
+	rules    *modelRules
+	changed  bool // the rules were, or a policy was set at run time
 }
 
 // modelPeer records when it is probed. It is used with the lock of its device held.
@@ -444,6 +611,10 @@ func modelPolicy(i int) liveness.Policy {
 
 func (r *modelRun) apply(o modelOp, now time.Duration) error {
 	session := r.current[o.device]
+	switch o.kind {
+	case "reconfigure", "own", "maintenance":
+		return r.admin(o)
+	}
 	if o.kind == "open" || o.kind == "again" && session != nil {
 		if o.kind == "open" {
 			if session != nil {
@@ -484,6 +655,28 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 		r.current[o.device] = nil
 	}
 	return nil
+}
+
+// admin does what an operator does.
+func (r *modelRun) admin(o modelOp) error {
+	defer synctest.Wait()
+	id := fmt.Sprint("d", o.device)
+	v, err := r.registry.Device(id)
+	switch {
+	case o.kind == "reconfigure":
+		rules := o.rules()
+		r.rules, r.changed = &rules, true
+		_, err := r.registry.Reconfigure(rules.config())
+		return err
+	case err != nil || v.State == liveness.NeverSeen:
+		return nil
+	case o.kind == "maintenance":
+		return r.registry.SetMaintenance(id, !v.Maintenance)
+	case o.own() < 0:
+		return r.registry.SetPolicy(id, liveness.Policy{})
+	}
+	r.changed = true
+	return r.registry.SetPolicy(id, modelPolicy(o.own()))
 }
 
 // told applies a broker's signal about a device without a session.
@@ -590,10 +783,8 @@ func drive(m *model, r *modelRun, ops []modelOp) error {
 
 // begin starts a registry on what was kept.
 func (r *modelRun) begin() error {
-	// A window so short that nothing flaps, and shares so high that no group has an outage: they
-	// are tested by themselves.
 	var err error
-	r.registry, err = liveness.New(r.shelf, liveness.Config{Flapping: liveness.FlappingConfig{Window: 1, Threshold: 64}})
+	r.registry, err = liveness.New(r.shelf, r.rules.config())
 	if err != nil {
 		return err
 	}
@@ -627,8 +818,9 @@ func (r *modelRun) end() error {
 
 // modelBounds checks that every silence is judged after its timeout, and within what gaps may cost.
 type modelBounds struct {
-	before map[string]liveness.Type // the device's event before
-	broken string
+	before  map[string]liveness.Type // the device's event before
+	changed bool                     // policies were, so that another timeout may have held meanwhile
+	broken  string
 }
 
 func (b *modelBounds) see(e *liveness.Event) {
@@ -639,7 +831,7 @@ func (b *modelBounds) see(e *liveness.Event) {
 	}
 	var most time.Duration
 	for _, p := range modelPolicies {
-		if timeout := time.Duration(p.timeout) * step; timeout == e.Timeout {
+		if timeout := time.Duration(p.timeout) * step; timeout == e.Timeout || b.changed {
 			most = max(most, timeout+time.Duration(modelGraces*(p.interval+modelGrace)+modelMaxGap)*step)
 		}
 	}
@@ -665,7 +857,7 @@ func (r *modelRun) compare(m *model, log *eventlog.Log) error {
 		return err
 	}
 	got := make(map[string][]string)
-	bounds := modelBounds{before: make(map[string]liveness.Type)}
+	bounds := modelBounds{before: make(map[string]liveness.Type), changed: r.changed}
 	for _, e := range events {
 		got[e.Subject] = append(got[e.Subject], r.line(&e))
 		bounds.see(&e)
@@ -704,7 +896,7 @@ func (r *modelRun) compare(m *model, log *eventlog.Log) error {
 func newModel() *model {
 	m := &model{at: []int{0}, cut: -1}
 	for i := range m.devices {
-		m.devices[i].id, m.devices[i].askedAt = fmt.Sprint("d", i), -1
+		m.devices[i].id, m.devices[i].askedAt, m.devices[i].own = fmt.Sprint("d", i), -1, -1
 	}
 	return m
 }

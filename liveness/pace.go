@@ -167,7 +167,7 @@ type outlook struct {
 func (d *device) outlookLocked(f condition) outlook {
 	p := d.policyLocked()
 	o := outlook{plain: p.Timeout, pace: d.source.pace(p, f.last, max(f.from(), d.suppressedLocked()))}
-	o.notBefore = f.putOff(d.notBeforeLocked(f, p, &o.pace))
+	o.notBefore = d.putOffLocked(f, d.notBeforeLocked(f, p, &o.pace))
 	o.Policy = f.stretched(p, &o.pace)
 	o.notBefore = f.holdOff(o.notBefore, o.Policy, &o.pace)
 	if !o.pace.all() {

@@ -231,33 +231,64 @@ func (r *Registry) rejudgeLocked(sh *deviceShard, d *device, change func()) {
 		was = d.outlookLocked(f)
 	}
 	change()
-	next := f
 	if d.expected() {
-		is := d.outlookLocked(f)
-		next = f.granted(now, was, is, d.source.config.Load().ReconnectGrace)
+		sh.grantLocked(d, f, now, was)
 	}
-	if known {
-		r.setLocked(sh, d, next, next, now)
-		return
+	if known { // otherwise the handler reads the grant, and the policy
+		r.setLocked(sh, d, f, f, now)
 	}
-	d.reason, d.until, d.asked = next.reason, next.until, next.asked // the handler reads them, and the policy
 }
 
-// granted returns the condition of a device that is expected, with the time that the policy before has
-// granted it: until its verdict by that, or the interval of that and a grace from now on, whichever is
-// sooner.
-func (c condition) granted(now time.Duration, was, is outlook, grace time.Duration) condition {
-	before, _ := c.verdict(was.Policy, was.notBefore)
-	after, _ := c.verdict(is.Policy, is.notBefore)
-	until := min(before, now+was.Interval+grace)
-	switch {
-	case until <= max(after, now):
-	case c.state == Sleeping:
-		c.until = max(c.until, until-is.plain)
-	default:
-		c.reason, c.until, c.asked = released, until, 0
+// grant is the time that a policy has left a device which another one would judge sooner.
+type grant struct {
+	at    time.Duration // listening time when the policy was replaced; a heartbeat after that ends the grant
+	until time.Duration // listening time before which the device is not judged
+}
+
+// grantLocked leaves a device the time that the policy before has granted it, from now on: until its
+// verdict by that, or the interval of that and a grace, whichever is sooner.
+func (sh *deviceShard) grantLocked(d *device, f condition, now time.Duration, was outlook) {
+	is := d.outlookLocked(f)
+	before, _ := f.verdict(was.Policy, was.notBefore)
+	after, _ := f.verdict(is.Policy, is.notBefore)
+	until := min(before, now+was.Interval+d.source.config.Load().ReconnectGrace)
+	if until <= max(after, now) {
+		return
 	}
-	return c
+	if sh.grants == nil {
+		sh.grants = make(map[uint32]grant)
+	}
+	sh.grants[d.handle] = grant{now, until}
+	d.marks |= granted
+}
+
+func (sh *deviceShard) endGrantLocked(d *device) {
+	if d.marks&granted == 0 {
+		return
+	}
+	delete(sh.grants, d.handle)
+	d.marks &^= granted
+	if len(sh.grants) == 0 {
+		sh.grants = nil // a map does not shrink
+	}
+}
+
+// grantedLocked returns until when a policy before has left the device time that is in this condition, 0
+// if none has.
+func (d *device) grantedLocked(f condition) time.Duration {
+	if d.marks&granted == 0 {
+		return 0
+	}
+	if g := d.source.registry.shards[d.handle%shardCount].grants[d.handle]; f.last <= g.at {
+		return g.until
+	}
+	return 0
+}
+
+// putOffLocked returns the latest of an instant before which the device is not judged, of the end of its
+// time to connect elsewhere, and of what a policy before has left it.
+func (d *device) putOffLocked(f condition, notBefore time.Duration) time.Duration {
+	return max(f.putOff(notBefore), d.grantedLocked(f))
 }
 
 // regroupEvery is the pause after which events of devices that have moved go on, while too many others

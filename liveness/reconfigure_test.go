@@ -75,7 +75,7 @@ func TestReconfigureGrants(t *testing.T) {
 		alive.Beat(r.now())
 		r.listen(35 * unit)
 		r.reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: 20 * unit}})
-		if v := r.device("alive"); !v.Released || v.State != liveness.Online {
+		if v := r.device("alive"); !v.Granted || v.State != liveness.Online {
 			r.Errorf("alive is %+v", v)
 		}
 		r.listen(5 * unit)
@@ -405,4 +405,36 @@ func TestReconfigureUnderLoad(t *testing.T) {
 	if st := registry.Stats(); st.States[liveness.Offline] != 0 || st.Verdicts != 0 || st.Devices != devices {
 		t.Errorf("%+v", st)
 	}
+}
+
+// What a device is left of its former timeout changes nothing else of it: it is probed before it is judged,
+// its sleep ends when it said, and a session that replaces it is an event.
+func TestReconfigureLeavesTheRest(t *testing.T) {
+	fleet := liveness.Policy{Timeout: 60 * unit, Interval: 30 * unit, Probes: 2, ProbeWait: 5 * unit}
+	inRig(t, liveness.Config{Policy: fleet}, liveness.SourceConfig{}, func(r *rig) {
+		p := &peer{}
+		r.openAs("probed", liveness.Hello{}, p)
+		asleep := r.open("asleep")
+		if _, err := asleep.Sleep(r.now(), 30*unit); err != nil {
+			r.Error(err)
+		}
+		r.signal("elsewhere", liveness.Signal{Epoch: 1})
+		wakes := r.device("asleep").Sleep
+		r.listen(20 * unit)
+		fleet.Timeout = 20 * unit
+		r.reconfigure(liveness.Config{Policy: fleet})
+		if v := r.device("asleep"); !v.Granted || !v.Sleep.Equal(wakes) {
+			r.Errorf("asleep is %+v, want it to sleep until %v", v, wakes)
+		}
+		r.events()
+		r.signal("elsewhere", liveness.Signal{Epoch: 2})
+		r.want("elsewhere:2 device.session_replaced at 20 seen 20 due 40 silent 0")
+		r.listen(40*unit - step)
+		r.wantState("probed", liveness.Suspect)
+		if p.asked != 2 {
+			r.Errorf("it was probed %d times, want 2", p.asked)
+		}
+		r.listen(step)
+		r.wantState("probed", liveness.Offline)
+	})
 }

@@ -84,6 +84,7 @@ type deviceShard struct {
 	own          map[string]Policy        // set at run time; nil if there are none
 	suppressions map[string]suppression   // by id, see Window.Suppress; nil if there are none
 	runs         map[uint32]int64         // by handle: the steady time at which a run began that is under way; nil if there are none
+	grants       map[uint32]grant         // by handle, see Registry.Reconfigure; nil if there are none
 	ended        map[string]uint64        // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int
 

@@ -235,6 +235,7 @@ func (s *Source) attachLocked(d *device, sig signal, c change) {
 func (d *device) moveLocked(r *Registry, s *Source) {
 	r.stopLocked(d)
 	d.countLocked(-1)
+	r.shards[d.handle%shardCount].endGrantLocked(d)
 	d.source = s
 	d.marks &^= outlived
 	d.countLocked(1)

@@ -59,6 +59,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 	if next.last > before.last {
 		d.marks &^= watched | cutOff
 	}
+	if next.last > before.last || !next.expected() {
+		sh.endGrantLocked(d)
+	}
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
@@ -86,7 +89,7 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	}
 	p := d.policyLocked()
 	whole := d.wholeLocked(f.last)
-	next, ok := f.next(p, f.putOff(d.source.notBefore(whole, f.from(), p, &pace{})))
+	next, ok := f.next(p, d.putOffLocked(f, d.source.notBefore(whole, f.from(), p, &pace{})))
 	if (d.marks&suppressed != 0 || p.paced()) && ok && next.at <= d.source.Now() { // they matter only once the step is due; until then heartbeats may touch the timer
 		o := d.outlookLocked(f)
 		if next, ok = f.next(o.Policy, o.notBefore); p.paced() {
@@ -301,7 +304,7 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	}
 	if d.state == Offline {
 		r.lag.add(now - d.until)
-		if due, _ := f.verdict(o.Policy, f.putOff(0)); d.until > due && d.marks&suppressed == 0 {
+		if due, _ := f.verdict(o.Policy, d.putOffLocked(f, 0)); d.until > due && d.marks&suppressed == 0 {
 			r.lag.putOff.Add(1)
 		}
 	}

@@ -39,12 +39,12 @@ type View struct {
 	// count.
 	Deaf []DeafInterval
 	// NotBefore is the listening time before which the device is not judged, because its source was
-	// deaf, a maintenance window suppresses its silence, or its session was released; 0 if none of
-	// these is so.
+	// deaf, a maintenance window suppresses its silence, its session was released, or its timeout
+	// became shorter; 0 if none of these is so.
 	NotBefore time.Duration
-	// Released: its session was released, see [Session.Release], or its timeout was shortened while its silence
-	// was under way, see [Registry.Reconfigure], and it was not heard since.
-	Released bool
+	// Released: its session was released, see [Session.Release]. Granted: its timeout became shorter while its
+	// silence was under way, see [Registry.Reconfigure]. It was not heard since.
+	Released, Granted bool
 	// Suppressed: NotBefore may follow from a maintenance window.
 	Suppressed bool
 	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its
@@ -134,7 +134,7 @@ func (d *device) timesLocked(v *View, f condition) {
 	if f.ending() {
 		v.Closing = f.reason
 	}
-	v.Released = f.reason == released
+	v.Released, v.Granted = f.reason == released, d.grantedLocked(f) > 0
 	if f.awaited(o.Policy) {
 		v.NotBefore = o.notBefore
 		v.Suppressed = d.marks&suppressed != 0

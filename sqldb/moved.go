@@ -22,7 +22,7 @@ type Mark struct {
 	Filling bool      // the fleet is on its way here; else it was moved away
 	Fleet   string    // its identity, see [DB.ID]
 	Other   string    // description of the other database, without a password
-	Version int64     // of the schema that is filled
+	Version int64     // of the schema that is filled; 0 while its tables are made or changed
 	At      time.Time // when the mark was made
 }
 

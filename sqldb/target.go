@@ -145,8 +145,8 @@ func (t *Target) begin(ctx context.Context, f Filling) error {
 	if err := makeMarks(ctx, t.pool); err != nil {
 		return err
 	}
-	m := Mark{Filling: true, Fleet: f.Fleet, Other: f.From, Version: f.Version, At: t.db.Now()}
-	if err := t.write(ctx, func(tx *sql.Tx) error { return m.put(ctx, t.backend, tx) }); err != nil {
+	m := Mark{Filling: true, Fleet: f.Fleet, Other: f.From, At: t.db.Now()} // without a version until all tables are there
+	if err := t.mark(ctx, m); err != nil {
 		return err
 	}
 	if err := t.clear(ctx); err != nil {
@@ -154,7 +154,16 @@ func (t *Target) begin(ctx context.Context, f Filling) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, 10*patience)
 	defer cancel()
-	return migrateTo(limited, t.backend, t.pool, f.Version)
+	if err := migrateTo(limited, t.backend, t.pool, f.Version); err != nil {
+		return err
+	}
+	m.Version = f.Version
+	return t.mark(ctx, m)
+}
+
+// mark writes the mark.
+func (t *Target) mark(ctx context.Context, m Mark) error {
+	return t.write(ctx, func(tx *sql.Tx) error { return m.put(ctx, t.backend, tx) })
 }
 
 // clear drops the tables of a fleet on a server, also those of a newer schema, and what belongs to them.
@@ -261,9 +270,7 @@ func (t *Target) finish(ctx context.Context, after int64, restored bool) error {
 	if err != nil {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, 10*patience)
-	defer cancel()
-	if _, err := migrate(limited, t.backend, t.pool, false); err != nil {
+	if err := t.bringUp(ctx); err != nil {
 		return err
 	}
 	id := ""
@@ -284,6 +291,25 @@ func (t *Target) finish(ctx context.Context, after int64, restored bool) error {
 		_, err := tx.ExecContext(ctx, "DELETE FROM "+movedTable)
 		return err
 	})
+}
+
+// bringUp brings the schema up to date. If that is ended early, the database is filled from the beginning again.
+func (t *Target) bringUp(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, 10*patience)
+	defer cancel()
+	pending, err := migrate(limited, t.backend, t.pool, true)
+	if err != nil || !pending {
+		return err
+	}
+	err = t.write(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "UPDATE "+movedTable+" SET version = 0")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = migrate(limited, t.backend, t.pool, false)
+	return err
 }
 
 // noMemory is the key of a memory that nobody has.

@@ -23,7 +23,7 @@ type backupCommand struct {
 
 	File   string `arg:"" help:"File of the backup: an SQLite database, whichever database the server has."`
 	Verify bool   `help:"Read the backup that is there, all of it, and compare it with its checksums. No database is needed."`
-	Force  bool   `help:"Replace a file that is there, once the new one is complete."`
+	Force  bool   `help:"Replace a backup that is there, once the new one is complete."`
 }
 
 // Help is the text below the usage line.
@@ -41,7 +41,7 @@ func (c *backupCommand) Run(ctx context.Context, command *kong.Context, out outp
 	if c.Verify {
 		b, err := transfer.Verify(ctx, c.File)
 		if err != nil {
-			return explained("it cannot be restored", err)
+			return fmt.Errorf("it cannot be restored: %w", err)
 		}
 		return say(out.stdout, "%s is whole: %s", c.File, backupText(b))
 	}
@@ -56,7 +56,7 @@ func (c *backupCommand) Run(ctx context.Context, command *kong.Context, out outp
 		Replace: c.Force, Program: version.Text(), Dir: cfg.Data, Files: server.KeptFiles(), Tell: progressOn(out.stderr),
 	})
 	if err != nil {
-		return explained("no backup was made", err)
+		return fmt.Errorf("no backup was made: %w", err)
 	}
 	return say(out.stdout, "%s: %s", c.File, backupText(b))
 }
@@ -114,7 +114,7 @@ type restoreCommand struct {
 
 // Help is the text below the usage line.
 func (*restoreCommand) Help() string {
-	return `Stop all servers before. The backup is read and compared with its checksums first; it may be of another kind of database, and of an older version. The database must be empty; --force gives up what is there. After a restore the server starts without a question. If it is ended early, run it again: until it has succeeded, no server starts on that database.
+	return `Stop all servers before. The backup is read and compared with its checksums first; it may be of another kind of database, and of an older version. The database must be empty; --force gives up what is there. After a restore the server starts without a question. If it is ended early, run it again: until it has succeeded, no server starts on that database, unless it is a file that was to be replaced, and is still what it was.
 
 Examples:
 
@@ -130,7 +130,7 @@ func (c *restoreCommand) Run(ctx context.Context, command *kong.Context, out out
 	}
 	b, err := transfer.Restore(ctx, c.File, db, cfg.Data, c.Force, progressOn(out.stderr))
 	if err != nil {
-		return explained("the backup was not restored", err)
+		return fmt.Errorf("the backup was not restored: %w", err)
 	}
 	return say(out.stdout, "%s holds the fleet now: %s\nWhat happened after that is not in it. The server may be started.", db.Place(), backupText(b))
 }
@@ -168,7 +168,7 @@ func (c *migrateCommand) Run(ctx context.Context, command *kong.Context, out out
 	}
 	if c.Undo {
 		if err := m.Undo(ctx); err != nil {
-			return explained("nothing was changed back", err)
+			return fmt.Errorf("nothing was changed back: %w", err)
 		}
 		return say(out.stdout, "the fleet is again what it was when it was moved. The server may be started with the database of --from.")
 	}
@@ -177,7 +177,7 @@ func (c *migrateCommand) Run(ctx context.Context, command *kong.Context, out out
 	case errors.Is(err, sqldb.ErrBadURL):
 		return usageError{err}
 	case err != nil:
-		return explained("the fleet was not moved", err)
+		return fmt.Errorf("the fleet was not moved: %w", err)
 	case moved.Before:
 		return say(out.stdout, "fleet %.8s was moved there before; start the server with the database of --to.", moved.Fleet)
 	}

@@ -117,6 +117,9 @@ func TestExplain(t *testing.T) {
 		{name: "released before", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Released = 120_000, true }, want: []string{
 			"  grace           passed: it had the time to connect elsewhere after its ear had closed its connection",
 		}},
+		{name: "granted", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Granted = 138_000, true }, want: []string{
+			"  grace           not judged for another 8.5s of listening, because its timeout became shorter while it was silent",
+		}},
 		{name: "excused before", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Excused = 120_000, true }, want: []string{
 			"  window          passed: its timeout after a maintenance window that excused its silence",
 		}},

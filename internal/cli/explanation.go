@@ -259,6 +259,9 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	case l.Released:
 		left = "because its ear was ending and closed its connection"
 		over = "passed: it had the time to connect elsewhere after its ear had closed its connection"
+	case l.Granted:
+		left = "because its timeout became shorter while it was silent"
+		over = "passed: it had time to report after its timeout had become shorter"
 	}
 	if l.NotBefore > l.Now {
 		over = "not judged for another " + terminal.Span(l.NotBefore-l.Now) + " of listening, " + left

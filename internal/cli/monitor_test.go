@@ -91,7 +91,7 @@ func TestMonitor(t *testing.T) {
 	publish("tele/cellar/LWT", "Offline")
 	file := tempFile(t, "policy: {close_grace: 50ms}\n")
 	p := startMonitor(t, "--broker", server.URL(), "--preset", "tasmota", "--config", file)
-	p.until(`"msg":"devices after the first seconds","found":"2 devices: 1 online, 1 offline"`)
+	p.until(`"found":"2 devices: 1 online, 1 offline"`)
 	for _, want := range []string{`"msg":"the broker is being watched"`, `tele/#`, `"watermark":"message"`, `"brokers":"` + server.URL()} {
 		if !strings.Contains(p.logged(), want) {
 			t.Errorf("%s is missing from\n%s", want, p.logged())
@@ -168,7 +168,7 @@ func TestMonitorLogsIn(t *testing.T) {
 	t.Setenv(passwordEnv, "right")
 	p := startMonitor(t, "--config", file)
 	publisher(t, server.URL(), func(o *paho.ClientOptions) { o.SetUsername("ada").SetPassword("right") })("other", "x")
-	p.until(`"msg":"connected to the broker","bridge":"plant"`)
+	p.until(`"bridge":"plant","url":"mqtts:`)
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v, want status 0\n%s", err, p.logged())
 	}

@@ -62,7 +62,7 @@ func Ear(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, stdou
 	slog.SetDefault(e.log)
 	e.config.Gateway.Loops = eventLoops()
 	e.reloads.turn <- struct{}{} // until it is built; nobody else has a turn yet
-	defer reloading(ctx, hangups, e.reload)()
+	defer reloading(ctx, hangups, e.log, e.reload)()
 	err := e.build(ctx)
 	e.reloads.leave()
 	if err != nil {

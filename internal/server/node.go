@@ -83,7 +83,7 @@ func Serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, exa
 	n.live.Store(&cfg)
 	n.role.set(nil, true)
 	slog.SetDefault(n.log)
-	defer reloading(ctx, hangups, n.reload)()
+	defer reloading(ctx, hangups, n.log, n.reload)()
 	n.config.Gateway.Loops = eventLoops()
 	if err := Check(&cfg); err != nil {
 		return BadConfig(err)

@@ -38,26 +38,37 @@ func Hangups() (hangups <-chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reloading reloads at each SIGHUP until ctx is done, or end is called, which waits.
-func reloading(ctx context.Context, hangups <-chan os.Signal, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) (end func()) {
+// reloading reloads at each SIGHUP until ctx is done: then the process ends, and the log says that it does not
+// reload, until end is called, which waits.
+func reloading(ctx context.Context, hangups <-chan os.Signal, log *slog.Logger, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
 	var all sync.WaitGroup
-	all.Go(func() { onHangup(ctx, hangups, reload) })
+	all.Go(func() {
+		for {
+			select {
+			case <-hangups: // those that come during a reload are one
+				onHangup(ctx, log, reload)
+			case <-ended:
+				return
+			}
+		}
+	})
 	return func() {
 		cancel()
+		close(ended)
 		all.Wait()
 	}
 }
 
-// onHangup reloads at each SIGHUP until ctx is done. Signals that come during a reload are one.
-func onHangup(ctx context.Context, hangups <-chan os.Signal, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) {
-	for {
-		select {
-		case <-hangups:
-			_, _ = reload(ctx, hangup) // it was logged
-		case <-ctx.Done():
-			return
-		}
+// onHangup reloads, unless ctx is done.
+func onHangup(ctx context.Context, log *slog.Logger, reload func(ctx context.Context, who string) (httpapi.Reloaded, error)) {
+	err := ctx.Err()
+	if err == nil {
+		_, err = reload(ctx, hangup) // what it does is logged
+	}
+	if err != nil {
+		log.Warn("the configuration was not reloaded, because this process ends", "by", hangup)
 	}
 }
 

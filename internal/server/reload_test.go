@@ -62,22 +62,52 @@ func TestLogsSwitch(t *testing.T) {
 	}
 }
 
-// A signal from before the server listens to it is not lost.
+// A signal from before the server listens to it is not lost, and one that comes while the server ends is logged.
 func TestHangups(t *testing.T) {
 	hangups, stop := Hangups()
 	defer stop()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
+	signal := func() {
+		t.Helper()
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
 	}
-	reloaded := make(chan string)
-	end := reloading(t.Context(), hangups, func(_ context.Context, who string) (httpapi.Reloaded, error) {
+	signal()
+	reloaded, done, logged := make(chan string), make(chan struct{}), make(lines, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	end := reloading(ctx, hangups, slog.New(slog.NewTextHandler(logged, nil)), func(ctx context.Context, who string) (httpapi.Reloaded, error) {
 		reloaded <- who
-		return httpapi.Reloaded{}, nil
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		return httpapi.Reloaded{}, ctx.Err()
 	})
+	defer end()
 	if who := <-reloaded; who != "SIGHUP" {
 		t.Errorf("%s asked for it", who)
 	}
-	end()
+	done <- struct{}{}
+	signal()
+	<-reloaded
+	cancel()
+	const ending = `level=WARN msg="the configuration was not reloaded, because this process ends" by=SIGHUP`
+	if line := <-logged; !strings.Contains(line, ending) {
+		t.Errorf("a reload that the end interrupts logs %s", line)
+	}
+	signal()
+	if line := <-logged; !strings.Contains(line, ending) {
+		t.Errorf("a signal during the end logs %s", line)
+	}
+}
+
+// lines receives what is written.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
 }
 
 // What cannot be put in force stays as it was, is named, and holds up nothing else; the next reload tries it again.

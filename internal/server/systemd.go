@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// lookAtSelf is how often it is looked whether the process hears, and sayEvery how often its status may
-	// be told anew.
-	lookAtSelf, sayEvery = 500 * time.Millisecond, 5 * time.Second
+	// lookAtSelf is how often it is looked whether the process hears, and whether its status has changed.
+	lookAtSelf = 500 * time.Millisecond
 	// maxStatus is the length of a status, in bytes.
 	maxStatus = 300
 )
@@ -82,7 +81,8 @@ func (s *service) run(ctx context.Context) {
 	tick := time.NewTicker(lookAtSelf)
 	defer tick.Stop()
 	var dog watchdog
-	said, saidAt := "", time.Time{}
+	var said string
+	var saidIn *activity // said was told in it; is tells another one's status
 	for {
 		select {
 		case <-tick.C:
@@ -96,12 +96,9 @@ func (s *service) run(ctx context.Context) {
 		if limit > 0 && dog.due(now, r, limit/10) {
 			tellManager(daemon.SdNotifyWatchdog)
 		}
-		if now.Sub(saidAt) >= sayEvery {
-			if line := statusLine(r.status()); line != said {
-				tellManager(line)
-				said = line
-			}
-			saidAt = now
+		if line := statusLine(r.status()); line != said || r != saidIn {
+			tellManager(line)
+			said, saidIn = line, r
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -137,6 +138,31 @@ func TestServiceOfEar(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.await(t, "STOPPING=1")
+}
+
+// What the manager knows last is how the process does, also if that changes right after a change of its activity, to
+// what it was before that.
+func TestServiceStatusIsNew(t *testing.T) {
+	m := manage(t, filepath.Join(t.TempDir(), "notify"))
+	var s service
+	defer s.begin(t.Context())()
+	judging := func(first string) activity {
+		texts := append([]string{first}, "judging 5 devices")
+		var looks atomic.Int64
+		return activity{status: func() string { return texts[min(looks.Add(1), 2)-1] }}
+	}
+	last := func(status string) {
+		t.Helper()
+		testwait.Until(t, "the manager is told "+status, func() bool {
+			lines := m.lines("STATUS=")
+			return len(lines) > 0 && lines[len(lines)-1] == "STATUS="+status
+		})
+	}
+	s.is(judging("judging 4 devices"))
+	last("judging 5 devices")
+	s.is(activity{status: func() string { return "starting" }})
+	s.is(judging("judging 5 devices; not ready"))
+	last("judging 5 devices")
 }
 
 // blockedLog is a writer that does not come back once it is shut.

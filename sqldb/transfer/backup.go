@@ -14,7 +14,7 @@ import (
 
 // Options say how a backup is made.
 type Options struct {
-	Replace bool     // a file that is there is replaced, once the new one is complete
+	Replace bool     // a backup that is there is replaced, once the new one is complete
 	Program string   // name and version of the program, for people
 	Dir     string   // data directory of the server, whose Files are kept, too; "" for none
 	Files   []string // names of files in Dir that may not be there
@@ -41,7 +41,7 @@ func Make(ctx context.Context, db *sqldb.DB, path string, o Options) (b Backup, 
 	if path, err = filepath.Abs(path); err != nil {
 		return b, err
 	}
-	if err := free(path, o.Replace); err != nil {
+	if err := free(ctx, path, o.Replace); err != nil {
 		return b, err
 	}
 	kept, err := db.Kept(ctx)
@@ -70,14 +70,15 @@ func Make(ctx context.Context, db *sqldb.DB, path string, o Options) (b Backup, 
 	if b, err = Verify(ctx, temp.Name()); err != nil {
 		return b, fmt.Errorf("the backup was written, and read again: %w", err)
 	}
-	if err := free(path, o.Replace); err != nil { // somebody may have made it meanwhile
+	if err := free(ctx, path, o.Replace); err != nil { // somebody may have made it meanwhile
 		return b, err
 	}
 	return b, sqldb.PutInPlace(temp.Name(), path)
 }
 
-// free returns an error if a file must not be written.
-func free(path string, replace bool) error {
+// free returns an error if a file must not be written. What is replaced must be a backup itself, or empty: it
+// might be the database that the backup is of, or what lies beside it.
+func free(ctx context.Context, path string, replace bool) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -87,9 +88,25 @@ func free(path string, replace bool) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no file", path)
 	case !replace:
-		return fmt.Errorf("%s is there already; choose another name, or replace it with --force: %w", path, fs.ErrExist)
+		return fmt.Errorf("%w; choose another name, or replace it with --force", &fs.PathError{Op: "write", Path: path, Err: fs.ErrExist})
+	case info.Size() > 0 && !isBackup(ctx, path):
+		return fmt.Errorf("%s is no backup, and only a backup is replaced; choose another name", path)
 	}
 	return nil
+}
+
+// isBackup reports whether a file is a backup by what it says about itself.
+func isBackup(ctx context.Context, path string) bool {
+	db, err := openFile(path)
+	if err != nil {
+		return false
+	}
+	var b *Backup
+	err = db.Snapshot(ctx, func(ctx context.Context, s *sqldb.Snapshot) (err error) {
+		b, _, err = readInfo(ctx, s)
+		return err
+	})
+	return err == nil && b != nil
 }
 
 // write writes a backup into an empty file.

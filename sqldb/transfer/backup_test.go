@@ -43,6 +43,9 @@ func TestMakeRefuses(t *testing.T) {
 	if _, err := transfer.Make(t.Context(), db, filepath.Dir(file), transfer.Options{Replace: true}); err == nil || !strings.Contains(err.Error(), "is no file") {
 		t.Errorf("over a directory: %v", err)
 	}
+	if _, err := transfer.Make(t.Context(), db, db.Place(), transfer.Options{Replace: true}); err == nil || !strings.Contains(err.Error(), "is no backup") {
+		t.Errorf("over the database itself: %v", err)
+	}
 	none := testsqldb.New(t, sqldb.Config{URL: testdb.SQLite(t)})
 	if _, err := transfer.Make(t.Context(), none, filepath.Join(t.TempDir(), "x"), transfer.Options{}); err == nil {
 		t.Error("of nothing: no error")

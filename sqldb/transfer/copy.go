@@ -9,7 +9,7 @@ import (
 )
 
 // ErrDamaged is wrapped by errors about a backup, or a copy, that is not what was read.
-var ErrDamaged = errors.New("transfer: what was written is not what was read")
+var ErrDamaged = errors.New("transfer: damaged")
 
 // skipped reports whether the rows of a table are about processes that are at work on the source, and mean
 // nothing elsewhere: nodes lists them. All other tables are copied as they are. The claims of jobs and of

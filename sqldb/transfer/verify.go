@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -19,13 +20,36 @@ func openFile(path string) (*sqldb.DB, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file", path)
 	}
-	if info.Size() == 0 {
-		return nil, fmt.Errorf("%w: %s is empty", ErrDamaged, path)
+	if err := checkMagic(path); err != nil {
+		return nil, err
 	}
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is a database that is in use, or was not closed: %[1]s-wal is beside it; make a backup of it with \"holter backup\"", path)
 	}
 	return sqldb.OpenFile(path)
+}
+
+// magic is how a file of SQLite begins.
+const magic = "SQLite format 3\x00"
+
+// checkMagic returns an error if a file is none of SQLite. Errors: ErrDamaged, and those of the system.
+func checkMagic(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	begin := make([]byte, len(magic))
+	n, err := io.ReadFull(f, begin)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: %s is empty", ErrDamaged, path)
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return err
+	case string(begin) != magic:
+		return fmt.Errorf("%w: %s is no backup, nor any other database of SQLite", ErrDamaged, path)
+	}
+	return nil
 }
 
 // Verify reads a backup, all of it, and returns what it is of. A file that another program has made of a
