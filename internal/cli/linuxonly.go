@@ -15,7 +15,7 @@ type linuxOnly struct {
 
 // Run says why the command does not run.
 func (linuxOnly) Run(_ context.Context, line *kong.Context, _ output) error {
-	return notHere("holter " + line.Selected().Path())
+	return notHere(line.Selected().Path())
 }
 
 // notHere is the error of what works on Linux only.

@@ -23,10 +23,10 @@ func TestLinuxOnly(t *testing.T) {
 	}
 	hideAbsent(parser.Model.Node)
 	for typed, want := range map[string]string{
-		"serve":                           "holter: holter serve runs on Linux only; ",
-		"serve --listen 127.0.0.1:0 -x a": "holter: holter serve runs on Linux only; ",
-		"serve --help":                    "holter: holter serve runs on Linux only; ",
-		"config check fleet.yaml":         "holter: holter config check runs on Linux only; ",
+		"serve":                           "holter: serve runs on Linux only; ",
+		"serve --listen 127.0.0.1:0 -x a": "holter: serve runs on Linux only; ",
+		"serve --help":                    "holter: serve runs on Linux only; ",
+		"config check fleet.yaml":         "holter: config check runs on Linux only; ",
 	} {
 		line, err := parse(parser, strings.Fields(typed))
 		if err != nil || line == nil {
