@@ -42,8 +42,12 @@ fmt: $(LINT) ## Format the code
 
 .PHONY: lint
 lint: $(LINT) ## Check format and lint
-	@status=0; $(LINT) fmt --diff || status=1; \
+	@status=0; $(LINT) fmt --diff || status=1; $(MAKE) cross || status=1; \
 	for m in $(MODULES); do (cd $$m && $(LINT) run ./...) || status=1; done; exit $$status
+
+.PHONY: cross
+cross: ## Check that the program compiles for macOS and Windows, where it is a client
+	$(GO) test -count=1 -run '^TestClientBuildsElsewhere$$' ./internal/archtest
 
 .PHONY: proto
 proto: $(BUF) $(PB) $(PBGRPC) ## Generate the code of the .proto files anew

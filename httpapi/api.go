@@ -28,6 +28,9 @@ import (
 	"github.com/holter-iot/holter/schedule/cron"
 )
 
+// DefaultAddress is where programs serve an API, and look for one, unless they are told otherwise.
+const DefaultAddress = "127.0.0.1:8080"
+
 // Config describes an API. The zero Config suits an address that only this machine can reach: it
 // asks for no token.
 type Config struct {

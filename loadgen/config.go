@@ -75,6 +75,9 @@ type Error struct {
 	Reasons []string // at least one
 }
 
+// ExitStatus is the exit code of the program.
+func (e *Error) ExitStatus() int { return e.Status }
+
 func (e *Error) Error() string {
 	if len(e.Reasons) == 1 {
 		return e.Reasons[0]

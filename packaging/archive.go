@@ -19,8 +19,8 @@ type file struct {
 	mode    int64
 }
 
-// archives writes for each platform an archive with the program, its licences and the example of a
-// configuration; for Linux also the bare program.
+// archives writes for each platform an archive with the program and its documents; for Linux also the bare
+// program.
 func (r *release) archives() error {
 	documents, err := r.documents()
 	if err != nil {
@@ -31,7 +31,12 @@ func (r *release) archives() error {
 		if err != nil {
 			return err
 		}
-		files := append([]file{{filepath.Base(p.program), program, 0o755}}, documents...)
+		files := []file{{filepath.Base(p.program), program, 0o755}}
+		for _, d := range documents {
+			if p.os == "linux" || d.name != "holter.yaml" && path.Dir(d.name) != "man" {
+				files = append(files, d)
+			}
+		}
 		top := "holter_" + r.version + "_" + p.String()
 		if p.os == "windows" {
 			err = create(r.name("%s.zip", p), func(w io.Writer) error { return writeZip(w, top, files, r.when) })
@@ -50,8 +55,8 @@ func (r *release) archives() error {
 	return nil
 }
 
-// documents are the files beside the program: licences, changelog, the example of a configuration,
-// manual pages, completions.
+// documents are the files beside the program: licences, changelog, completions; and of Linux, where all
+// commands are, the example of a configuration and the manual pages.
 func (r *release) documents() ([]file, error) {
 	files := []file{{"NOTICE", r.notice, 0o644}}
 	sources := []string{

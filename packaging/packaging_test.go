@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,6 +90,61 @@ func output(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return string(out)
+}
+
+// TestArchives packs what stands for programs. Only Linux has all commands, and their manual.
+func TestArchives(t *testing.T) {
+	dir := t.TempDir()
+	r := &release{root: filepath.Join(dir, "root"), share: filepath.Join(dir, "share"), dist: dir, version: "1.2.3"}
+	for name, text := range map[string]string{
+		"root/LICENSE": "l", "root/CHANGELOG.md": "c", "root/packaging/holter.yaml": "y", "share/man/holter.1": "m", "share/completions/_holter": "z",
+		"linux-arm64/holter": "L", "darwin-arm64/holter": "D", "windows-amd64/holter.exe": "W",
+	} {
+		write(t, filepath.Join(dir, name), text)
+	}
+	r.platforms = []platform{
+		{"linux", "arm64", filepath.Join(dir, "linux-arm64", "holter")},
+		{"darwin", "arm64", filepath.Join(dir, "darwin-arm64", "holter")},
+		{"windows", "amd64", filepath.Join(dir, "windows-amd64", "holter.exe")},
+	}
+	if err := r.archives(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"holter_1.2.3_linux_arm64":   "holter NOTICE LICENSE CHANGELOG.md holter.yaml man/holter.1 completions/_holter",
+		"holter_1.2.3_darwin_arm64":  "holter NOTICE LICENSE CHANGELOG.md completions/_holter",
+		"holter_1.2.3_windows_amd64": "holter.exe NOTICE LICENSE CHANGELOG.md completions/_holter",
+	} {
+		var got []string
+		if strings.Contains(name, "windows") {
+			got = zipped(t, filepath.Join(dir, name+".zip"))
+		} else {
+			got = strings.Fields(output(t, "tar", "-tzf", filepath.Join(dir, name+".tar.gz")))
+		}
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], name+"/")
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has %q, want %q", name, got, want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != strings.Contains(name, "linux") {
+			t.Errorf("the bare program %s: %v", name, err)
+		}
+	}
+}
+
+// zipped returns the names of the files in an archive.
+func zipped(t *testing.T, name string) (names []string) {
+	t.Helper()
+	z, err := zip.OpenReader(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = z.Close() }()
+	for _, f := range z.File {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 func TestIsTag(t *testing.T) {

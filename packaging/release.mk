@@ -6,8 +6,8 @@ VULN_VERSION      := v1.9.0
 CYCLONEDX := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
 VULN      := $(TOOLS)/govulncheck-$(VULN_VERSION)/govulncheck
 
-# The event loops of the gateway are those of Linux (epoll), so there is no other platform yet.
-PLATFORMS   ?= linux/amd64 linux/arm64
+# The event loops of the gateway are those of Linux (epoll); on the others the program is a client.
+PLATFORMS   ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 DIST        ?= $(CURDIR)/dist
 RELEASE     := $(CURDIR)/.cache/release
 # A program for Linux may have 42 MiB: a guard against a library that nobody wanted.
@@ -21,9 +21,9 @@ export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 release: release-programs $(CYCLONEDX) ## Make a release of this commit, its version from its tag: archives, packages, image, SBOM, checksums, into dist/
 	@rm -rf $(DIST) && mkdir -p $(DIST)
 	@$(MAKE) release-pack PARTS=archives,packages,image
-	@for p in $(RELEASE)/bin/linux-*; do \
+	@for p in $(RELEASE)/bin/*; do \
 		v=$$(sed -n 's/^version=//p' $(RELEASE)/version); \
-		$(CYCLONEDX) bin $(SBOM_FLAGS) -version "v$$v" -output "$(DIST)/holter_$${v}_$$(basename $$p | tr - _).cdx.json" $$p/holter 2> $(RELEASE)/sbom.log \
+		$(CYCLONEDX) bin $(SBOM_FLAGS) -version "v$$v" -output "$(DIST)/holter_$${v}_$$(basename $$p | tr - _).cdx.json" $$p/holter* 2> $(RELEASE)/sbom.log \
 			|| { cat $(RELEASE)/sbom.log; exit 1; }; \
 	done
 	@$(MAKE) release-pack PARTS=sums

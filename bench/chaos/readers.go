@@ -16,8 +16,8 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/sse"
 	"github.com/holter-iot/holter/liveness/cloudevent"
-	"github.com/holter-iot/holter/loadgen/score"
 )
 
 const (
@@ -90,11 +90,11 @@ func (r *readers) stream(ctx context.Context) error {
 
 // messages reads messages until the input ends. One that is cut off does not count.
 func (r *readers) messages(body io.Reader) error {
-	for in := score.NewStreamDecoder(body, 64<<10); ; {
+	for in := sse.NewDecoder(body, 64<<10); ; {
 		m, err := in.Next()
 		if err == nil {
 			err = r.take(&m)
-		} else if !errors.Is(err, score.ErrLong) {
+		} else if !errors.Is(err, sse.ErrLong) {
 			return nil // so ends every stream, in order or not
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func (r *readers) messages(body io.Reader) error {
 }
 
 // take notes a whole message.
-func (r *readers) take(m *score.StreamMessage) error {
+func (r *readers) take(m *sse.Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(m.ID) > 0 {

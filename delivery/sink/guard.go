@@ -12,6 +12,9 @@ import (
 // are not part of the public internet, separated by commas.
 const PrivateEnv = "HOLTER_DELIVERY_ALLOW_PRIVATE"
 
+// CommandsEnv is the environment variable that says, as true or false, whether programs may be run.
+const CommandsEnv = "HOLTER_DELIVERY_ALLOW_COMMANDS"
+
 // ErrPrivate is wrapped by the error of a delivery to an address that is neither part of the public
 // internet nor allowed.
 var ErrPrivate = errors.New("delivery: a private address")

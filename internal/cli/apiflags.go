@@ -8,8 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/credential"
 )
 
@@ -24,7 +24,7 @@ type apiFlags struct {
 func (f *apiFlags) ProvideClient() (*apiclient.Client, error) {
 	api := f.API
 	if api == "" {
-		api = "http://" + config.DefaultHTTP
+		api = "http://" + httpapi.DefaultAddress
 	}
 	u, err := url.Parse(api)
 	switch {

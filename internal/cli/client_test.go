@@ -29,11 +29,6 @@ type typed struct {
 // typeLine runs a command line of the commands for operators.
 func typeLine(ctx context.Context, t *testing.T, args ...string) typed {
 	t.Helper()
-	return typeLineWith(ctx, t, openTokens, args...)
-}
-
-func typeLineWith(ctx context.Context, t *testing.T, open tokenOpener, args ...string) typed {
-	t.Helper()
 	var stdout, stderr strings.Builder
 	parser, err := newParser(&commandLine{}, kong.Writers(&stdout, &stderr))
 	if err != nil {
@@ -47,7 +42,7 @@ func typeLineWith(ctx context.Context, t *testing.T, open tokenOpener, args ...s
 	case line == nil:
 		code = 0
 	default:
-		code = conclude(ctx, execute(ctx, line, output{&stdout, &stderr}, open), &stderr)
+		code = conclude(ctx, execute(ctx, line, output{&stdout, &stderr}), &stderr)
 	}
 	return typed{code, stdout.String(), stderr.String()}
 }

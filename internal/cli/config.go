@@ -3,12 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -22,48 +19,6 @@ type configCommand struct {
 type fileFlags struct {
 	Monitor bool `help:"The file is for holter monitor, not for holter serve." xor:"for"`
 	Ear     bool `help:"The file is for holter ear, not for holter serve." xor:"for"`
-}
-
-// read reads and checks a file.
-func (f *fileFlags) read(file string) (config.Config, error) {
-	resolve := config.Resolve
-	switch {
-	case f.Monitor:
-		resolve = config.ResolveMonitor
-	case f.Ear:
-		resolve = config.ResolveEar
-	}
-	cfg, err := resolve(file, nil)
-	if err == nil {
-		err = server.Check(&cfg)
-	}
-	if err != nil {
-		return cfg, usageError{fmt.Errorf("%s has mistakes:\n%w", file, err)}
-	}
-	return cfg, nil
-}
-
-type configCheckCommand struct {
-	fileFlags
-
-	File string `arg:"" help:"YAML file."`
-}
-
-// Help is the text below the usage line.
-func (*configCheckCommand) Help() string {
-	return `It exits with 2 if there are mistakes. Environment variables are not looked at.
-
-Example:
-
-    holter config check fleet.yaml`
-}
-
-// Run checks the file.
-func (c *configCheckCommand) Run(_ context.Context, out output) error {
-	if _, err := c.read(c.File); err != nil {
-		return err
-	}
-	return say(out.stdout, "%s is fine", c.File)
 }
 
 // configShowCommand shows settings: of the running server, or of a file.
@@ -93,11 +48,10 @@ func (c *configShowCommand) Run(ctx context.Context, api *apiclient.Client, out 
 			return err
 		}
 	} else {
-		cfg, err := c.read(c.File)
-		if err != nil {
+		var err error
+		if all, err = c.settings(c.File); err != nil {
 			return err
 		}
-		all = server.SettingsOf(&cfg)
 	}
 	if c.JSON {
 		for _, s := range all.Settings {

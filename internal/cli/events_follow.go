@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/sse"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/loadgen/score"
 )
 
 const (
@@ -142,7 +142,7 @@ func (f *follower) stream(ctx context.Context) error {
 		f.say("connected again; going on after offset %d", f.last)
 	}
 	f.said = ""
-	return f.read(score.NewStreamDecoder(aliveReader{answer.Body, func() { watch.Reset(f.silence) }}, maxMessage))
+	return f.read(sse.NewDecoder(aliveReader{answer.Body, func() { watch.Reset(f.silence) }}, maxMessage))
 }
 
 // aliveReader calls alive after each read.
@@ -160,7 +160,7 @@ func (r aliveReader) Read(p []byte) (int, error) {
 }
 
 // read prints the messages of a stream. The first message resets the count of tries.
-func (f *follower) read(messages *score.StreamDecoder) error {
+func (f *follower) read(messages *sse.Decoder) error {
 	for {
 		m, err := messages.Next()
 		if err != nil {
@@ -187,7 +187,7 @@ func (f *follower) broken(comment string, err error) error {
 		return finalError{flushed}
 	}
 	switch {
-	case errors.Is(err, score.ErrLong):
+	case errors.Is(err, sse.ErrLong):
 		return finalError{fmt.Errorf("%s: %w: %w", f.api.Base, apiclient.ErrStranger, err)}
 	case errors.Is(err, context.Canceled):
 		err = fmt.Errorf("nothing came for %v", f.silence)
@@ -200,7 +200,7 @@ func (f *follower) broken(comment string, err error) error {
 }
 
 // take prints one message.
-func (f *follower) take(m *score.StreamMessage) error {
+func (f *follower) take(m *sse.Message) error {
 	id, err := strconv.ParseUint(string(m.ID), 10, 64)
 	if err != nil {
 		return fmt.Errorf("%s: %w: a message of the stream has the id %q", f.api.Base, apiclient.ErrStranger, terminal.Shorten(string(m.ID), 40, false))

@@ -17,9 +17,6 @@ type (
 	flagged interface {
 		Run(context.Context, *kong.Context, output) error
 	}
-	ofTokens interface {
-		Run(context.Context, *kong.Context, output, tokenOpener) error
-	}
 	client interface {
 		ProvideClient() (*apiclient.Client, error)
 		Run(context.Context, *apiclient.Client, output) error
@@ -31,14 +28,12 @@ type (
 )
 
 // execute runs the command of a line that was parsed.
-func execute(ctx context.Context, line *kong.Context, out output, open tokenOpener) error {
+func execute(ctx context.Context, line *kong.Context, out output) error {
 	switch c := line.Selected().Target.Addr().Interface().(type) {
 	case simple:
 		return c.Run(ctx, out)
 	case flagged:
 		return c.Run(ctx, line, out)
-	case ofTokens:
-		return c.Run(ctx, line, out, open)
 	case client:
 		api, err := c.ProvideClient()
 		if err != nil {

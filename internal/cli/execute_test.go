@@ -10,7 +10,7 @@ func TestEveryCommandRuns(t *testing.T) {
 	}
 	for _, leaf := range parser.Model.Leaves(false) {
 		switch c := leaf.Target.Addr().Interface().(type) {
-		case simple, flagged, ofTokens, client, flaggedClient, *helpCommand: // run replaces help by --help
+		case simple, flagged, client, flaggedClient, *helpCommand: // run replaces help by --help
 		default:
 			t.Errorf("%s: %T has no method Run that execute knows", leaf.Path(), c)
 		}

@@ -1,22 +1,9 @@
 package cli
 
-import (
-	"os"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
+// How a terminal is asked for its settings, and given others.
+const (
+	getTermios = unix.TCGETS
+	setTermios = unix.TCSETS
 )
-
-// hideInput keeps a terminal from showing what is typed, until show is called.
-func hideInput(terminal *os.File) (show func(), err error) {
-	fd := int(terminal.Fd())
-	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	if err != nil {
-		return func() {}, err
-	}
-	hidden := *before
-	hidden.Lflag &^= unix.ECHO
-	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &hidden); err != nil {
-		return func() {}, err
-	}
-	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }, nil
-}

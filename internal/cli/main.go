@@ -14,8 +14,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/loadgen"
 )
 
 // Exit codes beside 0.
@@ -24,6 +22,12 @@ const (
 	exitUsage       = 2   // the command line or the configuration is wrong
 	exitInterrupted = 130 // a signal ended it, as shells count SIGINT
 )
+
+// failure is an error with an exit code of its own.
+type failure interface {
+	error
+	ExitStatus() int
+}
 
 // Main executes one command line and returns the exit code. The first SIGINT or SIGTERM cancels the
 // command; a second one calls exit.
@@ -82,7 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if line == nil {
 		return 0
 	}
-	return conclude(ctx, execute(ctx, line, output{stdout, stderr}, openTokens), stderr)
+	return conclude(ctx, execute(ctx, line, output{stdout, stderr}), stderr)
 }
 
 // conclude prints the error of a command and returns the exit code.
@@ -97,14 +101,11 @@ func conclude(ctx context.Context, err error, stderr io.Writer) int {
 		return int(e)
 	}
 	_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
-	if _, ok := errors.AsType[usageError](err); ok || errors.Is(err, apiclient.ErrEmptyName) || errors.Is(err, apiclient.ErrBadURL) {
+	if errors.Is(err, apiclient.ErrEmptyName) || errors.Is(err, apiclient.ErrBadURL) {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[server.ConfigError](err); ok {
-		return exitUsage
-	}
-	if e, ok := errors.AsType[*loadgen.Error](err); ok {
-		return e.Status
+	if e, ok := errors.AsType[failure](err); ok {
+		return e.ExitStatus()
 	}
 	return exitFailed
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/loadgen"
 )
 
 func TestRun(t *testing.T) {
@@ -224,6 +227,8 @@ func TestConclude(t *testing.T) {
 		{"failure", false, errors.New("no disk"), exitFailed, "holter: no disk\n"},
 		{"failure while stopping", true, errors.New("no disk"), exitFailed, "holter: no disk\n"},
 		{"usage", false, fmt.Errorf("a: %w", usageError{errors.New("b")}), exitUsage, "holter: a: b\n"},
+		{"configuration", false, fmt.Errorf("a: %w", server.BadConfig(errors.New("b"))), exitUsage, "holter: a: cannot start, the configuration has mistakes:\nb\n"},
+		{"load", false, &loadgen.Error{Status: loadgen.StatusNotRun, Reasons: []string{"a"}}, loadgen.StatusNotRun, "holter: a\n"},
 		{"interrupted", true, fmt.Errorf("ask: %w", context.Canceled), exitInterrupted, ""},
 		{"canceled by itself", false, context.Canceled, exitFailed, "holter: context canceled\n"},
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/version"
 )
 
 // manualCommand writes the manual pages that packages bring along.
@@ -53,7 +53,7 @@ func manualName(node *kong.Node) string {
 func manualPage(node *kong.Node) string {
 	var p roff
 	name := manualName(node)
-	p.line(".TH %s 1 \"\" %q \"Holter\"", strings.ToUpper(name), "holter "+server.Version())
+	p.line(".TH %s 1 \"\" %q \"Holter\"", strings.ToUpper(name), "holter "+version.String())
 	p.line(".nh")
 	summary, more := node.Help, node.Detail
 	if node.Parent == nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/version"
 )
 
 // parse reads a command line. The context is nil if the line asks for the help or the version, which
@@ -31,7 +31,7 @@ func parse(k *kong.Kong, args []string) (*kong.Context, error) {
 		case part.Flag == k.Model.HelpFlag:
 			return nil, c.PrintUsage(false)
 		case part.Flag.Target.Type() == reflect.TypeFor[kong.VersionFlag]():
-			_, err := fmt.Fprintln(k.Stdout, server.VersionText())
+			_, err := fmt.Fprintln(k.Stdout, version.Text())
 			return nil, err
 		}
 	}

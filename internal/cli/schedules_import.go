@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/crontab"
-	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -226,7 +226,7 @@ func (im *scheduleImport) print(rows *printer) error {
 // allowing adds to the error of a server that runs no commands how it does.
 func allowing(err error) error {
 	if strings.Contains(err.Error(), "not configured to run commands") {
-		return fmt.Errorf("%w (start it with %s=true)", err, server.CommandsEnv)
+		return fmt.Errorf("%w (start it with %s=true)", err, sink.CommandsEnv)
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -22,7 +22,7 @@ func statsServer(t *testing.T, change func(*apiclient.Overview)) http.Handler {
 	r := &apiclient.Overview{
 		Stats: httpapi.Stats{
 			Devices: 1200, States: map[string]int{"online": 1100, "late": 0, "offline": 95, "sleeping": 5}, Flaps: 2, Queued: 17, Verdicts: 123,
-			Oldest: 101, Latest: 12_445, Streams: 3, Node: "node-1", Version: server.Version(), Started: now.Add(-200 * time.Minute), AsOf: now,
+			Oldest: 101, Latest: 12_445, Streams: 3, Node: "node-1", Version: version.String(), Started: now.Add(-200 * time.Minute), AsOf: now,
 		},
 		Sources: []httpapi.Source{
 			{Name: "gateway", Listened: 12_000_000, Behind: 50, DeafTotal: 4100, Timers: httpapi.Timers{Stats: timer.Stats{Armed: 1100}}, Deaf: []httpapi.Deaf{
@@ -102,7 +102,7 @@ func TestStats(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := typeLine(t.Context(), t, "stats", "--api", serveTest(t, statsServer(t, tt.change)))
-			want := strings.ReplaceAll(tt.want, "VERSION", server.Version())
+			want := strings.ReplaceAll(tt.want, "VERSION", version.String())
 			if got != (typed{0, want, ""}) {
 				t.Errorf("code %d, stderr %q\n%swant\n%s", got.code, got.stderr, got.stdout, want)
 			}

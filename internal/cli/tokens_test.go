@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,14 +93,18 @@ func TestTokenOpens(t *testing.T) {
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}
-			var opened config.Config
-			open := func(_ context.Context, cfg config.Config) (*sqldb.DB, error) {
-				opened = cfg
-				return nil, errors.New("enough")
+			var c commandLine
+			parser, err := newParser(&c)
+			if err != nil {
+				t.Fatal(err)
 			}
-			got := typeLineWith(t.Context(), t, open, append([]string{"tokens", "create", "--role=read", "--name=a"}, tt.args...)...)
-			if got.code != exitFailed || opened.Data != tt.data || opened.Database.Reveal() != tt.database || server.APIURL(opened) != tt.api {
-				t.Errorf("got %+v, data %q, database %q, API %s", got, opened.Data, opened.Database.Reveal(), server.APIURL(opened))
+			line, err := parse(parser, append([]string{"tokens", "create", "--role=read", "--name=a"}, tt.args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			opened, err := resolveFlags(line, c.Tokens.Create.Config, config.Resolve)
+			if err != nil || opened.Data != tt.data || opened.Database.Reveal() != tt.database || server.APIURL(opened) != tt.api {
+				t.Errorf("%v, data %q, database %q, API %s", err, opened.Data, opened.Database.Reveal(), server.APIURL(opened))
 			}
 		})
 	}
@@ -122,11 +124,16 @@ func TestTokenErrors(t *testing.T) {
 		}
 	})
 	t.Run("cause", func(t *testing.T) {
-		open := func(context.Context, config.Config) (*sqldb.DB, error) { return nil, syscall.ECONNREFUSED }
-		got := typeLineWith(t.Context(), t, open, "tokens", "list", "--database=postgres://u@h/d")
-		want := "holter: the database cannot be opened: connection refused\n" + sqldb.Explain(syscall.ECONNREFUSED) + "\n"
-		if got != (typed{exitFailed, "", want}) {
-			t.Errorf("got %+v, want %q", got, want)
+		got := explained("the database cannot be opened", syscall.ECONNREFUSED).Error()
+		if want := "the database cannot be opened: connection refused\n" + sqldb.Explain(syscall.ECONNREFUSED); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+	t.Run("no server", func(t *testing.T) {
+		got := typeLine(t.Context(), t, "tokens", "list", "--database=postgres://u@127.0.0.1:1/d")
+		if got.code != exitFailed || got.stdout != "" || !strings.HasPrefix(got.stderr, "holter: the database cannot be opened: ") ||
+			!strings.Contains(got.stderr, "connection refused: is the database server running") {
+			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("the password stays secret", func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -93,13 +92,7 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Env = append(inherited(), c.Env...)
 	cmd.SysProcAttr = attributes()
-	cmd.Cancel = func() error {
-		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		if errors.Is(err, syscall.ESRCH) {
-			return os.ErrProcessDone
-		}
-		return err
-	}
+	cmd.Cancel = func() error { return kill(cmd.Process) }
 	cmd.WaitDelay = time.Second // a program that it has started may hold the output open
 	if err := cmd.Start(); err != nil {
 		return Result{}, err

@@ -15,7 +15,6 @@ import (
 // Defaults of settings that are given neither on the command line, in the environment nor in the file.
 const (
 	DefaultListen  = "127.0.0.1:7700"
-	DefaultHTTP    = "127.0.0.1:8080"
 	DefaultEarHTTP = "127.0.0.1:8081" // of holter ear
 	DefaultData    = "./holter-data"
 	DefaultMQTT    = "127.0.0.1:1883"

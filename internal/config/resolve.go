@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
@@ -230,7 +231,7 @@ func (r *resolver) fillDefaults() {
 	} else {
 		c.Console = cmp.Or(c.Console, on)
 	}
-	c.HTTP = cmp.Or(c.HTTP, DefaultHTTP)
+	c.HTTP = cmp.Or(c.HTTP, httpapi.DefaultAddress)
 	c.Data = cmp.Or(c.Data, DefaultData)
 	c.Log.Format = cmp.Or(c.Log.Format, LogAuto)
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/internal/version"
 )
 
 const (
@@ -64,7 +64,7 @@ func (d *doctor) checkStats(ctx context.Context, api *apiclient.Client) {
 		d.fail("stats", err.Error(), "")
 		return
 	}
-	if own := server.Version(); r.Stats.Version != own {
+	if own := version.String(); r.Stats.Version != own {
 		d.warn("version", fmt.Sprintf("the server is %s, this program %s", r.Stats.Version, own), "Use the same program for both: one may not know what the other says.")
 	}
 	d.checkOutbox(&r.Stats)

@@ -139,7 +139,7 @@ func programName() string {
 
 // apiFlag returns the option with which a command finds the API; "" if it needs none.
 func (s *server) apiFlag() string {
-	if s.http.Addr().String() == config.DefaultHTTP {
+	if s.http.Addr().String() == httpapi.DefaultAddress {
 		return ""
 	}
 	return " --api " + s.url()

@@ -18,6 +18,7 @@ import (
 	"github.com/holter-iot/holter/delivery/mqttsink"
 	"github.com/holter-iot/holter/delivery/notify"
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
 )
@@ -25,13 +26,13 @@ import (
 // These variables allow destinations. The operator of the process sets them, so that a token for the
 // API is not enough.
 const (
-	PrivateEnv  = sink.PrivateEnv                  // networks, separated by commas
-	CommandsEnv = "HOLTER_DELIVERY_ALLOW_COMMANDS" // true or false
+	PrivateEnv  = sink.PrivateEnv  // networks, separated by commas
+	CommandsEnv = sink.CommandsEnv // true or false
 )
 
 // deliveryConfig returns the configuration of delivery. Its errors are mistakes of the user.
 func (s *server) deliveryConfig() (delivery.Config, error) {
-	cfg := delivery.Config{Agent: "holter/" + Version(), Node: s.config.Node, Logger: s.log, Keep: keptJobs(&s.config), KeepAge: s.config.Jobs.MaxAge}
+	cfg := delivery.Config{Agent: "holter/" + version.String(), Node: s.config.Node, Logger: s.log, Keep: keptJobs(&s.config), KeepAge: s.config.Jobs.MaxAge}
 	var err error
 	if cfg.Private, err = networks(os.Getenv(PrivateEnv)); err != nil {
 		return cfg, fmt.Errorf("%s: %w", PrivateEnv, err)

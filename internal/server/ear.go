@@ -29,6 +29,7 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt/route"
@@ -132,7 +133,7 @@ func (e *ear) nameIt() (err error) {
 // newLink returns the ear's end of the link.
 func (e *ear) newLink() (*link.Ear, error) {
 	cfg := link.EarConfig{
-		Name: e.config.Node, Judges: e.config.Judges, Version: Version(), Logger: e.log,
+		Name: e.config.Node, Judges: e.config.Judges, Version: version.String(), Logger: e.log,
 		Now:  func() time.Duration { return e.gateway.Elapsed() },
 		Pass: func(done func()) { e.gateway.Pass(done) },
 		Send: e.sendFar,
@@ -257,7 +258,7 @@ func (e *ear) activity() activity {
 
 // collect reports the metrics of an ear.
 func (e *ear) collect(m metrics.Sample) {
-	m.Add("build_info", "1, with what was built, and the name of the node that runs it.", 1, "version", Version(), "goversion", runtime.Version(), "node", e.config.Node)
+	m.Add("build_info", "1, with what was built, and the name of the node that runs it.", 1, "version", version.String(), "goversion", runtime.Version(), "node", e.config.Node)
 	memoryMetrics(m)
 	e.gatewayMetrics(m)
 	e.brokerMetrics(m)

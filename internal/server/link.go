@@ -20,6 +20,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt/route"
@@ -153,7 +154,7 @@ func (s *server) newJudge() *link.Judge {
 	cfg := s.config.Source
 	source := liveness.SourceConfig{Pool: gatewayPool, ReconnectGrace: cfg.ReconnectGrace, ReconnectGraceMax: cfg.ReconnectGraceMax}
 	j := link.NewJudge(s.registry, link.JudgeConfig{
-		Fleet: s.database.ID(), Node: s.config.Node, Version: Version(), Source: source, Logger: s.log,
+		Fleet: s.database.ID(), Node: s.config.Node, Version: version.String(), Source: source, Logger: s.log,
 		Term: func() uint64 { return uint64(s.database.Fence()) },
 	})
 	j.Register(s.linkServer)

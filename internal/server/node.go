@@ -25,6 +25,7 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
@@ -136,7 +137,7 @@ func (n *node) listen(ctx context.Context) error {
 		}
 		n.config.Gateway.Pool = gatewayPool
 	}
-	n.roster = cluster.NewRoster(cluster.Member{Node: n.config.Node, Version: Version(), API: n.advertised()})
+	n.roster = cluster.NewRoster(cluster.Member{Node: n.config.Node, Version: version.String(), API: n.advertised()})
 	n.peers = &http.Client{Transport: n.transport()}
 	return nil
 }

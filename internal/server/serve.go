@@ -28,6 +28,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
@@ -137,7 +138,7 @@ func (s *server) buildAPI(certificates *tls.Config) error {
 		return err
 	}
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{
-		Version:      Version(),
+		Version:      version.String(),
 		Node:         s.config.Node,
 		History:      s.store,
 		Replay:       replay.New(s.registry, s.store),
@@ -341,6 +342,9 @@ func APIURL(cfg config.Config) string {
 type ConfigError struct{ error }
 
 func (e ConfigError) Unwrap() error { return e.error }
+
+// ExitStatus is the exit code of the program.
+func (ConfigError) ExitStatus() int { return 2 }
 
 // BadConfig returns a ConfigError.
 func BadConfig(err error) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/otlp"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -43,8 +44,8 @@ func (s *server) buildTracer() error {
 		share = 1
 	}
 	s.tracer = &tracer{fleet: s.database.ID, bound: uint64(share * (1 << 63)), spans: otlp.New(otlp.Config{
-		URL: strings.TrimSuffix(c.OTLP, "/") + "/v1/traces", Header: header, Scope: "holter", Version: Version(), Logger: s.log,
-		Resource: []otlp.Attribute{{Key: "service.name", Value: "holter"}, {Key: "service.version", Value: Version()}, {Key: "service.instance.id", Value: s.config.Node}},
+		URL: strings.TrimSuffix(c.OTLP, "/") + "/v1/traces", Header: header, Scope: "holter", Version: version.String(), Logger: s.log,
+		Resource: []otlp.Attribute{{Key: "service.name", Value: "holter"}, {Key: "service.version", Value: version.String()}, {Key: "service.instance.id", Value: s.config.Node}},
 	})}
 	return nil
 }

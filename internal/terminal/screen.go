@@ -5,8 +5,6 @@ package terminal
 import (
 	"io"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // Screen describes what a command writes to.
@@ -21,11 +19,10 @@ func ScreenOf(out io.Writer) Screen {
 	if !ok {
 		return Screen{}
 	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	width, err := columns(f)
 	if err != nil {
 		return Screen{}
 	}
-	width := int(size.Col)
 	if width == 0 { // some consoles do not know theirs
 		width = 80
 	}

@@ -3,6 +3,7 @@
 package wrap
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -91,3 +92,6 @@ func statusOf(state *os.ProcessState) int {
 	}
 	return state.ExitCode()
 }
+
+// unread reports whether a write failed because nobody reads any more.
+func unread(err error) bool { return errors.Is(err, syscall.EPIPE) }

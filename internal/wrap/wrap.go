@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -137,7 +136,7 @@ func closeAll(cmd *exec.Cmd, streams []*stream) {
 func lossOf(lost []error) error {
 	var first error
 	for _, err := range lost {
-		if err != nil && first == nil && !errors.Is(err, syscall.EPIPE) {
+		if err != nil && first == nil && !unread(err) {
 			first = err
 		}
 	}

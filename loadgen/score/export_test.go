@@ -1,32 +1,14 @@
 package score
 
 import (
-	"io"
 	"time"
+
+	"github.com/holter-iot/holter/internal/sse"
 )
-
-// Message is a message of server-sent events, for tests.
-type Message struct {
-	ID, Event, Data string
-	HasData         bool
-}
-
-// Decode reads all messages, and returns why there are no more.
-func Decode(r io.Reader) ([]Message, error) {
-	d := NewStreamDecoder(r, maxMessage)
-	var all []Message
-	for {
-		m, err := d.Next()
-		if err != nil {
-			return all, err
-		}
-		all = append(all, Message{string(m.ID), string(m.Event), string(m.Data), m.Data != nil})
-	}
-}
 
 // Parse reads one message.
 func Parse(event string, data []byte) (Verdict, bool, error) {
-	return parse(StreamMessage{Event: []byte(event), Data: data})
+	return parse(sse.Message{Event: []byte(event), Data: data})
 }
 
 // ParseMQTT reads one message.

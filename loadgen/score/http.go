@@ -15,7 +15,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/internal/sse"
 )
+
+const maxMessage = 1 << 20 // bytes
 
 // HTTPConfig says where Holter's HTTP API is.
 type HTTPConfig struct {
@@ -189,7 +193,7 @@ func (s *stream) read(ctx context.Context) error {
 	defer resp.Body.Close()
 	quiet := time.AfterFunc(s.config.Quiet, cancel)
 	defer quiet.Stop()
-	d := NewStreamDecoder(readerFunc(func(p []byte) (int, error) {
+	d := sse.NewDecoder(readerFunc(func(p []byte) (int, error) {
 		n, err := resp.Body.Read(p)
 		quiet.Reset(s.config.Quiet)
 		return n, err
@@ -242,7 +246,7 @@ func (s *stream) follows(ctx context.Context) error {
 
 // inTurn tells of offsets that do not follow the one before: without a filter the stream has each
 // of them.
-func (s *stream) inTurn(m *StreamMessage, offset uint64) {
+func (s *stream) inTurn(m *sse.Message, offset uint64) {
 	next := s.place + 1
 	if m.Data == nil {
 		next = s.place
@@ -332,7 +336,7 @@ type cloudEvent struct {
 
 // parse turns a message of the stream into a verdict; false if it is about groups, or something
 // that came with a later version.
-func parse(m StreamMessage) (Verdict, bool, error) {
+func parse(m sse.Message) (Verdict, bool, error) {
 	if string(m.Event) == missedEvent {
 		var gone struct{ Oldest uint64 }
 		if err := json.Unmarshal(m.Data, &gone); err != nil {

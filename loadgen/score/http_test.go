@@ -19,6 +19,33 @@ const offlineJSON = `{"specversion":"1.0","id":"d-0:7","source":"/holter/n1/line
 "last_seen":"2026-01-02T03:03:55.1Z","deadline":"2026-01-02T03:04:05.1Z","decided_at":"2026-01-02T03:04:05.123456789Z",
 "heard_silence_ms":10000.5,"timeout_ms":10000,"policy":"default","node":"n1"}}`
 
+// FuzzParse feeds what a stream may hold to the reader of events: it fails or not, and the score takes what comes of it.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		offlineJSON, `{"type":"io.holter.source.heard","subject":"line","time":"2026-01-02T03:04:05Z","data":{"seq":7,"deaf_ms":1e300}}`,
+		`{"type":"io.holter.group.outage.started","subject":"d-0"}`, `{"oldest":3}`, `{"type":"io.holter.device.forgotten","subject":"d-0","data":{"seq":1}}`, `[]`,
+	} {
+		f.Add("io.holter.device.offline", []byte(seed))
+	}
+	f.Add("missed", []byte(`{"oldest":3}`))
+	f.Fuzz(func(t *testing.T, event string, data []byte) {
+		v, ok, err := score.Parse(event, data)
+		if err != nil || !ok {
+			return
+		}
+		s, err := score.New(fleet(1), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Verdict(v)
+		s.Verdict(v)
+		r := s.Finish(at(100))
+		if r.Events != 0 && r.Events != 2 {
+			t.Errorf("%d verdicts", r.Events)
+		}
+	})
+}
+
 func TestParse(t *testing.T) {
 	v, ok, err := score.Parse("io.holter.device.offline", []byte(offlineJSON))
 	if err != nil || !ok {

@@ -1,4 +1,5 @@
-package score
+// Package sse reads server-sent events (HTML Living Standard, 9.2.6, "Interpreting an event stream").
+package sse
 
 import (
 	"bufio"
@@ -10,16 +11,16 @@ import (
 	"time"
 )
 
-// StreamMessage is a server-sent event. Its ID and Event are valid until the next one is read.
-type StreamMessage struct {
+// Message is a server-sent event. Its ID and Event are valid until the next one is read.
+type Message struct {
 	ID    []byte // the latest one, which may have come with an earlier message
 	Event []byte
 	Data  []byte // nil if the message only told an id
 }
 
-// StreamDecoder reads server-sent events (HTML Living Standard, 9.2.6, "Interpreting an event stream").
-// Unlike a browser it also returns messages that have an id and no data: they tell a place.
-type StreamDecoder struct {
+// Decoder reads the messages of a stream. Unlike a browser it also returns those that have an id and no
+// data: they tell a place.
+type Decoder struct {
 	Comment string        // the latest one
 	Retry   time.Duration // the pause before coming back that the stream asks for; 0 if it asks for none
 
@@ -28,30 +29,28 @@ type StreamDecoder struct {
 	begun bool
 	skip  bool // the next byte, if it is LF, belongs to the line before
 	line  []byte
-	now   StreamMessage
+	now   Message
 	hasID bool
 }
 
-const maxMessage = 1 << 20
-
-// ErrLong is returned by [StreamDecoder.Next] for a message that is too long.
+// ErrLong is returned by [Decoder.Next] for a message that is too long.
 var ErrLong = errors.New("too long")
 
-// NewStreamDecoder returns a decoder of the stream r, whose messages and lines have at most limit
+// NewDecoder returns a decoder of the stream r, whose messages and lines have at most limit
 // bytes.
-func NewStreamDecoder(r io.Reader, limit int) *StreamDecoder {
-	return &StreamDecoder{limit: limit, in: bufio.NewReaderSize(r, 64<<10)}
+func NewDecoder(r io.Reader, limit int) *Decoder {
+	return &Decoder{limit: limit, in: bufio.NewReaderSize(r, 64<<10)}
 }
 
 // Next returns the next message. A message that was cut off by the end of the stream does not
 // count.
-func (d *StreamDecoder) Next() (StreamMessage, error) {
+func (d *Decoder) Next() (Message, error) {
 	d.now.Event, d.now.Data, d.hasID = d.now.Event[:0], nil, false
 	var data []byte
 	for {
 		line, err := d.readLine()
 		if err != nil {
-			return StreamMessage{}, err
+			return Message{}, err
 		}
 		if len(line) == 0 {
 			if d.now.Data = data; data != nil || d.hasID {
@@ -82,18 +81,18 @@ func (d *StreamDecoder) Next() (StreamMessage, error) {
 				data = []byte{}
 			}
 			if data = append(data, value...); len(data) > d.limit {
-				return StreamMessage{}, d.tooLong()
+				return Message{}, d.tooLong()
 			}
 		}
 	}
 }
 
 // Buffered returns how many bytes were read of what comes next.
-func (d *StreamDecoder) Buffered() int { return d.in.Buffered() }
+func (d *Decoder) Buffered() int { return d.in.Buffered() }
 
 // readLine returns a line without its end, which is LF, CR LF or CR. It does not wait for what
 // comes after a CR.
-func (d *StreamDecoder) readLine() ([]byte, error) {
+func (d *Decoder) readLine() ([]byte, error) {
 	d.line = d.line[:0]
 	for {
 		if _, err := d.in.Peek(1); err != nil {
@@ -126,7 +125,7 @@ func (d *StreamDecoder) readLine() ([]byte, error) {
 }
 
 // withoutMark returns the line without the byte order mark that a stream may begin with.
-func (d *StreamDecoder) withoutMark() []byte {
+func (d *Decoder) withoutMark() []byte {
 	if d.begun {
 		return d.line
 	}
@@ -134,6 +133,6 @@ func (d *StreamDecoder) withoutMark() []byte {
 	return bytes.TrimPrefix(d.line, []byte("\ufeff"))
 }
 
-func (d *StreamDecoder) tooLong() error {
+func (d *Decoder) tooLong() error {
 	return fmt.Errorf("a message is %w, more than %d KiB; is this an event stream?", ErrLong, d.limit>>10)
 }

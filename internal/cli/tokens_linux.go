@@ -20,13 +20,6 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// tokenOpener opens the database of a configuration, which a running server may use.
-type tokenOpener func(ctx context.Context, cfg config.Config) (*sqldb.DB, error)
-
-func openTokens(ctx context.Context, cfg config.Config) (*sqldb.DB, error) {
-	return sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
-}
-
 // tokensCommand manages the tokens of the API.
 type tokensCommand struct {
 	List   tokenListCommand   `cmd:"" default:"withargs" help:"List the tokens, without their secrets."`
@@ -54,11 +47,11 @@ func (*tokenCreateCommand) Help() string {
 }
 
 // Run creates a token.
-func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
+func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out output) error {
 	if strings.TrimSpace(c.Name) == "" {
 		return usageError{errors.New("--name: the name is empty; give the name of its owner")}
 	}
-	return c.withTokens(ctx, command, open, func(cfg config.Config, absent string, tokens *auth.Tokens) error {
+	return c.withTokens(ctx, command, func(cfg config.Config, absent string, tokens *auth.Tokens) error {
 		if absent != "" {
 			_ = say(out.stderr, "holter: %s did not exist and was created; the server finds the token if it is started with the same --data, --database or --config", absent)
 		}
@@ -110,8 +103,8 @@ type tokenLine struct {
 }
 
 // Run lists the tokens.
-func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
-	return c.withTokens(ctx, command, open, func(_ config.Config, _ string, tokens *auth.Tokens) error {
+func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	return c.withTokens(ctx, command, func(_ config.Config, _ string, tokens *auth.Tokens) error {
 		all, err := tokens.List(ctx)
 		if err != nil {
 			return explained("the tokens cannot be read", err)
@@ -148,8 +141,8 @@ func (*tokenDeleteCommand) Help() string {
 }
 
 // Run deletes a token.
-func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
-	return c.withTokens(ctx, command, open, func(_ config.Config, _ string, tokens *auth.Tokens) error {
+func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	return c.withTokens(ctx, command, func(_ config.Config, _ string, tokens *auth.Tokens) error {
 		if err := tokens.Revoke(ctx, c.ID); err != nil {
 			return explained("token "+terminal.Printable(c.ID)+" was not deleted", err)
 		}
@@ -160,7 +153,7 @@ func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out
 // withTokens lets do work on the tokens of a database. absent is the file of the database if it does
 // not exist; only tokens create creates it.
 func (f *storeFlags) withTokens(
-	ctx context.Context, command *kong.Context, open tokenOpener,
+	ctx context.Context, command *kong.Context,
 	do func(cfg config.Config, absent string, tokens *auth.Tokens) error,
 ) error {
 	cfg, err := resolveFlags(command, f.Config, config.Resolve)
@@ -171,7 +164,7 @@ func (f *storeFlags) withTokens(
 	if _, verb := wordsOf(command); absent != "" && verb != "create" {
 		return fmt.Errorf("the database %s does not exist; give --data, --database or --config as the server has them", absent)
 	}
-	db, err := open(ctx, cfg)
+	db, err := sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
 	if err != nil {
 		return explained("the database cannot be opened", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/sqldb/transfer"
 )
@@ -52,7 +53,7 @@ func (c *backupCommand) Run(ctx context.Context, command *kong.Context, out outp
 		return fmt.Errorf("the database %s does not exist; give --data, --database or --config as the server has them", absent)
 	}
 	b, err := transfer.Make(ctx, db, c.File, transfer.Options{
-		Replace: c.Force, Program: server.VersionText(), Dir: cfg.Data, Files: server.KeptFiles(), Tell: progressOn(out.stderr),
+		Replace: c.Force, Program: version.Text(), Dir: cfg.Data, Files: server.KeptFiles(), Tell: progressOn(out.stderr),
 	})
 	if err != nil {
 		return fmt.Errorf("no backup was made: %w", err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/doctor"
-	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/loadgen"
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
@@ -122,7 +122,7 @@ func (c *loadgenCommand) Run(ctx context.Context, command *kong.Context, out out
 			view = c.view(r, out.stdout)
 			return view
 		},
-		OnSignal: c.onSignal(), Tool: server.VersionText(), CommandLine: commandText(os.Args),
+		OnSignal: c.onSignal(), Tool: version.Text(), CommandLine: commandText(os.Args),
 	})
 	if final == nil {
 		return err

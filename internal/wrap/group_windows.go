@@ -1,11 +1,12 @@
-//go:build !unix
-
 package wrap
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
+
+	"golang.org/x/sys/windows"
 )
 
 // Signals returns a channel of the signals that are meant for the command, and what ends it. Here the
@@ -37,4 +38,14 @@ func (g *group) wait(signals <-chan os.Signal) {
 	}
 }
 
-func statusOf(state *os.ProcessState) int { return state.ExitCode() }
+func statusOf(state *os.ProcessState) int {
+	if state == nil { // not even the system knows
+		return 1
+	}
+	return state.ExitCode()
+}
+
+// unread reports whether a write failed because nobody reads any more.
+func unread(err error) bool {
+	return errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA) || errors.Is(err, windows.ERROR_PIPE_NOT_CONNECTED)
+}

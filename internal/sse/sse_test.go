@@ -1,4 +1,4 @@
-package score_test
+package sse_test
 
 import (
 	"bytes"
@@ -10,13 +10,32 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/score"
+	"github.com/holter-iot/holter/internal/sse"
 )
 
+// message is a message that was copied.
+type message struct {
+	ID, Event, Data string
+	HasData         bool
+}
+
+// decodeAll reads all messages, and returns why there are no more.
+func decodeAll(r io.Reader) ([]message, error) {
+	d := sse.NewDecoder(r, 1<<20)
+	var all []message
+	for {
+		m, err := d.Next()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, message{string(m.ID), string(m.Event), string(m.Data), m.Data != nil})
+	}
+}
+
 // decode reads a stream to its end.
-func decode(t *testing.T, r io.Reader) []score.Message {
+func decode(t *testing.T, r io.Reader) []message {
 	t.Helper()
-	all, err := score.Decode(r)
+	all, err := decodeAll(r)
 	if !errors.Is(err, io.EOF) {
 		t.Errorf("the stream ended with %v, want EOF", err)
 	}
@@ -26,24 +45,24 @@ func decode(t *testing.T, r io.Reader) []score.Message {
 func TestDecode(t *testing.T) {
 	for _, c := range []struct {
 		name, stream string
-		want         []score.Message
+		want         []message
 	}{
 		{"nothing", "", nil},
-		{"one", "id: 7\nevent: x\ndata: {}\n\n", []score.Message{{ID: "7", Event: "x", Data: "{}", HasData: true}}},
-		{"no spaces", "id:7\nevent:x\ndata:{}\n\n", []score.Message{{ID: "7", Event: "x", Data: "{}", HasData: true}}},
-		{"two spaces", "data:  a\n\n", []score.Message{{Data: " a", HasData: true}}},
-		{"CR LF", "data: a\r\ndata: b\r\n\r\n", []score.Message{{Data: "a\nb", HasData: true}}},
-		{"CR", "data: a\rdata: b\r\r", []score.Message{{Data: "a\nb", HasData: true}}},
-		{"byte order mark", "\ufeffdata: a\n\n", []score.Message{{Data: "a", HasData: true}}},
+		{"one", "id: 7\nevent: x\ndata: {}\n\n", []message{{ID: "7", Event: "x", Data: "{}", HasData: true}}},
+		{"no spaces", "id:7\nevent:x\ndata:{}\n\n", []message{{ID: "7", Event: "x", Data: "{}", HasData: true}}},
+		{"two spaces", "data:  a\n\n", []message{{Data: " a", HasData: true}}},
+		{"CR LF", "data: a\r\ndata: b\r\n\r\n", []message{{Data: "a\nb", HasData: true}}},
+		{"CR", "data: a\rdata: b\r\r", []message{{Data: "a\nb", HasData: true}}},
+		{"byte order mark", "\ufeffdata: a\n\n", []message{{Data: "a", HasData: true}}},
 		{"comments and retry", ": hello\nretry: 2000\n\n: still here\n\n", nil},
-		{"place", "retry: 2000\nid: 12\n\n", []score.Message{{ID: "12"}}},
-		{"the id stays", "id: 1\ndata: a\n\ndata: b\n\n", []score.Message{{ID: "1", Data: "a", HasData: true}, {ID: "1", Data: "b", HasData: true}}},
-		{"the event does not", "event: x\ndata: a\n\ndata: b\n\n", []score.Message{{Event: "x", Data: "a", HasData: true}, {Data: "b", HasData: true}}},
-		{"event without data", "event: x\n\ndata: b\n\n", []score.Message{{Data: "b", HasData: true}}},
-		{"empty data", "data\n\n", []score.Message{{HasData: true}}},
-		{"id with NUL", "id: 1\x00\ndata: b\n\n", []score.Message{{Data: "b", HasData: true}}},
-		{"cut off", "data: a\n\ndata: b\n", []score.Message{{Data: "a", HasData: true}}},
-		{"unknown field", "time: now\ndata: b\n\n", []score.Message{{Data: "b", HasData: true}}},
+		{"place", "retry: 2000\nid: 12\n\n", []message{{ID: "12"}}},
+		{"the id stays", "id: 1\ndata: a\n\ndata: b\n\n", []message{{ID: "1", Data: "a", HasData: true}, {ID: "1", Data: "b", HasData: true}}},
+		{"the event does not", "event: x\ndata: a\n\ndata: b\n\n", []message{{Event: "x", Data: "a", HasData: true}, {Data: "b", HasData: true}}},
+		{"event without data", "event: x\n\ndata: b\n\n", []message{{Data: "b", HasData: true}}},
+		{"empty data", "data\n\n", []message{{HasData: true}}},
+		{"id with NUL", "id: 1\x00\ndata: b\n\n", []message{{Data: "b", HasData: true}}},
+		{"cut off", "data: a\n\ndata: b\n", []message{{Data: "a", HasData: true}}},
+		{"unknown field", "time: now\ndata: b\n\n", []message{{Data: "b", HasData: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := decode(t, strings.NewReader(c.stream)); !slices.Equal(got, c.want) {
@@ -58,22 +77,22 @@ func TestDecode(t *testing.T) {
 
 func TestDecodeLong(t *testing.T) {
 	for _, stream := range []string{strings.Repeat("x", 1<<20+1), strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 2000)} {
-		if _, err := score.Decode(strings.NewReader(stream)); err == nil || !strings.Contains(err.Error(), "1024 KiB") {
+		if _, err := decodeAll(strings.NewReader(stream)); err == nil || !strings.Contains(err.Error(), "1024 KiB") {
 			t.Errorf("a long message: %v", err)
 		}
 	}
 }
 
 // naive reads a stream that is there as a whole.
-func naive(stream string) []score.Message {
+func naive(stream string) []message {
 	stream = strings.ReplaceAll(strings.ReplaceAll(stream, "\r\n", "\n"), "\r", "\n")
 	lines := strings.Split(stream, "\n")
 	lines = lines[:len(lines)-1] // the last one has no end
 	if len(lines) > 0 {
 		lines[0] = strings.TrimPrefix(lines[0], "\ufeff")
 	}
-	var all []score.Message
-	var now score.Message
+	var all []message
+	var now message
 	var id string
 	var placed bool
 	for _, line := range lines {
@@ -85,7 +104,7 @@ func naive(stream string) []score.Message {
 				now.ID = id
 				all = append(all, now)
 			}
-			now, placed = score.Message{}, false
+			now, placed = message{}, false
 		case name == "id" && !strings.Contains(value, "\x00"):
 			id, placed = value, true
 		case name == "event":
@@ -128,36 +147,9 @@ func pieces(stream []byte, size int) io.Reader {
 	return io.MultiReader(all...)
 }
 
-// FuzzParse feeds what a stream may hold to the reader of events: it fails or not, and the score takes what comes of it.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
-		offlineJSON, `{"type":"io.holter.source.heard","subject":"line","time":"2026-01-02T03:04:05Z","data":{"seq":7,"deaf_ms":1e300}}`,
-		`{"type":"io.holter.group.outage.started","subject":"d-0"}`, `{"oldest":3}`, `{"type":"io.holter.device.forgotten","subject":"d-0","data":{"seq":1}}`, `[]`,
-	} {
-		f.Add("io.holter.device.offline", []byte(seed))
-	}
-	f.Add("missed", []byte(`{"oldest":3}`))
-	f.Fuzz(func(t *testing.T, event string, data []byte) {
-		v, ok, err := score.Parse(event, data)
-		if err != nil || !ok {
-			return
-		}
-		s, err := score.New(fleet(1), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Verdict(v)
-		s.Verdict(v)
-		r := s.Finish(at(100))
-		if r.Events != 0 && r.Events != 2 {
-			t.Errorf("%d verdicts", r.Events)
-		}
-	})
-}
-
 // What a stream says of itself stands beside its messages.
 func TestDecodeComments(t *testing.T) {
-	d := score.NewStreamDecoder(strings.NewReader("retry: 2000\nid: 5\n\n: still here\nid: 6\n\nretry: x\n: the server stops\n\n"), 1<<10)
+	d := sse.NewDecoder(strings.NewReader("retry: 2000\nid: 5\n\n: still here\nid: 6\n\nretry: x\n: the server stops\n\n"), 1<<10)
 	for _, want := range []string{"", "still here"} {
 		if _, err := d.Next(); err != nil || d.Comment != want || d.Retry != 2*time.Second || d.Buffered() == 0 {
 			t.Errorf("comment %q, retry %v, %d bytes left, %v; want %q", d.Comment, d.Retry, d.Buffered(), err, want)
@@ -166,4 +158,16 @@ func TestDecodeComments(t *testing.T) {
 	if _, err := d.Next(); !errors.Is(err, io.EOF) || d.Comment != "the server stops" || d.Buffered() != 0 {
 		t.Errorf("at the end: %v, comment %q", err, d.Comment)
 	}
+}
+
+// BenchmarkDecode is what a message costs that is as long as an event.
+func BenchmarkDecode(b *testing.B) {
+	stream := strings.Repeat("id: 9\nevent: io.holter.device.offline\ndata: {"+strings.Repeat("x", 400)+"}\n\n", 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if all, _ := decodeAll(strings.NewReader(stream)); len(all) != 1000 {
+			b.Fatal(len(all))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/message")
 }
