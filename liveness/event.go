@@ -109,7 +109,7 @@ type Event struct {
 	HeardSilence time.Duration // listening time of the source from LastSeen to the event
 	Timeout      time.Duration
 	// OfflineFor is how long the device was offline until this event, in steady time, which is never set
-	// back: of DeviceOnline, and of DeviceSleeping, if it was offline before. A start of the process in
+	// back: of DeviceOnline, and of DeviceSleeping; 0 if it was not offline. A start of the process in
 	// between does not shorten it.
 	OfflineFor time.Duration
 

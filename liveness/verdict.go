@@ -125,7 +125,7 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, since
 	if t, ok := eventOf(d.state); ok {
 		e := r.eventLocked(sh, d, t, said{}, now)
 		if before == Offline {
-			e.OfflineFor = time.Duration(max(d.since-since, 0))
+			e.OfflineFor = time.Duration(max(d.since-since, 1))
 		}
 		r.outbox.put(e)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/webhook"
 	"github.com/holter-iot/holter/delivery/wording"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // service describes a service.
@@ -56,7 +57,7 @@ type sender interface {
 	common() *settings
 	// check completes and checks settings and target.
 	check(target string) error
-	// silent reports whether the service is not told a message, which then needs no request.
+	// silent reports whether the service is not told a message that is about to be sent: it needs no request.
 	silent(m *message) bool
 	// send sends a message, and returns what came of it.
 	send(ctx context.Context, a *attempt, m *message) sink.Result
@@ -174,8 +175,9 @@ func (n *notifier) Close() error {
 type message struct {
 	*wording.Notification
 
-	text wording.Text
-	id   string // of the delivery of the first
+	text  wording.Text
+	id    string          // of the delivery of the first
+	event *liveness.Event // of the first; nil if that is a job
 }
 
 // Deliver implements [sink.Sink]. It tells all messages together or, if its batch is 1, one after the
@@ -241,7 +243,7 @@ func (n *notifier) message(messages []sink.Message) *message {
 		list[i] = wording.Of(&messages[i], n.Console)
 	}
 	all := wording.Together(list)
-	return &message{Notification: all, text: n.words.Say(all), id: messages[0].ID}
+	return &message{Notification: all, text: n.words.Say(all), id: messages[0].ID, event: messages[0].Event}
 }
 
 // send sends a message.

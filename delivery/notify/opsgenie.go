@@ -50,7 +50,7 @@ func (o *opsgenie) send(ctx context.Context, a *attempt, m *message) sink.Result
 		}
 		return end()
 	case closed:
-		return end()
+		return o.hasClosed(m, end())
 	case unchanged:
 	}
 	return sink.Result{}

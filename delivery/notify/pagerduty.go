@@ -9,46 +9,6 @@ import (
 	"github.com/holter-iot/holter/delivery/wording"
 )
 
-// incident says what a notification does to the incident of its key.
-type incident uint8
-
-const (
-	unchanged incident = iota
-	opened
-	closed
-	tried // opened and closed at once, by a test
-)
-
-// incidentOf returns what a notification does to the incident of its key. What is suppressed opens none:
-// nobody is to be alarmed by it; but it closes one that was opened before. A late device opens none
-// either: an incident keeps the severity that it was opened with, so the device would be offline without
-// anybody being called.
-func incidentOf(n *wording.Notification) incident {
-	switch {
-	case n.Type == wording.Test:
-		return tried
-	case n.Severity == wording.Firing && n.Type != "device.late" && !n.Suppressed():
-		return opened
-	case n.Severity == wording.Resolved:
-		return closed
-	}
-	return unchanged
-}
-
-// incidentKey returns the key of the incident of a message. A failure that a device reports is an
-// incident of its own, which no event ends; so is a job without a key.
-func incidentKey(m *message, most int) string {
-	if m.Type == "device.failed" || m.Key == "" {
-		return key(m.id, most)
-	}
-	return key(m.Key, most)
-}
-
-// incidents is what services have in common that keep incidents, beside their settings.
-type incidents struct{ settings }
-
-func (incidents) silent(m *message) bool { return incidentOf(m.Notification) == unchanged }
-
 // pagerduty sends to the Events API v2: https://developer.pagerduty.com/docs/send-alert-event. The target
 // is another one in the EU: https://events.eu.pagerduty.com/v2/enqueue.
 type pagerduty struct {
@@ -87,7 +47,7 @@ func (p *pagerduty) send(ctx context.Context, a *attempt, m *message) sink.Resul
 		}
 		return do("resolve")
 	case closed:
-		return do("resolve")
+		return p.hasClosed(m, do("resolve"))
 	case unchanged:
 	}
 	return sink.Result{}
