@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,32 +24,14 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/holter-iot/holter/internal/testprogram"
 )
 
 // patience is how long a page may take to show what a test waits for. It bounds nothing but a test that fails.
 const patience = time.Minute
 
-// program is the holter of this tree, built once.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "holter-console")
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, "holter")
-	out, err := exec.Command("go", "build", "-o", name, "../cmd/holter").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build holter: %w\n%s", err, out)
-	}
-	return name, nil
-})
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if name, err := program(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(name))
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
 // server is a holter serve of its own, on default settings but for its ports and its folder.
 type server struct {
@@ -66,7 +47,7 @@ type server struct {
 // startServer starts a server. config is its file; empty for none.
 func startServer(t *testing.T, config string, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), http: freePort(t), line: freePort(t), args: args}
+	s := &server{t: t, dir: t.TempDir(), http: testprogram.FreeAddress(t), line: testprogram.FreeAddress(t), args: args}
 	if config != "" {
 		name := filepath.Join(s.dir, "holter.yaml")
 		if err := os.WriteFile(name, []byte(config), 0o600); err != nil {
@@ -81,12 +62,8 @@ func startServer(t *testing.T, config string, args ...string) *server {
 
 func (s *server) start() {
 	s.t.Helper()
-	name, err := program()
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	args := append([]string{"serve", "--http", s.http, "--listen", s.line, "--mqtt", "off", "--data", filepath.Join(s.dir, "data")}, s.args...)
-	s.cmd = exec.CommandContext(context.Background(), name, args...)
+	s.cmd = exec.CommandContext(context.Background(), testprogram.Holter(s.t), args...)
 	s.cmd.Stderr, s.cmd.Stdout = &s.log, &s.log
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -171,26 +148,12 @@ func (s *server) beat(ttl time.Duration, ids ...string) {
 // makeToken creates a token with the program, as its user does, and returns its secret.
 func (s *server) makeToken(name, role string) string {
 	s.t.Helper()
-	program, err := program()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	out, err := exec.CommandContext(s.t.Context(), program, "tokens", "create", "--name", name, "--role", role, "--data", filepath.Join(s.dir, "data")).Output()
+	out, err := exec.CommandContext(s.t.Context(), testprogram.Holter(s.t), "tokens", "create", "--name", name, "--role", role, "--data", filepath.Join(s.dir, "data")).Output()
 	if err != nil {
 		s.t.Fatalf("make a token: %v", err)
 	}
 	secret, _, _ := strings.Cut(string(out), "\n")
 	return secret
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // chromium is a running browser.

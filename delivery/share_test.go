@@ -48,6 +48,7 @@ func TestSlowEndpointBesideFast(t *testing.T) {
 	for range 5 {
 		r.enqueue(delivery.Request{Endpoint: "fast", Body: []byte("2")})
 	}
+	r.until("the fast one's jobs are in memory, too", func() bool { return r.engine.Stats().Queues[0].Held >= 10_005 })
 	for n := 0; len(fast.got()) < 5; n++ {
 		if n == 20 {
 			t.Fatalf("%d of 5 jobs of the fast endpoint were delivered while the slow one took %d", len(fast.got()), n)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/internal/testprogram"
 )
+
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
 // commandLimit is how long a command of a page may take.
 const commandLimit = 2 * time.Minute
@@ -27,7 +30,7 @@ func TestConsole(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
 	}
-	program := buildProgram(t)
+	program := testprogram.Holter(t)
 	start, err := filepath.Glob("start/*.md")
 	if err != nil || len(start) == 0 {
 		t.Fatalf("pages for beginners: %v, %v", start, err)
@@ -124,7 +127,7 @@ func startShell(t *testing.T, program string) *shell {
 	t.Helper()
 	sh := &shell{lines: make(chan string, 10_000), ports: map[string]string{}}
 	for _, port := range []string{"7700", "1883", "8080", "1884"} {
-		sh.ports[port] = freePort(t)
+		sh.ports[port] = strings.TrimPrefix(testprogram.FreeAddress(t), "127.0.0.1:")
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "--norc")
 	cmd.Dir = t.TempDir()
@@ -296,29 +299,4 @@ func TestSameOutput(t *testing.T) {
 			}
 		})
 	}
-}
-
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "holter")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", name, "../cmd/holter")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, out)
-	}
-	return name
-}
-
-// freePort returns a port that nobody listens at now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

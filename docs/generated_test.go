@@ -1,11 +1,9 @@
 package docs_test
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -16,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/testprogram"
 )
 
 var update = flag.Bool("update", false, "write the generated parts of the pages")
@@ -25,7 +23,7 @@ var update = flag.Bool("update", false, "write the generated parts of the pages"
 //
 //	go test ./docs -run TestGenerated -update
 func TestGenerated(t *testing.T) {
-	program := buildProgram(t)
+	program := testprogram.Holter(t)
 	t.Run("command line", func(t *testing.T) {
 		compareGenerated(t, "reference/cli.md", commandLine(t, program))
 	})
@@ -93,42 +91,18 @@ func startServer(t *testing.T, program string) string {
 	if err := os.WriteFile(config, []byte("bridges:\n  - {url: \"mqtt://127.0.0.1:9\", presets: [raw]}\nmqtt: {route: cluster}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := "127.0.0.1:" + freePort(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, "serve", "--config", config, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--http", address, "--link", "127.0.0.1:0")
-	var log strings.Builder
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	testwait.Until(t, "the server", func() bool {
-		response, err := http.Get("http://" + address + "/readyz") //nolint:noctx // to this machine
-		if err != nil {
-			return false
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	})
-	return "http://" + address
+	address := testprogram.FreeAddress(t)
+	api := "http://" + address
+	testprogram.Start(t, dir, api+"/readyz", program, "serve", "--config", config, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0",
+		"--mqtt", "127.0.0.1:0", "--http", address, "--link", "127.0.0.1:0")
+	return api
 }
 
 func fetch(t *testing.T, url string) []byte {
 	t.Helper()
-	response, err := http.Get(url) //nolint:noctx,gosec // to this machine
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v", url, response.Status, err)
+	code, body := testprogram.Get(url)
+	if code != http.StatusOK {
+		t.Fatalf("%s: %d", url, code)
 	}
 	return body
 }

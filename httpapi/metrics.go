@@ -49,6 +49,7 @@ func (a *API) collect(m metrics.Sample) {
 	m.Count("outbox_waits_total", "Times that a verdict was held up because the outbox was full.", st.Waits)
 	m.Count("sink_failures_total", "Times that the sink failed to append events.", st.Fails)
 	m.Count("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards.", st.Lost)
+	m.Count("outbox_messages_cut_total", "Messages of devices of which less than usual was kept, because too much waited for the sink.", st.Cut)
 	m.Add("outbox_stalled_seconds", "How long the outbox has been full without the sink taking anything; all listening clocks stand still.",
 		st.StalledFor.Seconds())
 	m.Add("memory_per_device_bytes", "Heap and stacks of the process divided by the number of devices; 0 without devices.", memoryPer(st.Devices))

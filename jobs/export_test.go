@@ -23,7 +23,9 @@ func (s *Store) RouteBy(decide func(events []liveness.Event) []EventJob) {
 // RouteEvents returns the jobs that settings make of events, if endpoints of kind closer need suppressed ones
 // of type device.online.
 func RouteEvents(settings Settings, events []liveness.Event) ([]EventJob, error) {
-	t, err := newTable(&settings, func(kind string, ev *liveness.Event) bool { return kind == "closer" && ev.Type == liveness.DeviceOnline })
+	t, err := newTable(&settings, func(kind string, ev *liveness.Event) bool {
+		return kind == "closer" && ev.Type == liveness.DeviceOnline
+	})
 	if err != nil {
 		return nil, err
 	}

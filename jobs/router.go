@@ -134,7 +134,8 @@ func (r *route) matches(ev *liveness.Event) bool {
 }
 
 // WhyNot returns why a route does not choose an event; nothing if it does. Whether it is paused does not
-// count. Errors: a type or a reason that does not exist.
+// count, nor what endpoints of its kind need, see [Store.Need]: those of playbooks need no suppressed events.
+// Errors: a type or a reason that does not exist.
 func (r *Route) WhyNot(ev *liveness.Event) (string, error) {
 	to, err := compile(r)
 	switch {

@@ -26,19 +26,23 @@ type memo[T any] struct {
 	parsed map[string]T
 }
 
-// parse returns what a text means, the zero T if it is empty.
+// parse returns what a text means, the zero T if it is empty. A text that is new takes a millisecond or so, in
+// which nobody waits for mu.
 func (m *memo[T]) parse(text string, parse func(string) (T, error)) (means T, err error) {
 	if text == "" {
 		return means, nil
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if means, ok := m.parsed[text]; ok {
+	means, ok := m.parsed[text]
+	m.mu.Unlock()
+	if ok {
 		return means, nil
 	}
 	if means, err = parse(text); err != nil {
 		return means, err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.parsed == nil || len(m.parsed) >= maxMemo {
 		m.parsed = make(map[string]T)
 	}

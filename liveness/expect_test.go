@@ -241,3 +241,43 @@ func TestExpectClockIsSet(t *testing.T) {
 		})
 	}
 }
+
+// With a Timeout of Never only another signal ends the session of a device. Where that comes before the device
+// is expected, or in a quiet window, it has its CloseGrace from there on, not a year.
+func TestPacedNever(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		policy      liveness.Policy
+		closed, due string
+	}{
+		{"before it is expected", liveness.Policy{Expect: "0 3 * * * UTC"}, "1 02:30:00", "1 03:05:00"},
+		{"after that", liveness.Policy{Expect: "0 3 * * * UTC"}, "1 03:30:00", "1 03:35:00"},
+		{"in a quiet window", liveness.Policy{Quiet: "02:15-04:00"}, "1 02:30:00", "1 04:05:00"},
+		{"after it", liveness.Policy{Quiet: "02:15-02:20"}, "1 02:30:00", "1 02:35:00"},
+		{"it ends shortly before one", liveness.Policy{Quiet: "02:32-04:00"}, "1 02:30:00", "1 04:03:00"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.policy.Timeout, tt.policy.CloseGrace = liveness.Never, 5*time.Minute
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(2 * time.Hour)
+				r := &rig{T: t, log: newLog(t, 0), start: time.Now(), sessions: make(map[string]*liveness.Session)}
+				r.registry = newRegistry(t, r.log, liveness.Config{Policy: tt.policy})
+				defer start(t, r.registry)()
+				r.source = r.addSource(liveness.SourceConfig{Name: "broker", MaxGap: time.Minute})
+				r.signal("a", liveness.Signal{})
+				r.until(tt.closed)
+				r.signal("a", liveness.Signal{Kind: liveness.Disconnected, Reason: liveness.Will})
+				due, _ := time.Parse("2006-01 2 15:04:05", "2000-01 "+tt.due)
+				if v := r.device("a"); !v.Deadline.Round(time.Second).Equal(due) {
+					t.Errorf("offline at %v, want %v", v.Deadline, due)
+				}
+				r.until(due.Add(-time.Minute).Format("2 15:04:05"))
+				r.wantNever(liveness.Online)
+				r.until(due.Add(time.Minute).Format("2 15:04:05"))
+				if v := r.device("a"); v.State != liveness.Offline || v.Reason != liveness.Will {
+					t.Errorf("%v, %v", v.State, v.Reason)
+				}
+			})
+		})
+	}
+}

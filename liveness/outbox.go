@@ -299,5 +299,5 @@ func (o *outbox) stats(st *Stats) {
 	st.StalledFor = o.stalled()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	st.Queued, st.Waits, st.Fails, st.Lost = int(o.queued.Load()), o.waits, o.fails, o.lost
+	st.Queued, st.Waits, st.Fails, st.Lost, st.Cut = int(o.queued.Load()), o.waits, o.fails, o.lost, o.cut
 }

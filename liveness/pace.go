@@ -136,10 +136,15 @@ func (c condition) stretched(p Policy, by *pace) Policy {
 
 // holdOff returns the later of an instant before which the device is not judged, and of that to which
 // windows put off a verdict for the end of its connection: one for which the time to come back touches a
-// window waits for the silence. A goodbye does not. The policy is one that was stretched.
+// window waits for the silence, or has that time outside of the windows if silence means nothing. A goodbye
+// does not. The policy is one that was stretched.
 func (c condition) holdOff(notBefore time.Duration, p Policy, by *pace) time.Duration {
-	if by.all() || !c.ending() || c.reason == Bye || !by.touches(max(c.last, c.until-p.CloseGrace), c.until) {
+	ended := max(c.last, c.until-p.CloseGrace)
+	if by.all() || !c.ending() || c.reason == Bye || !by.touches(ended, c.until) {
 		return notBefore
+	}
+	if p.Timeout >= Never {
+		return max(notBefore, by.after(ended, p.CloseGrace))
 	}
 	return max(notBefore, c.from()+p.Timeout)
 }

@@ -115,29 +115,96 @@ func TestRunRestart(t *testing.T) {
 
 // Long messages that wait for the sink are bounded by their bytes, and each keeps its end.
 func TestLongMessages(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		long := strings.Repeat("ä", 20<<10) + "\n" + strings.Repeat("x", 5000)
-		for _, tt := range []struct{ text, want string }{
-			{"short", "short"},
-			{long, strings.Repeat("x", 5000)},
-			{strings.Repeat("x", 11<<10), strings.Repeat("x", 10<<10)},
-			{"a" + strings.Repeat("ä", 6<<10), strings.Repeat("ä", 5<<10)},
-		} {
-			if got := liveness.LastOf(tt.text); got != tt.want || !utf8.ValidString(got) {
-				t.Errorf("LastOf of %d bytes has %d, want %d", len(tt.text), len(got), len(tt.want))
+	long := strings.Repeat("ä", 20<<10) + "\n" + strings.Repeat("x", 5000)
+	for _, tt := range []struct{ text, want string }{
+		{"short", "short"},
+		{long, strings.Repeat("x", 5000)},
+		{strings.Repeat("x", 11<<10), strings.Repeat("x", 10<<10)},
+		{"a" + strings.Repeat("ä", 6<<10), strings.Repeat("ä", 5<<10)},
+	} {
+		if got := liveness.LastOf(tt.text); got != tt.want || !utf8.ValidString(got) {
+			t.Errorf("LastOf of %d bytes has %d, want %d", len(tt.text), len(got), len(tt.want))
+		}
+	}
+}
+
+// While the sink takes nothing, only so many bytes of messages wait for it, and what is cut is counted.
+func TestLongMessagesWait(t *testing.T) {
+	total := 0
+	k := &sink{}
+	k.append = func(events []liveness.Event) error {
+		<-k.gate
+		for i := range events {
+			total += len(events[i].Message)
+		}
+		return nil
+	}
+	withSink(t, k, 0, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		var session liveness.Session
+		if _, err := s.Open(&session, "a", liveness.Hello{}, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		const fails, whole = 2000, 4 << 20 / (10 << 10)
+		for range fails {
+			if err := session.Fail(0, strings.Repeat("y", 20<<10)); err != nil {
+				t.Fatal(err)
 			}
 		}
-		r.open("a")
-		const fails = 2000
-		for range fails {
-			_ = r.sessions["a"].Fail(r.now(), strings.Repeat("y", 10<<10))
+		close(k.gate)
+		synctest.Wait()
+		if err := session.Fail(0, strings.Repeat("y", 20<<10)); err != nil {
+			t.Error(err)
 		}
-		total := 0
-		for _, e := range r.events() {
-			total += len(e.Message)
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
-		if least := fails << 10; total < least || total > least+20<<20 {
-			t.Errorf("%d bytes of messages", total)
+		if want := (whole+1)*10<<10 + (fails-whole)<<10; total != want || r.Stats().Cut != fails-whole {
+			t.Errorf("%d bytes of messages, of which %d were cut, want %d and %d", total, r.Stats().Cut, want, fails-whole)
 		}
 	})
+}
+
+// A run begins whatever the state of its device is.
+func TestRunInEachState(t *testing.T) {
+	policy := liveness.Policy{Timeout: 30 * unit, RecoverAfter: 3}
+	for _, tt := range []struct {
+		name   string
+		before func(r *rig)
+		story  string // of a start and an exit 10 units later, which are 10.7 s
+		began  liveness.State
+		ended  liveness.State
+	}{
+		{"in maintenance", func(r *rig) { r.admit(r.registry.SetMaintenance("a", true)) }, "run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+		{"asleep", func(r *rig) { r.signal("a", liveness.Signal{Kind: liveness.Sleep, Length: 100 * unit}) }, "online; run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+		{"offline", func(r *rig) { r.listen(30 * unit) }, "run.started; run.finished /0s/11s", liveness.Offline, liveness.Offline},
+		{"said goodbye", func(r *rig) { r.signal("a", liveness.Signal{Kind: liveness.Goodbye}) }, "online; run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+		{"unknown", func(r *rig) { r.cut(unit) }, "run.started; run.finished /0s/11s", liveness.Online, liveness.Online},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inRig(t, liveness.Config{Policy: policy}, liveness.SourceConfig{}, func(r *rig) {
+				r.signal("a", liveness.Signal{})
+				tt.before(r)
+				r.story()
+				r.signal("a", liveness.Signal{Kind: liveness.Start})
+				if v := r.device("a"); v.State != tt.began || v.Started.IsZero() {
+					t.Errorf("during the run: %+v", v)
+				}
+				r.listen(10 * unit)
+				r.signal("a", liveness.Signal{})
+				if v := r.device("a"); v.State != tt.ended || !v.Started.IsZero() {
+					t.Errorf("after the run: %+v", v)
+				}
+				r.wantStory(tt.story)
+				r.signal("a", liveness.Signal{})
+				r.wantState("a", liveness.Online) // with the third heartbeat at the latest
+			})
+		})
+	}
+}
+
+func (r *rig) admit(err error) {
+	r.Helper()
+	if err != nil {
+		r.Error(err)
+	}
 }

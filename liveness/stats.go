@@ -16,6 +16,7 @@ type Stats struct {
 	Waits    uint64 // times that a verdict was held up because the outbox was full
 	Fails    uint64 // times that the sink failed
 	Lost     uint64 // events that the sink refused when Run ended, or that came afterwards
+	Cut      uint64 // messages of which less was kept because too much waited for the sink, see [MaxMessage]
 	Flaps    int    // devices that are flapping
 	// StalledFor is for how long the outbox has been full without the sink taking anything, while
 	// the sources' clocks stand still; otherwise 0.

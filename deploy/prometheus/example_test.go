@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/testprogram"
 	"github.com/holter-iot/holter/internal/testwait"
 )
 
@@ -32,7 +33,7 @@ func TestExample(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "rules.yml")
 	write(t, rules, replace(read(t, filepath.Join(example, "rules.yml")), "for: 30s", "for: 1s"))
 	p := startPrometheus(t, replace(read(t, filepath.Join(example, "prometheus.yml")), "5s", "500ms", "127.0.0.1:8080", strings.TrimPrefix(h.api, "http://"), "rules.yml", rules))
-	get(h.api + "/v1/beat/north%2Fpump-1")
+	testprogram.Get(h.api + "/v1/beat/north%2Fpump-1")
 	testwait.Until(t, "both alerts", func() bool {
 		return len(p.query(t, `ALERTS{alertname=~"(Many)?DevicesOffline", alertstate="firing"}`)) == 2
 	}, func() string { return fmt.Sprint(p.query(t, "ALERTS"), p.query(t, "holter_devices > 0")) })

@@ -1,88 +1,30 @@
 package prometheus_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/testprogram"
 )
 
-// start runs a program until the test ends, and waits until a URL answers with 200.
-func start(t *testing.T, dir, ready, program string, args ...string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 20 * time.Second
-	cmd.Dir = dir
-	var log bytes.Buffer // read once the program has ended
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s:\n%s", filepath.Base(program), log.String())
-		}
-	})
-	testwait.Until(t, ready, func() bool {
-		code, _ := get(ready)
-		return code == http.StatusOK
-	})
-}
-
-// get returns the status and the body of an answer; 0 without one.
-func get(address string) (code int, body []byte) {
-	response, err := http.Get(address) //nolint:noctx,gosec // to this machine
-	if err != nil {
-		return 0, nil
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err = io.ReadAll(response.Body)
-	if err != nil {
-		return 0, nil
-	}
-	return response.StatusCode, body
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
+func TestMain(m *testing.M) { testprogram.Main(m) }
 
 // holter is a server that runs.
 type holter struct{ program, dir, api string }
 
-// startHolter builds the program and starts holter serve with a configuration.
+// startHolter starts holter serve with a configuration.
 func startHolter(t *testing.T, config string) *holter {
 	t.Helper()
 	dir := t.TempDir()
-	h := &holter{program: filepath.Join(dir, "holter"), dir: dir, api: "http://" + freeAddress(t)}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", h.program, "../../cmd/holter")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the program: %v\n%s", err, out)
-	}
+	h := &holter{program: testprogram.Holter(t), dir: dir, api: "http://" + testprogram.FreeAddress(t)}
 	write(t, filepath.Join(dir, "fleet.yaml"), config)
-	start(t, dir, h.api+"/readyz", h.program, "serve", "--config", "fleet.yaml", "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0", "--mqtt", "127.0.0.1:0",
+	testprogram.Start(t, dir, h.api+"/readyz", h.program, "serve", "--config", "fleet.yaml", "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0", "--mqtt", "127.0.0.1:0",
 		"--link", "127.0.0.1:0", "--http", h.api[len("http://"):], "--log-format", "json")
 	return h
 }
@@ -109,7 +51,7 @@ func (h *holter) beatOn(t *testing.T) {
 		for n := 0; ; n++ {
 			select {
 			case <-tick.C:
-				get(fmt.Sprintf("%s/v1/beat/dev-%d", h.api, n%50))
+				testprogram.Get(fmt.Sprintf("%s/v1/beat/dev-%d", h.api, n%50))
 			case <-ctx.Done():
 				return
 			}
@@ -124,17 +66,17 @@ type prometheus struct{ url string }
 // startPrometheus starts one with a configuration.
 func startPrometheus(t *testing.T, config string) *prometheus {
 	t.Helper()
-	program, address, dir := tool(t, "prometheus"), freeAddress(t), t.TempDir()
+	program, address, dir := tool(t, "prometheus"), testprogram.FreeAddress(t), t.TempDir()
 	write(t, filepath.Join(dir, "prometheus.yml"), config)
 	p := &prometheus{url: "http://" + address}
-	start(t, dir, p.url+"/-/ready", program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address, "--log.level=warn")
+	testprogram.Start(t, dir, p.url+"/-/ready", program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address, "--log.level=warn")
 	return p
 }
 
 // query returns the samples that an expression has now, without those that are not a number.
 func (p *prometheus) query(t *testing.T, expr string) (found []map[string]string) {
 	t.Helper()
-	_, body := get(p.url + "/api/v1/query?query=" + url.QueryEscape(expr))
+	_, body := testprogram.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(expr))
 	var answer struct {
 		Status, Error string
 		Data          struct {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/testprogram"
 	"github.com/holter-iot/holter/internal/testwait"
 )
 
@@ -87,7 +88,7 @@ func ourConfig(t *testing.T, h *holter) string {
 // metrics that only an ear has.
 func namesExist(t *testing.T, h *holter, queries map[string]string) {
 	t.Helper()
-	_, body := get(h.api + "/metrics")
+	_, body := testprogram.Get(h.api + "/metrics")
 	known := string(body) + read(t, "../../docs/reference/metrics.md") + read(t, "../../docs/run/deploy.md")
 	names := regexp.MustCompile(`\b(?:holter|process|go)_[a-z0-9_]+`)
 	for name, query := range queries {
@@ -103,7 +104,7 @@ func namesExist(t *testing.T, h *holter, queries map[string]string) {
 // rulesHealthy wants Prometheus to have evaluated all rules without an error.
 func rulesHealthy(t *testing.T, p *prometheus) {
 	t.Helper()
-	code, body := get(p.url + "/api/v1/rules")
+	code, body := testprogram.Get(p.url + "/api/v1/rules")
 	var answer struct {
 		Data struct {
 			Groups []struct {

@@ -112,7 +112,7 @@ func TestReload(t *testing.T) {
 // Whatever is wrong with the file, nothing changes, all of it is said, and the next reload finds a good one.
 func TestReloadMistakes(t *testing.T) {
 	const good = "policy: {timeout: 50s}\n"
-	for _, tt := range []struct {
+	tests := []struct {
 		name  string
 		spoil func(p *configured) error
 		want  []string
@@ -124,7 +124,7 @@ func TestReloadMistakes(t *testing.T) {
 			},
 			[]string{"fleet.yaml:1:19: policy.timeout", "fleet.yaml:2:12: http_rate"},
 		},
-		{"it is half written", func(p *configured) error { return os.WriteFile(p.file, []byte("policy: {timeout: 40s, qui"), 0o600) }, []string{"fleet.yaml:1"}},
+		{"it is half written", func(p *configured) error { return os.WriteFile(p.file, []byte("policy: {timeout: 60s, qui"), 0o600) }, []string{"fleet.yaml:1"}},
 		{"it is truncated", func(p *configured) error { return os.Truncate(p.file, 0) }, []string{"is empty"}},
 		{"it is gone", func(p *configured) error { return os.Remove(p.file) }, []string{"no such file"}},
 		{
@@ -144,26 +144,28 @@ func TestReloadMistakes(t *testing.T) {
 			},
 			[]string{"/nonexistent"},
 		},
-	} {
+	}
+	p := startConfigured(t, good)
+	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := startConfigured(t, "policy: {timeout: 90s}\n")
 			if err := tt.spoil(p); err != nil {
 				t.Fatal(err)
 			}
-			p.hangup(notReloaded, 1)
+			p.hangup(notReloaded, 2*i+1) // and once by the command
 			code, text := p.holter("reload")
 			for _, want := range tt.want {
 				if code != exitFailed || !strings.Contains(text, want) || !strings.Contains(p.logged(), want) {
 					t.Errorf("holter reload = %d\n%s\nwant %s, and in the log:\n%s", code, text, want, p.logged())
 				}
 			}
-			p.untilGet("/v1/policies", 200, `"timeout_ms":90000`)
+			p.untilGet("/v1/policies", 200, `"timeout_ms":50000`)
 			_ = os.Remove(p.file)
 			p.write(t, good)
-			p.hangup(reloaded, 1)
-			p.untilGet("/v1/policies", 200, `"timeout_ms":50000`)
 		})
 	}
+	p.write(t, "policy: {timeout: 40s}\n")
+	p.hangup(reloaded, 1)
+	p.untilGet("/v1/policies", 200, `"timeout_ms":40000`)
 }
 
 // A hundred reloads while devices beat: none of them is judged, whichever of the timeouts is in force; a device

@@ -13,9 +13,6 @@ import (
 // MaxFile is the size of the largest file, in bytes.
 const MaxFile = 64 << 20
 
-// lastRune returns the last character of a text, and its size in bytes.
-func lastRune(text string) (rune, int) { return utf8.DecodeLastRuneInString(text) }
-
 // document reads a file as JSON. Its errors say where in the file.
 func document(text []byte) (json.RawMessage, error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -115,7 +116,7 @@ func idOf(text string, most int) string {
 	}
 	id = norm.NFC.String(id) // a small letter may have another form
 	for len(id) > most {
-		_, size := lastRune(id)
+		_, size := utf8.DecodeLastRuneInString(id)
 		id = id[:len(id)-size]
 	}
 	id = strings.Trim(id, "-.")
