@@ -74,6 +74,7 @@ tidy: ## Tidy go.mod and go.sum of each module
 race: $(TESTSUM) ## Run the tests, with the race detector and in random order
 	@mkdir -p $(REPORTS)
 	$(if $(RACE),,@echo 'No C compiler: the race detector is off.')
+	@$(GO) build ./... # once: tests of several packages, which run at the same time, build the program
 	@status=0; for m in $(MODULES); do \
 		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$$(echo $${m#.} | tr / -).json -- $(RACE) -shuffle=on -timeout 30m ./...) || status=1; \
 	done; exit $$status
@@ -91,9 +92,9 @@ fuzz: ## Run each fuzz target for FUZZTIME (2s)
 	done < $(REPORTS)/fuzz.txt; test -z "$$failed"
 
 .PHONY: test
-test: ## Check all that CI checks: go.mod, lint, tests, fuzz targets
+test: ## Check all that CI checks: go.mod, lint, known vulnerabilities, tests, fuzz targets
 	@rm -rf $(REPORTS)
-	@test/setup.sh; status=$$?; $(MAKE) -k tidy-check lint race fuzz || status=1; $(MAKE) totals; exit $$status
+	@test/setup.sh; status=$$?; $(MAKE) -k tidy-check lint vuln race fuzz || status=1; $(MAKE) totals; exit $$status
 
 .PHONY: bench
 bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
