@@ -43,8 +43,8 @@ type Policy struct {
 	// Quiet are windows of the day in which silence does not count, as [ParseQuiet] returns them: a silence
 	// is Timeout, or LateAfter, long once so much of it has passed outside of the windows. So is a reconnect
 	// grace. A device whose CloseGrace touches a window is not judged before its silence is; with a Timeout of
-	// Never, before its CloseGrace has passed outside of the windows. The windows follow the wall clock; a goodbye, and what a source reports of itself, do not wait for them. Default:
-	// none.
+	// Never, before its CloseGrace has passed outside of the windows. The windows follow the wall clock; a
+	// goodbye, and what a source reports of itself, do not wait for them. Default: none.
 	Quiet string
 	// Expect is when the device is expected, by the wall clock, as [ParseExpect] returns it: after a heartbeat
 	// its silence does not count before the next instant of the schedule. Timeout, LateAfter and a reconnect
