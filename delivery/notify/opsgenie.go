@@ -59,10 +59,10 @@ func (o *opsgenie) send(ctx context.Context, a *attempt, m *message) sink.Result
 // alert returns what opens an incident.
 func (o *opsgenie) alert(m *message, alias string) object {
 	priority := "P1"
-	switch {
-	case m.Type == wording.Test:
+	switch m.Type {
+	case wording.Test:
 		priority = "P5"
-	case m.Type == "device.failed":
+	case "device.failed":
 		priority = "P3"
 	}
 	details := m.details()

@@ -56,10 +56,10 @@ func (p *pagerduty) send(ctx context.Context, a *attempt, m *message) sink.Resul
 // describe adds what a trigger says.
 func (p *pagerduty) describe(event object, m *message) {
 	severity := "critical"
-	switch {
-	case m.Type == wording.Test:
+	switch m.Type {
+	case wording.Test:
 		severity = "info"
-	case m.Type == "device.failed":
+	case "device.failed":
 		severity = "warning"
 	}
 	event["client"] = "Holter"
