@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,10 +93,11 @@ func newHook(t *testing.T) *hook {
 	return h
 }
 
-func (h *hook) requests() int {
+// seen returns the traceparent of each request.
+func (h *hook) seen() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.headers)
+	return slices.Clone(h.headers)
 }
 
 // The spans of a verdict join, although the process is killed between two attempts to deliver it, and the
@@ -111,26 +113,28 @@ func TestTrace(t *testing.T) {
 	p.do("POST", "/v1/beat/pump", "")
 	var first []string // version, trace, span and flags of the first attempt
 	testwait.Until(t, "the span of a failed attempt", func() bool {
-		if h.requests() == 0 {
+		seen := h.seen()
+		if len(seen) == 0 {
 			return false
 		}
-		first = strings.Split(h.headers[0], "-")
+		first = strings.Split(seen[0], "-")
 		return len(first) == 4 && c.of(first[1])[first[2]] != ""
 	}, p.logged)
 	if err := p.stop(os.Kill); err == nil {
 		t.Error("the process ended well")
 	}
-	before := h.requests()
+	before := len(h.seen())
 	h.mu.Lock()
 	h.mended = true
 	h.mu.Unlock()
 
 	p = startServe(t, "--config", config, "--data", data)
 	testwait.Until(t, "the span of another attempt", func() bool {
-		if h.requests() <= before {
+		seen := h.seen()
+		if len(seen) <= before {
 			return false
 		}
-		last := strings.Split(h.headers[before], "-")
+		last := strings.Split(seen[before], "-")
 		return c.of(last[1])[last[2]] != ""
 	}, p.logged)
 	h.mu.Lock()
