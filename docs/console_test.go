@@ -28,6 +28,9 @@ const commandLimit = 2 * time.Minute
 // prints; see [sameOutput].
 func TestConsole(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
+		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
+			t.Fatal("there is no bash (HOLTER_TEST_TOOLS=all asks for it)")
+		}
 		t.Skip("there is no bash")
 	}
 	program := testprogram.Holter(t)

@@ -25,10 +25,7 @@ func TestClosesWhatMayBeOpen(t *testing.T) {
 		m.Event.Reason = liveness.Silence
 		return m
 	}
-	for _, tr := range trials() {
-		if tr.kind != "pagerduty" && tr.kind != "opsgenie" {
-			continue
-		}
+	for _, tr := range incidentTrials() {
 		t.Run(tr.kind, func(t *testing.T) {
 			m := newMock(t, nil)
 			s := tr.open(t, m.URL, `"rate":1000`)
@@ -66,10 +63,7 @@ func TestClosesWhatMayBeOpen(t *testing.T) {
 func TestClosesAgain(t *testing.T) {
 	var status atomic.Int32
 	m := newMock(t, func(_ int, w http.ResponseWriter) { w.WriteHeader(int(status.Load())) })
-	for _, tr := range trials() {
-		if tr.kind != "pagerduty" && tr.kind != "opsgenie" {
-			continue
-		}
+	for _, tr := range incidentTrials() {
 		s := tr.open(t, m.URL, `"rate":1000`)
 		status.Store(http.StatusAccepted)
 		deliverAtLast(t, s, about("d", 1, liveness.DeviceOffline))

@@ -175,7 +175,7 @@ func (n *notifier) Close() error {
 type message struct {
 	*wording.Notification
 
-	text  wording.Text
+	text  wording.Text    // once it is sent
 	id    string          // of the delivery of the first
 	event *liveness.Event // of the first; nil if that is a job
 }
@@ -243,11 +243,12 @@ func (n *notifier) message(messages []sink.Message) *message {
 		list[i] = wording.Of(&messages[i], n.Console)
 	}
 	all := wording.Together(list)
-	return &message{Notification: all, text: n.words.Say(all), id: messages[0].ID, event: messages[0].Event}
+	return &message{Notification: all, id: messages[0].ID, event: messages[0].Event}
 }
 
-// send sends a message.
+// send words a message and sends it.
 func (n *notifier) send(ctx context.Context, m *message) sink.Result {
+	m.text = n.words.Say(m.Notification)
 	a := &attempt{client: n.client, guard: n.guard, target: n.target}
 	if n.service.secret {
 		target, err := a.secret(n.target)

@@ -271,10 +271,7 @@ func TestBadSettings(t *testing.T) {
 // What opens and closes no incident takes nothing of the rate: in an outage thousands of such messages may wait
 // before one that calls somebody.
 func TestSilenceTakesNoRate(t *testing.T) {
-	for _, tr := range trials() {
-		if tr.kind != "pagerduty" && tr.kind != "opsgenie" {
-			continue
-		}
+	for _, tr := range incidentTrials() {
 		t.Run(tr.kind, func(t *testing.T) {
 			m := newMock(t, nil)
 			s := tr.open(t, m.URL, `"rate":0.01`)

@@ -20,25 +20,31 @@ import (
 	"github.com/holter-iot/holter/internal/testwait"
 )
 
-// holter builds the program, once in a process.
-var holter = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // it is built once in a process
-	dir, err := os.MkdirTemp("", "holter-program")
-	if err != nil {
+//nolint:gochecknoglobals // it is built once in a process
+var (
+	built string // its folder; empty before that
+
+	holter = sync.OnceValues(build)
+)
+
+// build builds the program.
+func build() (name string, err error) {
+	if built, err = os.MkdirTemp("", "holter-program"); err != nil {
 		return "", err
 	}
-	name := filepath.Join(dir, "holter")
+	name = filepath.Join(built, "holter")
 	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", name, "github.com/holter-iot/holter/cmd/holter")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build holter: %w\n%s", err, out)
 	}
 	return name, nil
-})
+}
 
 // Main runs the tests of a package that uses [Holter], and removes what was built for them.
 func Main(m *testing.M) {
 	m.Run()
-	if name, err := holter(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(name))
+	if built != "" {
+		_ = os.RemoveAll(built)
 	}
 }
 
