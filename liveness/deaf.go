@@ -31,7 +31,7 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 		s.course.turn(listened, wall)
 		s.turnedLocked()
 	}
-	s.keepCourseLocked()
+	s.keepCourseLocked(&s.course)
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
 	s.registry.completeGroups()
 	return listened
@@ -124,7 +124,7 @@ func (s *Source) resumeLocked(last *pulse, now time.Time) {
 	s.gaps.addCut(last.listened)
 	s.recordBreakLocked(Break{Kind: BreakCut, At: last.listened, Length: deaf, To: to})
 	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
-	s.keepCourseLocked()
+	s.keepCourseLocked(&s.course)
 	s.goOnLocked(&pulse{at: now, wall: to, listened: last.listened})
 }
 

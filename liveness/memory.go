@@ -86,24 +86,29 @@ func (r *Registry) keepSource(s *Source) {
 }
 
 // keepLocked writes what the clock reads.
-func (s *Source) keepLocked(listened time.Duration) {
+func (s *Source) keepLocked(listened time.Duration) { s.keepReading(listened, &s.course) }
+
+// keepReading writes what the clock reads, if that is an instant of a course.
+func (s *Source) keepReading(listened time.Duration, of *course) {
 	words := s.kept.Load()
 	if words == nil {
 		return
 	}
-	if at := s.course.at(listened); !at.IsZero() {
-		(*words)[0].Store(uint64(listened))
+	if at := of.at(listened); !at.IsZero() {
 		(*words)[1].Store(uint64(at.UnixNano()))
+		(*words)[0].Store(uint64(listened)) // it counts from here on
 	}
 }
 
-// keepCourseLocked writes the latest turns of the course if there is a new one. It must come before
-// a heartbeat is stamped with a listening time after that turn, which is another wall time.
-func (s *Source) keepCourseLocked() {
-	words, turns := s.kept.Load(), s.course.turns
+// keepCourseLocked writes the latest turns of a course, with the reading without which they do not count, if
+// there is a new one. It must come before a heartbeat is stamped with a listening time after that turn, which
+// is another wall time.
+func (s *Source) keepCourseLocked(c *course) {
+	words, turns := s.kept.Load(), c.turns
 	if words == nil || len(turns) == 0 || turns[len(turns)-1] == s.keptTurn {
 		return
 	}
+	s.keepReading(s.Now(), c)
 	turns = turns[max(len(turns)-turnsInMemory, 0):]
 	s.keptTurn = turns[len(turns)-1]
 	(*words)[3].Store(0)

@@ -165,6 +165,55 @@ func TestRecallAfterStall(t *testing.T) {
 	}
 }
 
+// A heartbeat counts with its right instant although its process was killed in the moments after its start, be it
+// before the clock moved or before the first pulse.
+func TestRecallAtStart(t *testing.T) {
+	recallAtStart := func(t *testing.T, pulsed bool) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			k, m, r, stop := rememberedFirst(t)
+			r.open("a")
+			r.listen(unit)
+			k.checkpoint(r.registry)
+			synctest.Wait()
+			photo, kept := m.photo(), maps.Clone(k.devices)
+			stop()
+			k.devices = kept
+
+			time.Sleep(20 * unit)
+			m = new(heapMemory)
+			r = remembered(t, k, m, photo, r.start)
+			stop = start(t, r.registry)
+			k.checkpoint(r.registry)
+			if pulsed {
+				r.source.Pulse(time.Now())
+			}
+			heard := time.Now()
+			r.open("a")
+			photo = m.photo() // the event may be committed or not
+			kept = maps.Clone(k.devices)
+			synctest.Wait()
+			stop()
+			k.devices = kept
+
+			time.Sleep(5 * unit)
+			r = remembered(t, k, new(heapMemory), photo, r.start)
+			defer func() { start(t, r.registry)() }()
+			r.source.Pulse(time.Now())
+			v := r.device("a")
+			if v.LastSeen.Sub(heard).Abs() > 2*timer.Resolution || v.Last > r.source.Now() {
+				t.Errorf("seen last at %g, want %g; heard at %v, and the clock reads %v",
+					r.units(v.LastSeen), r.units(heard), v.Last, r.source.Now())
+			}
+			if total := r.source.View().DeafTotal; (total - 25*unit).Abs() > 2*timer.Resolution {
+				t.Errorf("deaf for %g, want 25", inUnits(total))
+			}
+		})
+	}
+	t.Run("before the first pulse", func(t *testing.T) { recallAtStart(t, false) })
+	t.Run("after it", func(t *testing.T) { recallAtStart(t, true) })
+}
+
 // A heartbeat of a device that is offline or late counts after a kill, although its event was not
 // committed.
 func TestRecallComeback(t *testing.T) {

@@ -85,7 +85,7 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	s.whole, s.wentOn = kept, wall
 	s.course.moveTo(listened, wall)
 	s.turnedLocked()
-	s.keepCourseLocked()
+	s.keepCourseLocked(&s.course)
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
 	s.registry.completeGroups()
 }

@@ -105,7 +105,8 @@ func (c *Recollection) Source(rec *SourceRecord) {
 	way.restore(rec.Deaf, rec.Listened, rec.At)
 	reached := s.listened
 	for _, t := range s.turns {
-		if t.listened <= rec.Listened || t.listened > s.listened+stampAhead {
+		known := t.listened < rec.Listened || t.listened == rec.Listened && !t.wall.After(rec.At)
+		if known || t.listened > s.listened+stampAhead {
 			continue
 		}
 		if gap := t.wall.Sub(way.at(t.listened)); len(way.turns) > 0 && gap > driftTolerance {

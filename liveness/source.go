@@ -255,7 +255,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 			s.turnedLocked()
 		}
 	}
-	s.keepCourseLocked()
+	s.keepCourseLocked(&s.course)
 	s.goOnLocked(next)
 	return last.listened + min(now.Sub(last.at), counts)
 }
@@ -298,10 +298,14 @@ func (s *Source) Time(now time.Time) time.Duration {
 func (s *Source) timeInGap(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	listened := s.timeLocked(now)
 	if now.After(s.stamped) && !now.After(s.registry.clock.time()) {
 		s.stamped = now
+		if s.latest.Load() == nil { // the first pulse, which may never come, ends the deaf time no earlier
+			s.keepCourseLocked(&course{[]turn{{listened, now.Round(0)}}})
+		}
 	}
-	return s.timeLocked(now)
+	return listened
 }
 
 func (s *Source) timeLocked(now time.Time) time.Duration {
