@@ -372,7 +372,7 @@ func settle(from, to *client, topic string) {
 	testwait.Until(from.tb, "the last of what was sent has come", func() bool {
 		from.read()
 		to.read()
-		return slices.Contains(to.got, topic+"=here q1") && len(from.got) > 0 && strings.HasPrefix(from.got[len(from.got)-1], "PUBACK")
+		return slices.Contains(to.got, topic+"=here q1") && slices.Contains(from.got, fmt.Sprintf("PUBACK %d", from.id))
 	}, func() string { return fmt.Sprintf("%q %q", from.got, to.got) })
 	from.got, to.got = nil, nil
 }
