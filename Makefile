@@ -25,6 +25,8 @@ BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
 PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
 PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
 REPORTS := $(CURDIR)/.cache/test
+# The packages whose tests take longest, from whichever module: they begin first, so that none of them is alone at the end.
+LONGEST := ./store ./internal/cli ./gateway ./internal/server ./chaos
 MODULES := . bench console/build deploy/check deploy/grafana/check packaging
 
 .PHONY: help
@@ -76,7 +78,7 @@ race: $(TESTSUM) ## Run the tests, with the race detector and in random order
 	$(if $(RACE),,@echo 'No C compiler: the race detector is off.')
 	@$(GO) build ./... # once: tests of several packages, which run at the same time, build the program
 	@status=0; for m in $(MODULES); do \
-		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$$(echo $${m#.} | tr / -).json -- $(RACE) -shuffle=on -timeout 30m ./...) || status=1; \
+		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$$(echo $${m#.} | tr / -).json -- $(RACE) -shuffle=on -timeout 30m $$(ls -d $(LONGEST) 2>/dev/null) ./...) || status=1; \
 	done; exit $$status
 
 .PHONY: fuzz
