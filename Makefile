@@ -1,5 +1,5 @@
-# `make` lists the targets. All of them need Go and make only: the other tools
-# are built from source, once per version and machine.
+# `make` lists the targets. All of them need Go and make only: what else they use is installed, or built
+# from source once per version and machine.
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -8,26 +8,26 @@ MAKEFLAGS += --no-print-directory
 GO       ?= go
 BENCH    ?= .
 COUNT    ?= 1
-FUZZTIME ?= 2s
-# The race detector needs a C compiler; without one Go sets CGO_ENABLED=0.
-RACE     ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+# How long each fuzz target runs.
+FUZZTIME ?= 10s
+# Which parts of `make soak` run, as a regular expression.
+SOAK     ?= .
 
-LINT_VERSION    := v2.15.0
-TESTSUM_VERSION := v1.13.0
-BUF_VERSION     := v1.75.0
-PB_VERSION      := v1.36.12
-PBGRPC_VERSION  := v1.6.2
+LINT_VERSION   := v2.15.0
+BUF_VERSION    := v1.75.0
+PB_VERSION     := v1.36.12
+PBGRPC_VERSION := v1.6.2
 
 TOOLS   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holter-tools
 LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
-TESTSUM := $(TOOLS)/gotestsum-$(TESTSUM_VERSION)/gotestsum
 BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
 PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
 PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
-REPORTS := $(CURDIR)/.cache/test
-# The packages whose tests take longest, from whichever module: they begin first, so that none of them is alone at the end.
-LONGEST := ./store ./internal/cli ./gateway ./internal/server ./chaos
 MODULES := . bench console/build deploy/check deploy/grafana/check packaging
+# The packages whose tests take longest begin first, so that none of them is alone at the end.
+RUN     := $(GO) run ./internal/test/run -first './store ./internal/cli ./gateway ./internal/server'
+# The race detector needs a C compiler; without one Go sets CGO_ENABLED=0.
+RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .PHONY: help
 help: ## List the targets
@@ -72,31 +72,24 @@ fixture: ## Keep the fleet of a release for the test of upgrades: make fixture V
 tidy: ## Tidy go.mod and go.sum of each module
 	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy) || exit 1; done
 
-.PHONY: race
-race: $(TESTSUM) ## Run the tests, with the race detector and in random order
-	@mkdir -p $(REPORTS)
-	$(if $(RACE),,@echo 'No C compiler: the race detector is off.')
-	@$(GO) build ./... # once: tests of several packages, which run at the same time, build the program
-	@status=0; for m in $(MODULES); do \
-		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race$$(echo $${m#.} | tr / -).json -- $(RACE) -shuffle=on -timeout 30m $$(ls -d $(LONGEST) 2>/dev/null) ./...) || status=1; \
-	done; exit $$status
+.PHONY: test
+test: ## Test that the program works, with SQLite and one of each real server (10 minutes on 2 cores)
+	@test/setup.sh test || status=1; $(RUN) . || status=1; exit $$status
+
+.PHONY: check
+check: ## All else that a change has to pass: lint, go.mod, known vulnerabilities, and the tests with -race, with all databases, programs and modules
+	@test/setup.sh all || status=1; $(MAKE) -k tidy-check lint vuln || status=1; \
+	$(if $(RACE),,echo 'No C compiler: the race detector is off.';) \
+	$(RUN) -level check $(RACE) $(MODULES) || status=1; exit $$status
+
+.PHONY: soak
+soak: ## What needs hours or real time: SOAK chooses parts (TestSoakFleet, Fuzz), FUZZTIME is for each fuzz target; into docs/numbers/reliability.md (90 minutes)
+	@test/setup.sh all || status=1; \
+	$(RUN) -level soak -run 'Soak.*$(SOAK)|Fuzz.*$(SOAK)' -fuzz $(FUZZTIME) -timeout 6h -md docs/numbers/reliability.md . bench || status=1; exit $$status
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (2s)
-	@mkdir -p $(REPORTS)
-	@rm -f $(REPORTS)/fuzz.json
-	@$(GO) list -f '$(LIST_TESTS)' ./... > $(REPORTS)/tests.txt
-	@while read -r pkg file; do \
-		sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$$pkg \1|p" "$$file"; \
-	done < $(REPORTS)/tests.txt > $(REPORTS)/fuzz.txt
-	@failed=; while read -r pkg target; do \
-		$(FUZZ_ONE) || failed=1; \
-	done < $(REPORTS)/fuzz.txt; test -z "$$failed"
-
-.PHONY: test
-test: ## Check all that CI checks: go.mod, lint, known vulnerabilities, tests, fuzz targets
-	@rm -rf $(REPORTS)
-	@test/setup.sh; status=$$?; $(MAKE) -k tidy-check lint vuln race fuzz || status=1; $(MAKE) totals; exit $$status
+fuzz: ## Run each fuzz target for FUZZTIME (10s)
+	@$(RUN) -run Fuzz -fuzz $(FUZZTIME) .
 
 .PHONY: bench
 bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
@@ -202,61 +195,16 @@ bench-e2e-mqtt: ## Measure judge, two ears and 500,000 MQTT clients end to end, 
 clean: ## Remove what the targets above leave behind, but not the tools
 	rm -rf bin dist .cache holter *.test *.out *.prof
 
-# --- parts of `make test` -----------------------------------------------------
+# --- parts of `make check` ----------------------------------------------------
 
 .PHONY: tidy-check
 tidy-check:
 	@status=0; for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || status=1; done; exit $$status
 
-# A package that failed without a failing test (it did not build, or crashed)
-# counts as one failure.
-.PHONY: totals
-totals:
-	@cat /dev/null $(wildcard $(REPORTS)/*.json) | awk "$$COUNT_TESTS"
-
-define COUNT_TESTS
-function package() { return match($$0, /"Package":"[^"]*"/) ? substr($$0, RSTART, RLENGTH) : "" }
-/"Action":"(pass|fail|skip)"/ {
-	match($$0, /"Action":"[a-z]*"/)
-	action = substr($$0, RSTART + 10, RLENGTH - 11)
-	if (/"Test":"/) { n[action]++; if (action == "fail") blamed[package()] = 1 }
-	else if (action == "fail") broken[package()] = 1
-}
-END {
-	for (p in broken) if (!(p in blamed)) n["fail"]++
-	printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"]
-}
-endef
-export COUNT_TESTS
-
-# Every test file that this platform builds, as "package file".
-LIST_TESTS := {{$$p := .}}{{range .TestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}
-
-# Fuzzes $target of $pkg. One end of a run needs a second look: before Go 1.27
-# the fuzzing engine may report its own time limit as a failure, although it
-# found nothing (go.dev/issue/75804).
-define FUZZ_ONE
-{ log=$(REPORTS)/fuzz.log; verdict=fail; \
-	echo "$$target ($$pkg), for $(FUZZTIME)"; \
-	$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$pkg" < /dev/null > $$log 2>&1; \
-	if grep -q '^ok' $$log; then \
-		cat $$log; verdict=pass; \
-	elif grep -q '^    context deadline exceeded$$' $$log && ! grep -Eq 'Failing input|seed corpus' $$log; then \
-		grep '^fuzz: ' $$log; echo "$$target: time is up, nothing found"; verdict=pass; \
-	else \
-		cat $$log; \
-	fi; \
-	echo "{\"Action\":\"$$verdict\",\"Package\":\"$$pkg\",\"Test\":\"$$target\"}" >> $(REPORTS)/fuzz.json; \
-	test $$verdict = pass; }
-endef
-
 # --- tools --------------------------------------------------------------------
 
 $(LINT):
 	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
-
-$(TESTSUM):
-	GOBIN=$(@D) $(GO) install gotest.tools/gotestsum@$(TESTSUM_VERSION)
 
 $(BUF):
 	GOBIN=$(@D) $(GO) install github.com/bufbuild/buf/cmd/buf@$(BUF_VERSION)

@@ -25,7 +25,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/holter-iot/holter/internal/testprogram"
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testprogram"
 )
 
 // patience is how long a page may take to show what a test waits for. It bounds nothing but a test that fails.
@@ -159,13 +160,10 @@ func (s *server) makeToken(name, role string) string {
 // chromium is a running browser.
 type chromium struct{ ctx context.Context } //nolint:containedctx // chromedp's contexts are its browsers
 
-// newBrowser starts a Chromium. It skips the test where there is none, or fails it with HOLTER_TEST_TOOLS=all.
+// newBrowser starts a Chromium.
 func newBrowser(t *testing.T) *chromium {
 	t.Helper()
-	name, err := exec.LookPath("chromium")
-	if err != nil {
-		missing(t, "chromium")
-	}
+	name := testenv.Program(t, "chromium")
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(name), chromedp.NoSandbox,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("enable-precise-memory-info", true),
 		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience), chromedp.DisableGPU)

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // TestDist checks that the committed files are those that the sources give.
@@ -33,38 +35,11 @@ func TestDist(t *testing.T) {
 
 // TestTypes checks the types of the sources where Node and TypeScript are.
 func TestTypes(t *testing.T) {
-	tsc := tool(t, "typescript-5.9.3/node_modules/typescript/bin/tsc")
-	node, err := exec.LookPath("node")
-	if err != nil {
-		missing(t, "node")
-	}
+	node, modules := testenv.Node(t, "typescript")
+	tsc := filepath.Join(modules, "typescript", "bin", "tsc")
 	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p", ".").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-// tool returns a file of a package that test/setup.sh installs from npm. It skips the test where that could not be done, or fails
-// it with HOLTER_TEST_TOOLS=all.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name = filepath.Join(cache, "holter-tools", name)
-	if _, err := os.Stat(name); err != nil {
-		missing(t, name)
-	}
-	return name
-}
-
-// missing skips a test for want of something that test/setup.sh installs, or fails it with HOLTER_TEST_TOOLS=all.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-		t.Fatalf("%s is missing; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)", what)
-	}
-	t.Skipf("%s is missing", what)
 }
 
 func filesOf(t *testing.T, dir string) map[string]string {

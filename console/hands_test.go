@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // TestKeyboard walks through the console by keyboard only.
@@ -86,9 +88,7 @@ func TestFirstRun(t *testing.T) {
 	b.sees(port)
 	mark(b)
 	command := eval[string](b, `[...document.querySelectorAll('.snippet pre')].map((e) => e.innerText).find((t) => t.startsWith('curl'))`)
-	if _, err := exec.LookPath("curl"); err != nil {
-		missing(t, "curl")
-	}
+	testenv.Program(t, "curl")
 	if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, out)
 	}

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // pictures says that the pictures in the documentation are to be taken anew.
@@ -65,7 +68,8 @@ func firstRun(s *server) int {
 func TestScreens(t *testing.T) {
 	browser := newBrowser(t)
 	s := fixture(t)
-	axe, err := os.ReadFile(tool(t, "axe-4.14.1/node_modules/axe-core/axe.min.js"))
+	_, modules := testenv.Node(t, "axe-core")
+	axe, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/holter-iot/holter/delivery/mqttsink"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/testnode"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // verifyScript verifies webhooks with the npm packages standardwebhooks and cloudevents. It reads a JSON array and prints what it understood.
@@ -29,7 +29,7 @@ for (const { secret, headers, body } of requests) {
 
 // Libraries of another language take our webhooks, one by one and in batches, with either secret.
 func TestOtherLanguage(t *testing.T) {
-	node, folder := testnode.Need(t, "standardwebhooks")
+	node, folder := testenv.Node(t, "standardwebhooks")
 	rc := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{})
 	r.endpoint("one", "webhook", rc.URL, `{"secret":"`+secret+`","previous_secret":"`+previous+`"}`)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/jobs"
 )
 

@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testprogram"
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testprogram"
 )
 
 func TestMain(m *testing.M) { testprogram.Main(m) }
@@ -27,12 +28,7 @@ const commandLimit = 2 * time.Minute
 // has a directory and ports of its own. What a block shows below a command must be what the command
 // prints; see [sameOutput].
 func TestConsole(t *testing.T) {
-	if _, err := exec.LookPath("bash"); err != nil {
-		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-			t.Fatal("there is no bash (HOLTER_TEST_TOOLS=all asks for it)")
-		}
-		t.Skip("there is no bash")
-	}
+	testenv.Program(t, "bash")
 	program := testprogram.Holter(t)
 	start, err := filepath.Glob("start/*.md")
 	if err != nil || len(start) == 0 {
@@ -101,19 +97,14 @@ func TestConsoleSteps(t *testing.T) {
 	}
 }
 
-// needTools skips a page whose commands need a program that is not installed, or fails it where
-// test/setup.sh was to install all.
+// needTools ends the test of a page whose commands need a program that is not installed.
 func needTools(t *testing.T, steps []step) {
 	t.Helper()
 	for _, s := range steps {
 		for _, tool := range []string{"curl", "mosquitto", "mosquitto_pub", "nc", "xxd"} {
-			if _, err := exec.LookPath(tool); err == nil || !regexp.MustCompile(`(^|[;|] ?)`+tool+` `).MatchString(s.command) {
-				continue
+			if regexp.MustCompile(`(^|[;|] ?)` + tool + ` `).MatchString(s.command) {
+				testenv.Program(t, tool)
 			}
-			if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-				t.Fatalf("%s is not installed; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)", tool)
-			}
-			t.Skipf("%s is not installed", tool)
 		}
 	}
 }

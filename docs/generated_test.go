@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testprogram"
+	"github.com/holter-iot/holter/internal/test/testprogram"
 )
 
 var update = flag.Bool("update", false, "write the generated parts of the pages")

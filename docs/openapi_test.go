@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testnode"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // lint holds an OpenAPI description against the rules that redocly and spectral recommend; a warning
@@ -28,7 +28,7 @@ func lint(t *testing.T, description []byte) {
 		{"spectral", "@stoplight/spectral-cli", []string{"lint", "--ruleset=rules.yaml", "--fail-severity=hint"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			node, modules, err := testnode.Find(tt.pkg)
+			node, modules, err := testenv.FindNode(tt.pkg)
 			if err != nil {
 				t.Skipf("NOT TESTED: %v", err)
 			}

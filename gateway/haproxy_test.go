@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/internal/testcert"
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testcert"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -56,7 +56,7 @@ func startHAProxy(t *testing.T, fronts ...front) *haproxy {
 		fmt.Fprintf(&config, "listen front%d\n bind fd@%d %s\n server gateway %s %s\n", i, 3+i, f.bind, f.server, f.option)
 	}
 	file := testcert.Write(t, t.TempDir(), "haproxy.cfg", []byte(config.String()))
-	h.cmd = exec.CommandContext(t.Context(), testmqtt.Program(t, "haproxy"), "-db", "-f", file)
+	h.cmd = exec.CommandContext(t.Context(), testenv.Program(t, "haproxy"), "-db", "-f", file)
 	h.cmd.ExtraFiles = sockets
 	h.cmd.Stdout, h.cmd.Stderr = h.said, h.said
 	if err := h.cmd.Start(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/gt06"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )

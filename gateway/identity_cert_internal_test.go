@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 )
 
 func TestIdentity(t *testing.T) {

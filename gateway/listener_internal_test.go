@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/sockets"
-	"github.com/holter-iot/holter/internal/testcert"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testcert"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 

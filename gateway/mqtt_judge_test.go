@@ -14,7 +14,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	mqttcodec "github.com/holter-iot/holter/gateway/codec/mqtt"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/access"

@@ -15,8 +15,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/websocket"
-	"github.com/holter-iot/holter/internal/testmqtt"
-	"github.com/holter-iot/holter/internal/testnode"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt/access"
 	"github.com/holter-iot/holter/mqtt/packet"
@@ -88,7 +87,7 @@ func TestPaho(t *testing.T) {
 
 // The clients of mosquitto are at home here.
 func TestMosquittoClients(t *testing.T) {
-	pub, sub := testmqtt.Program(t, "mosquitto_pub"), testmqtt.Program(t, "mosquitto_sub")
+	pub, sub := testenv.Program(t, "mosquitto_pub"), testenv.Program(t, "mosquitto_sub")
 	for _, version := range []string{"mqttv31", "mqttv311", "mqttv5"} {
 		t.Run(version, func(t *testing.T) {
 			r, _ := startMQTT(t, quick, gateway.Config{}, access.Config{})
@@ -135,7 +134,7 @@ func TestMosquittoClients(t *testing.T) {
 
 // mqtt.js speaks MQTT 5 with the broker, also by WebSocket; user properties are passed on.
 func TestMQTTJS(t *testing.T) {
-	node, nodePath := testnode.Need(t, "mqtt")
+	node, nodePath := testenv.Node(t, "mqtt")
 	const script = `
 const client = require('mqtt').connect(process.argv[1], {protocolVersion: 5, connectTimeout: 20000, clientId: 'js'})
 client.on('connect', () => client.subscribe('a/b', () => client.publish('a/b', 'hello', {properties: {userProperties: {k: 'v'}}})))
@@ -158,7 +157,7 @@ client.on('error', (err) => { console.error(err); process.exit(1) })`
 
 // Clients of Eclipse Paho for Python are at home here: the script tries what clients do.
 func TestPahoPython(t *testing.T) {
-	python := testmqtt.Python(t, "paho.mqtt.client")
+	python := testenv.Python(t, "paho.mqtt.client")
 	for _, version := range []string{"3.1.1", "5"} {
 		t.Run(version, func(t *testing.T) {
 			r, _ := startMQTT(t, quick, gateway.Config{}, access.Config{})
@@ -176,7 +175,7 @@ func TestPahoPython(t *testing.T) {
 
 // A process with a client of Eclipse Paho for Python is online until it is killed.
 func TestPahoPythonKilled(t *testing.T) {
-	python := testmqtt.Python(t, "paho.mqtt.client")
+	python := testenv.Python(t, "paho.mqtt.client")
 	for _, version := range []string{"3.1.1", "5"} {
 		for mode, want := range map[string]liveness.Reason{"hold": liveness.Closed, "hold-will": liveness.Will} {
 			t.Run(version+" "+mode, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt/access"
 	"github.com/holter-iot/holter/mqtt/packet"

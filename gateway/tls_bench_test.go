@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )

@@ -24,8 +24,8 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
-	"github.com/holter-iot/holter/internal/testcert"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testcert"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 

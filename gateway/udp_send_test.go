@@ -12,7 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec/frame"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 

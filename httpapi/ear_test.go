@@ -13,7 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/httpapi/auth"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )

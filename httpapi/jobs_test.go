@@ -16,7 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/httpapi/auth"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -40,14 +40,7 @@ func TestMetricsLint(t *testing.T) {
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-			t.Fatal("promtool is missing, and HOLTER_TEST_TOOLS=all wants it: install the package prometheus")
-		}
-		t.Skip("promtool is not in PATH: install the package prometheus")
-	}
-	cmd := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+	cmd := exec.CommandContext(t.Context(), testenv.Program(t, "promtool"), "check", "metrics")
 	cmd.Stdin = bytes.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)

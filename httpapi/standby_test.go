@@ -13,8 +13,8 @@ import (
 
 	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/liveness"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/sqldb"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 	"github.com/holter-iot/holter/mqttbridge/presets"

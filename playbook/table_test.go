@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testsqldb"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testsqldb"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/sqldb"
 )

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holter-iot/holter/internal/testcron"
+	"github.com/holter-iot/holter/internal/test/testcron"
 	"github.com/holter-iot/holter/schedule"
 )
 

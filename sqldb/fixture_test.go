@@ -7,8 +7,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testsqldb"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testsqldb"
 	"github.com/holter-iot/holter/sqldb"
 )
 

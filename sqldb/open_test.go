@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/internal/errkind"
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/sqldb"
 )
 

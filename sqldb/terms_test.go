@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/sqldb"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/habit"
 	"github.com/holter-iot/holter/store"

@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 )
 
 func TestMain(m *testing.M) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"

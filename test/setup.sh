@@ -1,28 +1,25 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go, where this may install anything: as root on Debian or one of its kin. It does nothing for
-# what is there already, never takes longer than some minutes, and never starts a service. What it cannot install it names; the tests
-# then say the same (with HOLTER_TEST_DATABASES=all and HOLTER_TEST_TOOLS=all they fail, otherwise they are skipped).
+# Installs what the tests need beside Go, where this may install anything: as root on Debian or one of its kin. `test/setup.sh test`
+# installs what `make test` needs; `test/setup.sh all`, what `make check` and `make soak` need, too. It does nothing for what is there
+# already, never takes longer than some minutes, and never starts a service. What it cannot install it names in a line; the tests then say
+# the same: they are skipped, or fail with HOLTER_TEST_TOOLS=all.
 set -uo pipefail
 
+level=${1:-all}
 limit=300 # seconds for each step with the package manager
+status=0
 
 # have NAME FOLDER... says whether a program is there, in PATH or in one of the folders.
 have() {
 	local name=$1 folder
 	shift
 	command -v "$name" >/dev/null 2>&1 && return 0
-	for folder in "$@"; do
+	for folder in "$@" /usr/sbin /usr/local/sbin; do
 		[ -x "$folder/$name" ] && return 0
 	done
 	return 1
 }
 
-have_postgres() { have postgres /usr/lib/postgresql/*/bin && have initdb /usr/lib/postgresql/*/bin; }
-have_mariadb() { have mariadbd /usr/sbin /usr/libexec /usr/local/sbin && have mariadb-install-db /usr/bin /usr/sbin && have my_print_defaults /usr/bin; }
-
-have_prometheus() { have promtool /usr/bin && have prometheus /usr/bin; }
-have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
-have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
 have_paho() { # Debian's package is for Debian's Python, which need not be the first in PATH
 	local python
 	for python in python3 /usr/bin/python3; do
@@ -30,14 +27,28 @@ have_paho() { # Debian's package is for Debian's Python, which need not be the f
 	done
 	return 1
 }
-have_haproxy() { have haproxy /usr/sbin /usr/local/sbin; }
-have_pgbouncer() { have pgbouncer /usr/sbin /usr/local/sbin; }
 
-# Packages from npm: an MQTT 5 client, what verifies webhooks, what checks the types and the accessibility of the console, and the description of the API. A machine without node has
-# them not; that is said, and no more.
+# absent prints the packages, by Debian's names, of the programs that are not there.
+absent() {
+	{ have postgres /usr/lib/postgresql/*/bin && have initdb /usr/lib/postgresql/*/bin; } || echo postgresql
+	{ have mariadbd /usr/libexec && have mariadb-install-db && have my_print_defaults; } || echo mariadb-server-core mariadb-client-core
+	have mosquitto || echo mosquitto
+	have chromium || echo chromium
+	[ "$level" = test ] && return
+	{ have promtool && have prometheus; } || echo prometheus
+	{ have mosquitto_pub && have mosquitto_sub; } || echo mosquitto-clients
+	have_paho || echo python3-paho-mqtt
+	have haproxy || echo haproxy
+	have pgbouncer || echo pgbouncer
+	have systemd-analyze || echo systemd
+	have curl || echo curl
+	have nc || echo netcat-openbsd
+	have xxd || echo xxd
+}
+
+# install_npm FOLDER PACKAGE@VERSION... installs packages into a folder of the cache. A machine without node does without; that is said,
+# and no more.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/holter-tools
-
-# install_npm FOLDER PACKAGE@VERSION... installs packages into a folder of the cache.
 install_npm() {
 	local folder=$cache/$1 new=$cache/$1.$$ said
 	shift
@@ -56,31 +67,19 @@ install_npm() {
 	rm -rf "$folder" && mv "$new" "$folder"
 }
 
-status=0
-install_npm mqttjs-5.15.1 mqtt@5.15.1 || status=1
-install_npm webhooks-1.1.1-10.0.0 standardwebhooks@1.1.1 cloudevents@10.0.0 || status=1
-install_npm typescript-5.9.3 typescript@5.9.3 || status=1
-install_npm axe-4.14.1 axe-core@4.14.1 || status=1
-install_npm openapi-2.77.0-6.16.3 --engine-strict @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 || true # their tests are skipped then
+if [ "$level" != test ]; then
+	install_npm mqttjs-5.15.1 mqtt@5.15.1 || status=1
+	install_npm webhooks-1.1.1-10.0.0 standardwebhooks@1.1.1 cloudevents@10.0.0 || status=1
+	install_npm typescript-5.9.3 typescript@5.9.3 || status=1
+	install_npm axe-4.14.1 axe-core@4.14.1 || status=1
+	install_npm openapi-2.77.0-6.16.3 --engine-strict @redocly/cli@2.77.0 @stoplight/spectral-cli@6.16.3 || true # their tests are skipped then
+fi
 
-packages=()
-have_prometheus || packages+=(prometheus)
-have_postgres || packages+=(postgresql)
-have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
-have_mosquitto || packages+=(mosquitto)
-have_mosquitto_clients || packages+=(mosquitto-clients)
-have_paho || packages+=(python3-paho-mqtt)
-have_haproxy || packages+=(haproxy)
-have_pgbouncer || packages+=(pgbouncer)
-have systemd-analyze || packages+=(systemd)
-have curl || packages+=(curl)
-have nc || packages+=(netcat-openbsd)
-have xxd || packages+=(xxd)
-have chromium || packages+=(chromium)
-[ ${#packages[@]} -eq 0 ] && exit $status
+packages=$(absent)
+[ -z "$packages" ] && exit $status
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-	echo "test/setup.sh: missing: ${packages[*]} (Debian's names). Install them: only root with apt-get can have it done here." >&2
+	echo "test/setup.sh: missing: ${packages//$'\n'/ } (Debian's names). Tests that need them are skipped: only root with apt-get can have them installed here." >&2
 	exit $status
 fi
 
@@ -93,17 +92,12 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 apt() { timeout "$limit" apt-get -qq -o DPkg::Lock::Timeout=120 -o APT::Get::Assume-Yes=true -o Dpkg::Use-Pty=0 "$@" >>"$log" 2>&1; }
-echo "test/setup.sh: installing ${packages[*]}"
-apt install --no-install-recommends "${packages[@]}" || { apt update && apt install --no-install-recommends "${packages[@]}"; }
+echo "test/setup.sh: installing ${packages//$'\n'/ }"
+# shellcheck disable=SC2086 # each word is a package
+apt install --no-install-recommends $packages || { apt update && apt install --no-install-recommends $packages; }
 
-failed=0
-have_prometheus || { echo "test/setup.sh: Prometheus could not be installed" >&2; failed=1; }
-have_postgres || { echo "test/setup.sh: PostgreSQL could not be installed" >&2; failed=1; }
-have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; failed=1; }
-have_mosquitto || { echo "test/setup.sh: mosquitto could not be installed" >&2; failed=1; }
-have_mosquitto_clients || { echo "test/setup.sh: mosquitto-clients could not be installed" >&2; failed=1; }
-have_paho || { echo "test/setup.sh: python3-paho-mqtt could not be installed" >&2; failed=1; }
-have_haproxy || { echo "test/setup.sh: haproxy could not be installed" >&2; failed=1; }
-have_pgbouncer || { echo "test/setup.sh: PgBouncer could not be installed" >&2; failed=1; }
-[ $failed -eq 0 ] || { tail -n 20 "$log" >&2; status=1; }
-exit $status
+packages=$(absent)
+[ -z "$packages" ] && exit $status
+tail -n 20 "$log" >&2
+echo "test/setup.sh: could not be installed: ${packages//$'\n'/ }. Tests that need them are skipped." >&2
+exit 1

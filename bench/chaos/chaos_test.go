@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 

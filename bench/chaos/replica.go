@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 )
 
 // replica is a PostgreSQL server that follows the one that is in use.

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/bench/internal/network"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )

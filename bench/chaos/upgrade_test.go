@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/sqldb"
 )
 

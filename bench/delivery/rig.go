@@ -16,7 +16,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"

@@ -13,7 +13,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
@@ -75,7 +75,7 @@ func TestArrived(t *testing.T) {
 
 // TestQuick checks what does not depend on the machine.
 func TestQuick(t *testing.T) {
-	testmqtt.Program(t, "mosquitto")
+	testenv.Program(t, "mosquitto")
 	document := filepath.Join(t.TempDir(), "numbers.md")
 	var out, log bytes.Buffer
 	if err := run.Main(t.Context(), []string{"mqtt", "-quick", "-md", document}, nil, &out, &log, Command()); err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }

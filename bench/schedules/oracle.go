@@ -8,7 +8,7 @@ import (
 	"time"
 	_ "time/tzdata" // the zones are the same on each machine
 
-	"github.com/holter-iot/holter/internal/testcron"
+	"github.com/holter-iot/holter/internal/test/testcron"
 	"github.com/holter-iot/holter/schedule"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/internal/testcron"
+	"github.com/holter-iot/holter/internal/test/testcron"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }

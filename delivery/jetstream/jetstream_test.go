@@ -26,7 +26,7 @@ import (
 	"github.com/holter-iot/holter/delivery/jetstream"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 

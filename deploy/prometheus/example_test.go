@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testprogram"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testprogram"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 const example = "../../examples/prometheus"
@@ -16,8 +17,8 @@ const example = "../../examples/prometheus"
 // TestExample has promtool check the example without a database server and a broker, and plays it, with
 // shorter times: a device falls silent, and the alert fires.
 func TestExample(t *testing.T) {
-	promtool := tool(t, "promtool")
-	tool(t, "prometheus")
+	promtool := testenv.Program(t, "promtool")
+	testenv.Program(t, "prometheus")
 	if out, err := exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(example, "prometheus.yml")).CombinedOutput(); err != nil {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testprogram"
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testprogram"
 )
 
 func TestMain(m *testing.M) { testprogram.Main(m) }
@@ -66,7 +67,7 @@ type prometheus struct{ url string }
 // startPrometheus starts one with a configuration.
 func startPrometheus(t *testing.T, config string) *prometheus {
 	t.Helper()
-	program, address, dir := tool(t, "prometheus"), testprogram.FreeAddress(t), t.TempDir()
+	program, address, dir := testenv.Program(t, "prometheus"), testprogram.FreeAddress(t), t.TempDir()
 	write(t, filepath.Join(dir, "prometheus.yml"), config)
 	p := &prometheus{url: "http://" + address}
 	testprogram.Start(t, dir, p.url+"/-/ready", program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address, "--log.level=warn")

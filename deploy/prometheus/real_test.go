@@ -11,8 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testprogram"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testprogram"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // fleet is a configuration in which a source hears nothing, for want of its broker, no collector takes traces, and
@@ -27,7 +28,7 @@ trace: {otlp: "http://127.0.0.1:9"}
 // query of the dashboard and of the alerts. Each query of the dashboard must find something, and some
 // alerts must fire.
 func TestPrometheus(t *testing.T) {
-	tool(t, "prometheus")
+	testenv.Program(t, "prometheus")
 	t.Setenv("HOLTER_DELIVERY_ALLOW_PRIVATE", "127.0.0.1") // for the endpoint that is down
 	h := startHolter(t, fleet)
 	h.do(t, "endpoints", "set", "ops", "--kind", "log", "--target", "ops.jsonl")

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 const (
@@ -81,7 +83,7 @@ func TestRules(t *testing.T) {
 
 // TestPromtool has promtool check the configuration and the rules, and run the tests of the rules.
 func TestPromtool(t *testing.T) {
-	promtool := tool(t, "promtool")
+	promtool := testenv.Program(t, "promtool")
 	tests, err := filepath.Glob("tests/*.yml")
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("tests: %v, %v", tests, err)

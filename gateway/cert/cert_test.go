@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

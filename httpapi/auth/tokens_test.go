@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi/auth"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/sqldb"
 )
 

@@ -35,13 +35,13 @@ func directions() table {
 		"liveness":     {"dualmap", "internal", "schedule", "timer"},
 
 		// Services.
-		"cluster":       slices.Concat(belowServices, []string{"sqldb", "internal/testsqldb"}),
+		"cluster":       slices.Concat(belowServices, []string{"sqldb", "internal/test/testsqldb"}),
 		"delivery":      slices.Concat(belowServices, []string{"jobs", "sqldb", "store"}),
 		"jobs":          slices.Concat(belowServices, []string{"sqldb", "store"}), // store in its tests
-		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/testsqldb"}),
+		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/test/testsqldb"}),
 		"replay":        {"internal", "liveness"},
-		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/testsqldb"}),
-		"sqldb":         {"internal", "internal/testsqldb"},
+		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/test/testsqldb"}),
+		"sqldb":         {"internal", "internal/test/testsqldb"},
 		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 
 		// Edges.
@@ -62,7 +62,7 @@ func directions() table {
 		"mqtt/packet":             {},
 		"mqtt/access":             {"internal"},
 		"mqtt/route":              {"internal", "mqtt", "mqtt/packet"},
-		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb", "internal/testsqldb"},
+		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb", "internal/test/testsqldb"},
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
@@ -88,7 +88,7 @@ func directions() table {
 		"internal": {},
 
 		// Databases that are open, for the tests of what uses them.
-		"internal/testsqldb": {"sqldb"},
+		"internal/test/testsqldb": {"sqldb"},
 
 		// What the edges read from the network with.
 		"internal/eventloop": {"internal"},

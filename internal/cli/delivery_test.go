@@ -16,7 +16,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // hooks is a server of webhooks.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // startEar runs holter ear on free ports, and waits until it has joined its judge.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec/jt808"
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 )
 
 func TestDTUMistakes(t *testing.T) {

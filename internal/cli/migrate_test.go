@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 )
 
 // beater sends heartbeats of some devices again and again, to whichever server there is, and counts the answers of each device.

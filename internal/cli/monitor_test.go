@@ -17,7 +17,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
 

@@ -23,8 +23,8 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // programEnv makes this test binary the program itself.

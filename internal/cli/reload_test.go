@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // configured is a program with a configuration file.

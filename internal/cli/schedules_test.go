@@ -11,7 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // An operator sets schedules from the command line, and they run, also after a crash.

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 )
 
 // The fleets of releases lie in testdata/fleets: VERSION.db.gz is a backup of a small fleet that this release

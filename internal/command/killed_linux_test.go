@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/command"
-	"github.com/holter-iot/holter/internal/crashtest"
+	"github.com/holter-iot/holter/internal/test/crashtest"
 )
 
 // childLine makes the test binary a program that runs a line of the shell.

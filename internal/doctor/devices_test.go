@@ -10,7 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 )
 
 func TestDoctorDevices(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/sqldb"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/sqldb"
 )
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/internal/eventloop"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // judged is a judge with a link at a Unix socket.

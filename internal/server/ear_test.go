@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/testcert"
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testcert"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // freeAddress returns an address at which nobody listens now.

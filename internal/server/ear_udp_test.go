@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // datagrams is a socket of a device that sends them.

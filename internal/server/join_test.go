@@ -12,8 +12,8 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/sqldb"
 )
 

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"

@@ -20,8 +20,8 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/testcert"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testcert"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/link"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // manager is the end of a service manager: it collects what it is told.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // mostExposed is the greatest exposure that a unit may have, of 10, as systemd-analyze counts it.
@@ -17,14 +19,7 @@ const mostExposed = 2.5
 // analyze runs systemd-analyze, and returns what it says.
 func analyze(t *testing.T, args ...string) string {
 	t.Helper()
-	program, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-			t.Fatal("systemd-analyze is not installed; run test/setup.sh (HOLTER_TEST_TOOLS=all asks for it)")
-		}
-		t.Skip("systemd-analyze is not installed; run test/setup.sh")
-	}
-	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), testenv.Program(t, "systemd-analyze"), args...).CombinedOutput()
 	if err != nil {
 		t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

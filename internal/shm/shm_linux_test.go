@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/internal/shm"
+	"github.com/holter-iot/holter/internal/test/crashtest"
 )
 
 func key(n byte) [16]byte { return [16]byte{n, 15: n} }

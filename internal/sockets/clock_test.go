@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/internal/sockets"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/sockets"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // slowListener stops between taking a connection from the kernel and returning it.

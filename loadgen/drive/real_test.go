@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/loadgen/drive"

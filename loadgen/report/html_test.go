@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -100,13 +101,8 @@ func TestPageEscapes(t *testing.T) {
 
 // TestPageInABrowser loads pages and looks at what their programs made of them.
 func TestPageInABrowser(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("no chromium here")
-	}
-	if testing.Short() {
-		t.Skip("starts a browser")
-	}
+	testenv.Check(t)
+	browser := testenv.Program(t, "chromium")
 	charts := map[string]string{"passed": "8", "failed": "9", "nothing": "0"}
 	all := pages(t)
 	for name, want := range charts {

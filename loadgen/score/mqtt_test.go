@@ -10,7 +10,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/loadgen/score"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/mqtt/access"
 )
 
@@ -60,7 +60,7 @@ func TestHashes(t *testing.T) {
 // TestMosquittoPasswd takes over a file that mosquitto_passwd has written.
 func TestMosquittoPasswd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users")
-	program := testmqtt.Program(t, "mosquitto_passwd")
+	program := testenv.Program(t, "mosquitto_passwd")
 	for _, args := range [][]string{{"-c", "-b", path, "ann", "secret-1"}, {"-b", path, "böb", "pass:word"}} {
 		if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

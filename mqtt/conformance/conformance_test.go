@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqtt/conformance"
 )
 

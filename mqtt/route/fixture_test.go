@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/packet"
 	"github.com/holter-iot/holter/mqtt/route"

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/packet"
 	"github.com/holter-iot/holter/mqtt/route"

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/sqlstore"
 )

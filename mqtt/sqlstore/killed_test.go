@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/crashtest"
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/crashtest"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/sqlstore"
 	"github.com/holter-iot/holter/sqldb"

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testsqldb"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testsqldb"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/sqlstore"
 	"github.com/holter-iot/holter/sqldb"

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
 )
 
 // testTLS trusts the broker of a test.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/crashtest"
+	"github.com/holter-iot/holter/internal/test/crashtest"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule"

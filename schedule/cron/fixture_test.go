@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"

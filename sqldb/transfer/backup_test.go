@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/testdb"
-	"github.com/holter-iot/holter/internal/testsqldb"
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testsqldb"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/sqldb/transfer"
 )

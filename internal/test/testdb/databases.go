@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // Database is a kind of database.
@@ -13,8 +15,16 @@ type Database struct {
 	URL  func(tb testing.TB) string // of an empty one, for one test
 }
 
-// Databases returns all kinds. The first is SQLite.
+// Databases returns the kinds that a test of this level is run with: SQLite, and in make check the servers, too.
 func Databases() []Database {
+	if !testenv.Checks() {
+		return All()[:1]
+	}
+	return All()
+}
+
+// All returns all kinds, for a test that shows what works with servers at each level. The first is SQLite.
+func All() []Database {
 	return []Database{{"sqlite", SQLite}, {"postgres", Postgres}, {"mariadb", MariaDB}}
 }
 

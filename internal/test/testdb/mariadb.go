@@ -33,7 +33,7 @@ func (m mariadb) serve(dir string, port int) (program string, args []string, err
 	args = []string{
 		"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--tmpdir=" + filepath.Join(dir, "run"),
 		"--socket=" + socket(dir), "--pid-file=" + filepath.Join(dir, "run", "pid"), "--port=" + strconv.Itoa(port),
-		"--bind-address=127.0.0.1", "--skip-name-resolve", "--innodb-buffer-pool-size=256M", "--innodb-log-file-size=256M", "--max-connections=60",
+		"--bind-address=127.0.0.1", "--skip-name-resolve", "--innodb-buffer-pool-size=256M", "--innodb-log-file-size=256M", "--max-connections=300",
 	}
 	if !m.durable {
 		args = append(args, "--innodb-flush-log-at-trx-commit=0", "--innodb-flush-method=nosync")

@@ -21,8 +21,9 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"go.uber.org/goleak"
 
-	"github.com/holter-iot/holter/internal/testmqtt"
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testmqtt"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -104,7 +105,7 @@ func TestKillAndStop(t *testing.T) {
 
 // TestLeash: a broker does not outlive the process that started it.
 func TestLeash(t *testing.T) {
-	testmqtt.Program(t, "mosquitto")
+	testenv.Program(t, "mosquitto")
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^TestChild$")
 	cmd.Env = append(cmd.Environ(), "TESTMQTT_CHILD=1")
 	out, err := cmd.StdoutPipe()

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // patience is how long a server has to start, on a machine that does a lot else.
@@ -116,7 +118,7 @@ func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 
 // command returns a command that is run as the unprivileged user.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
-	if path, err := find(name); err == nil {
+	if path, err := testenv.Find(name); err == nil {
 		name = path
 	}
 	cmd := exec.CommandContext(context.Background(), name, args...) // servers outlive whoever starts them
@@ -162,7 +164,7 @@ func (s *Server) startOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	path, err := find(program)
+	path, err := testenv.Find(program)
 	if err != nil {
 		return err
 	}
@@ -371,7 +373,7 @@ func (s *Server) NewDatabase() (string, error) {
 }
 
 func (s *Server) newDatabase(ctx context.Context) (string, error) {
-	return s.kind.create(ctx, s.port, fmt.Sprintf("test%d", s.made.Add(1)))
+	return s.kind.create(ctx, s.port, fmt.Sprintf("test%d_%d", os.Getpid(), s.made.Add(1))) // other processes share the server
 }
 
 // Database is NewDatabase for tests.

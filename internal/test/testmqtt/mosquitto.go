@@ -21,7 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/test/testcert"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // patience bounds the start of a broker on a busy machine.
@@ -65,7 +66,7 @@ type Server struct {
 // Mosquitto starts a mosquitto that ends with the test. Its log is shown if the test fails.
 func Mosquitto(tb testing.TB, opt Options) *Server {
 	tb.Helper()
-	program := Program(tb, "mosquitto")
+	program := testenv.Program(tb, "mosquitto")
 	s := &Server{tb: tb, opt: opt, program: program, dir: tb.TempDir()}
 	tb.Cleanup(s.end)
 	if opt.TLS {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testwait"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 //nolint:gochecknoglobals // it is built once in a process

@@ -37,7 +37,7 @@ func (postgres) install(dir string, command func(string, ...string) *exec.Cmd) e
 func (p postgres) serve(dir string, port int) (program string, args []string, err error) {
 	args = []string{
 		"-D", filepath.Join(dir, "data"), "-k", filepath.Join(dir, "run"), "-p", strconv.Itoa(port),
-		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60", "-c", "shared_buffers=128MB", "-c", "max_wal_size=2GB",
+		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300", "-c", "shared_buffers=128MB", "-c", "max_wal_size=2GB",
 	}
 	if !p.durable {
 		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")

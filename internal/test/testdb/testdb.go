@@ -2,14 +2,14 @@ package testdb
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
-// shared are the servers of the test binary, started when they are first asked for.
+// shared are the servers of the test binary, started when they are first asked for. Those that were announced are of whoever runs the
+// tests.
 //
 //nolint:gochecknoglobals // one server per test binary is the point
 var shared struct {
@@ -51,8 +51,11 @@ func sharedServer(tb testing.TB, at **Server, k kind) *Server {
 		tb.Fatal(err)
 	}
 	if *at == nil {
-		need(tb, k.name(), k.programs()...)
-		s, err := newServer(k)
+		s, err := announced(k)
+		if s == nil && err == nil {
+			need(tb, k.name(), k.programs()...)
+			s, err = newServer(k)
+		}
 		if err != nil {
 			if shared.failed == nil {
 				shared.failed = make(map[string]error)
@@ -76,8 +79,7 @@ func ownServer(tb testing.TB, k kind) *Server {
 	return s
 }
 
-// Need skips the test if a server of a kind, "postgres" or "mariadb", is not installed, or fails it
-// if it must be.
+// Need ends the test if a server of a kind, "postgres" or "mariadb", is not installed, see [testenv.Missing].
 func Need(tb testing.TB, name string) {
 	tb.Helper()
 	for _, k := range []kind{postgres{}, mariadb{}} {
@@ -87,33 +89,14 @@ func Need(tb testing.TB, name string) {
 	}
 }
 
-// need skips the test if programs are missing, or fails it if they must not be.
+// need ends the test if programs are missing, see [testenv.Missing].
 func need(tb testing.TB, name string, programs ...string) {
 	tb.Helper()
 	for _, program := range programs {
-		if _, err := find(program); err != nil {
-			if os.Getenv("HOLTER_TEST_DATABASES") == "all" {
-				tb.Fatalf("%s: %v; run test/setup.sh as root, or install it (HOLTER_TEST_DATABASES=all asks for it)", name, err)
-			}
-			tb.Skipf("NOT TESTED with %s: %v; run test/setup.sh as root, or install it", name, err)
+		if _, err := testenv.Find(program); err != nil {
+			testenv.Missing(tb, fmt.Sprintf("%s: %v", name, err))
 		}
 	}
-}
-
-// find returns the path of a program, in PATH or where distributions hide it.
-func find(program string) (string, error) {
-	if path, err := exec.LookPath(program); err == nil {
-		return path, nil
-	}
-	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin",
-	} {
-		found, err := filepath.Glob(filepath.Join(pattern, program))
-		if err == nil && len(found) > 0 {
-			return found[len(found)-1], nil
-		}
-	}
-	return "", fmt.Errorf("the program %s is neither in PATH nor where it usually is", program)
 }
 
 // Runner is a *testing.M, or what wraps one.
