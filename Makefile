@@ -10,8 +10,8 @@ BENCH    ?= .
 COUNT    ?= 1
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
-# Which parts of `make soak` run, as a regular expression.
-SOAK     ?= .
+# Which parts of `make soak` run: a regular expression, as of go test -run.
+SOAK     ?= ^TestSoak|^Fuzz
 
 LINT_VERSION   := v2.15.0
 BUF_VERSION    := v1.75.0
@@ -74,22 +74,24 @@ tidy: ## Tidy go.mod and go.sum of each module
 
 .PHONY: test
 test: ## Test that the program works, with SQLite and one of each real server (10 minutes on 2 cores)
-	@test/setup.sh test || status=1; $(RUN) . || status=1; exit $$status
+	@test/setup.sh test || true # the tests say what they lack
+	@$(RUN) .
 
 .PHONY: check
 check: ## All else that a change has to pass: lint, go.mod, known vulnerabilities, and the tests with -race, with all databases, programs and modules
-	@test/setup.sh all || status=1; $(MAKE) -k tidy-check lint vuln || status=1; \
+	@test/setup.sh all || true
+	@status=0; $(MAKE) -k tidy-check lint vuln || status=1; \
 	$(if $(RACE),,echo 'No C compiler: the race detector is off.';) \
 	$(RUN) -level check $(RACE) $(MODULES) || status=1; exit $$status
 
 .PHONY: soak
-soak: ## What needs hours or real time: SOAK chooses parts (TestSoakFleet, Fuzz), FUZZTIME is for each fuzz target; into docs/numbers/reliability.md (90 minutes)
-	@test/setup.sh all || status=1; \
-	$(RUN) -level soak -run 'Soak.*$(SOAK)|Fuzz.*$(SOAK)' -fuzz $(FUZZTIME) -timeout 6h -md docs/numbers/reliability.md . bench || status=1; exit $$status
+soak: ## Test what needs hours or real time, or a part of it, as SOAK=TestSoakChaos or SOAK=Fuzz, into docs/numbers/reliability.md (90 minutes)
+	@test/setup.sh all || true
+	@$(RUN) -level soak -run '$(SOAK)' -fuzz $(FUZZTIME) -timeout 6h -md docs/numbers/reliability.md . bench
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (10s)
-	@$(RUN) -run Fuzz -fuzz $(FUZZTIME) .
+	@$(RUN) -run '^Fuzz' -fuzz $(FUZZTIME) .
 
 .PHONY: bench
 bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
@@ -102,11 +104,6 @@ bench-rivals: ## Measure timer beside other libraries, into docs/numbers/benchma
 .PHONY: bench-gateway
 bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into docs/numbers/benchmarks.md (30 minutes)
 	cd bench && $(GO) run . gateway -md ../docs/numbers/benchmarks.md
-
-.PHONY: fleet
-fleet: ## Play 15,000 devices against holter serve, and 11,000 through a broker that fails, and score every verdict
-	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./internal/cli
-	HOLTER_TEST_FLEET=10000 $(GO) test -count=1 -timeout 30m -run 'Faults|ShortStops|TestRestart|ManyConnections' -v ./mqttbridge
 
 CHAOS ?= 5m
 .PHONY: chaos

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -154,9 +153,4 @@ func (c config) test(ctx context.Context, folder string, first bool, servers str
 		r.print("go %s in %s: %v\n", strings.Join(cmd.Args[1:], " "), folder, err)
 	}
 	return readErr
-}
-
-// machine says where the tests ran.
-func machine() string {
-	return fmt.Sprintf("%s, %s/%s, %d CPUs", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
 }

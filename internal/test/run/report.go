@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,7 +33,8 @@ const quiet = 20 * time.Second
 
 // report makes one report of the events of several runs of go test.
 type report struct {
-	out io.Writer
+	out   io.Writer
+	begun time.Time
 
 	passed, failed, skipped int
 
@@ -51,7 +51,7 @@ type report struct {
 
 func newReport(out io.Writer) *report {
 	return &report{
-		out: out, output: make(map[string]*strings.Builder), later: make(map[string]int), missing: make(map[string][]string),
+		out: out, begun: time.Now(), output: make(map[string]*strings.Builder), later: make(map[string]int), missing: make(map[string][]string),
 		builds: make(map[string]string), running: make(map[string]time.Time), printed: time.Now(),
 	}
 }
@@ -211,13 +211,9 @@ func (r *report) summary() {
 			r.print("FAIL %s %s\n", t.pkg, t.test)
 		}
 	}
+	r.print("%.0f s in all\n", time.Since(r.begun).Seconds())
 	r.print("%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 }
 
 // short is the name of a package within this tree.
 func short(pkg string) string { return strings.TrimPrefix(pkg, root) }
-
-// slowest are the tests at the top of their packages that took longest first.
-func (r *report) slowest() []result {
-	return slices.SortedFunc(slices.Values(r.results), func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
-}

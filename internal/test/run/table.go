@@ -3,19 +3,21 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
-	"time"
 )
 
 // The marks between which the table stands in its file.
 const (
-	begin = "<!-- make soak -->"
-	end   = "<!-- /make soak -->"
+	begin = "<!-- make soak -->\n"
+	end   = "<!-- /make soak -->\n"
+	head  = "| test | seconds | result | commit |\n|---|---:|---|---|\n"
 )
 
-// writeTable writes what ran into a Markdown file, in the place of what a run before has written there.
+// writeTable writes the tests that ran into the table of a Markdown file. What ran another time keeps its row.
 func (r *report) writeTable(ctx context.Context, name string) error {
 	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=10").Output()
 	if err != nil {
@@ -25,18 +27,33 @@ func (r *report) writeTable(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	before, rest, found := strings.Cut(string(old), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		return fmt.Errorf("%s has no lines %s and %s to write the table between", name, begin, end)
+	page, err := r.updateTable(string(old), strings.TrimSpace(string(commit)))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s, commit %s, %s. %d passed, %d failed, %d skipped.\n\n| test | seconds | result | commit |\n|---|---:|---|---|\n",
-		begin, time.Now().Format(time.DateOnly), strings.TrimSpace(string(commit)), machine(), r.passed, r.failed, r.skipped)
-	for _, t := range r.slowest() {
-		if t.action != "skip" {
-			fmt.Fprintf(&b, "| %s %s | %.1f | %s | %s |\n", t.pkg, t.test, t.seconds, t.action, strings.TrimSpace(string(commit)))
+	return os.WriteFile(name, []byte(page), 0o644) //nolint:gosec // documentation is for everybody to read
+}
+
+func (r *report) updateTable(page, commit string) (string, error) {
+	before, rest, found := strings.Cut(page, begin)
+	table, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return "", fmt.Errorf("no lines %sand %sto write the table between", begin, end)
+	}
+	rows := make(map[string]string)
+	for line := range strings.Lines(strings.TrimPrefix(table, head)) {
+		test, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		rows[test] = line
+	}
+	for _, t := range r.results {
+		if t.action != "skip" && t.seconds > 0 { // the seeds of a fuzz target take no time: its row is that of the fuzzing
+			test := t.pkg + " " + t.test
+			rows[test] = fmt.Sprintf("| %s | %.1f | %s | %s |\n", test, t.seconds, t.action, commit)
 		}
 	}
-	return os.WriteFile(name, []byte(before+b.String()+end+after), 0o644) //nolint:gosec // documentation is for everybody to read
+	var b strings.Builder
+	for _, test := range slices.Sorted(maps.Keys(rows)) {
+		b.WriteString(rows[test])
+	}
+	return before + begin + head + b.String() + end + after, nil
 }
