@@ -176,6 +176,7 @@ func (b *boundsRun) judged() error {
 }
 
 func TestBounds(t *testing.T) {
+	fewer(t, 40)
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := boundsOps().Draw(rt, "ops")
 		var err error

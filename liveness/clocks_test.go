@@ -184,6 +184,7 @@ func (f *clocks) inSession(op clockOp, s *liveness.Source, id string, now, lengt
 // TestClocksDoNotMatter runs operations on a fleet of two sources twice, with clocks that agree and
 // with one that is far ahead, also while too many events wait: the events are the same.
 func TestClocksDoNotMatter(t *testing.T) {
+	fewer(t, 40)
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) clockOp {
 			return clockOp{

@@ -31,7 +31,7 @@ func (r *rig) until(clock string) {
 		r.Fatal(err)
 	}
 	for time.Now().Before(at) {
-		time.Sleep(min(10*time.Second, time.Until(at)))
+		time.Sleep(min(30*time.Second, time.Until(at)))
 		r.pulse()
 	}
 }

@@ -53,7 +53,7 @@ func forgetOffline(t *testing.T, r *liveness.Registry) (n int) {
 // The memory of devices that came in a flood is given back when they are forgotten, also if some
 // that came among them live on, and however often that happens. Those that live are not disturbed.
 func TestForgottenMemory(t *testing.T) {
-	const strangers, every, rounds = 60_000, 500, 3
+	const strangers, every, rounds = 60_000, 500, 2
 	r := newRegistry(t, discard{}, liveness.Config{})
 	defer start(t, r)()
 	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})

@@ -277,11 +277,12 @@ func TestApplyLearned(t *testing.T) {
 
 // With LearnApply a deadline rises at once, and falls by a half a day at most.
 func TestLearnedIsFollowed(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 150 * unit, Learn: liveness.LearnApply}}
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 100 * unit, Learn: liveness.LearnApply}}
 	inLearner(t, fleet, func(l *learner) {
+		l.pulses = 4 * unit
 		l.open("a")
-		held := 150 * unit
-		for range 6 {
+		held := 100 * unit
+		for range 4 {
 			l.beat(int(24*time.Hour/(20*unit)), 20*unit)
 			next := l.learned("a").Policy.Timeout
 			if float64(next) < 0.999*float64(held)/1.5 {
@@ -290,7 +291,7 @@ func TestLearnedIsFollowed(t *testing.T) {
 			held = next
 		}
 		if v := l.learned("a"); v.From != "learned" || held > 40*unit || held < 20*unit {
-			t.Errorf("after six days the deadline is %g units from %q: %s", inUnits(held), v.From, v.Sentence())
+			t.Errorf("after four days the deadline is %g units from %q: %s", inUnits(held), v.From, v.Sentence())
 		}
 		l.beat(1, held*9/10)
 		l.pass(10 * unit)

@@ -1,9 +1,13 @@
 package liveness_test
 
 import (
+	"flag"
+	"fmt"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -12,4 +16,24 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
 	)
+}
+
+// fewer lets the test, whose runs are long, try n of them in make test, unless -rapid.checks asks for a number.
+func fewer(t *testing.T, n int) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if asked := checks.Value.String(); !testenv.Checks() && asked == checks.DefValue {
+		if err := checks.Value.Set(fmt.Sprint(n)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = checks.Value.Set(asked) })
+	}
+}
+
+// atLevel returns the number of rounds that make test does, or those of make check.
+func atLevel(test, check int) int {
+	if testenv.Checks() {
+		return check
+	}
+	return test
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/panjf2000/ants/v2"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -143,9 +144,7 @@ func TestMaxTimersConcurrent(t *testing.T) {
 // The identifiers of millions of tenants of one slot are never confused, and when they are used up,
 // the slot is retired.
 func TestMillionsOfReuses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes too long")
-	}
+	testenv.Check(t)
 	const tenants = 1<<22 - 1
 	e, err := timer.Start(timer.Config{MaxTimers: 1, Shards: 1, Workers: 1, Eager: true, Clock: new(timer.Manual)})
 	if err != nil {
