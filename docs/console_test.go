@@ -14,11 +14,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/cli"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testprogram"
 )
 
-func TestMain(m *testing.M) { testprogram.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, os.Exit))
+	}
+	testenv.Together(16) // pages, which mainly sleep
+	testprogram.Main(m)
+}
+
+// programEnv makes this test binary the program itself.
+const programEnv = "HOLTER_TEST_PROGRAM"
 
 // commandLimit is how long a command of a page may take.
 const commandLimit = 2 * time.Minute
@@ -28,6 +38,7 @@ const commandLimit = 2 * time.Minute
 // has a directory and ports of its own. What a block shows below a command must be what the command
 // prints; see [sameOutput].
 func TestConsole(t *testing.T) {
+	testenv.Check(t)
 	testenv.Program(t, "bash")
 	program := testprogram.Holter(t)
 	start, err := filepath.Glob("start/*.md")

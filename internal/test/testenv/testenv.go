@@ -10,10 +10,12 @@
 package testenv
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -53,6 +55,19 @@ func Soak(tb testing.TB) {
 func Checks() bool {
 	level := os.Getenv(levelVariable)
 	return level == "check" || level == "soak"
+}
+
+// Together lets n tests at a time run of those that call t.Parallel, for a package whose tests mainly wait. TestMain calls it; -parallel overrides it.
+func Together(n int) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if asked {
+		return
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err) // only without package testing
+	}
 }
 
 // Missing skips the test because something is not installed, or fails it if nothing may be missing.
