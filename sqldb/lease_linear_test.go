@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/holter-iot/holter/internal/test/testdb"
 )
 
 // leaseOp is a statement on the row of the table judge. seen is what a claim asks for.
@@ -59,66 +57,64 @@ func leaseModel(begin register) porcupine.Model {
 	}
 }
 
-// What concurrent processes see of the lease is what they would see one after the other.
-func TestLeaseIsLinearizable(t *testing.T) {
-	for _, kind := range testdb.Databases()[1:] {
-		t.Run("db="+kind.Name, func(t *testing.T) {
-			b, err := backendOf(kind.URL(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			first := judge{b, b.leasePool()}
-			if _, err := leaseStep(t.Context(), first, leaseOp{do: "look"}); err != nil { // makes the row
-				t.Fatal(err)
-			}
-			_ = first.pool.Close()
-			var running sync.WaitGroup
-			var mu sync.Mutex // guards history
-			var history []porcupine.Operation
-			begun := time.Now()
-			for client := range 6 {
-				running.Go(func() {
-					j := judge{b, b.leasePool()}
-					defer func() { _ = j.pool.Close() }()
-					random := rand.New(rand.NewPCG(1, uint64(client)))
-					own := fence{nonce: -1} // nobody's
-					var seen judgeRow
-					for range 80 {
-						op := leaseOp{[]string{"look", "look", "claim", "claim", "renew", "clear"}[random.IntN(6)], seen, own}
-						if op.do == "claim" {
-							op.own = fence{seen.next(0), newNonce()}
-						}
-						call := time.Since(begun)
-						out, err := leaseStep(t.Context(), j, op)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						done := porcupine.Operation{ClientId: client, Input: op, Call: int64(call), Output: out, Return: int64(time.Since(begun))}
-						switch {
-						case op.do == "look":
-							seen = out.(judgeRow)
-						case op.do == "claim" && out.(bool):
-							own = op.own
-						}
-						mu.Lock()
-						history = append(history, done)
-						mu.Unlock()
-					}
-				})
-			}
-			running.Wait()
-			claims := 0
-			for _, op := range history {
-				if ours, ok := op.Output.(bool); ok && ours && op.Input.(leaseOp).do == "claim" {
-					claims++
+// CheckLease runs statements of concurrent processes on the lease of an empty database: what they see is what they would see one after the
+// other.
+func CheckLease(t *testing.T, url string) {
+	t.Helper()
+	b, err := backendOf(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := judge{b, b.leasePool()}
+	if _, err := leaseStep(t.Context(), first, leaseOp{do: "look"}); err != nil { // makes the row
+		t.Fatal(err)
+	}
+	_ = first.pool.Close()
+	var running sync.WaitGroup
+	var mu sync.Mutex // guards history
+	var history []porcupine.Operation
+	begun := time.Now()
+	for client := range 6 {
+		running.Go(func() {
+			j := judge{b, b.leasePool()}
+			defer func() { _ = j.pool.Close() }()
+			random := rand.New(rand.NewPCG(1, uint64(client)))
+			own := fence{nonce: -1} // nobody's
+			var seen judgeRow
+			for range 80 {
+				op := leaseOp{[]string{"look", "look", "claim", "claim", "renew", "clear"}[random.IntN(6)], seen, own}
+				if op.do == "claim" {
+					op.own = fence{seen.next(0), newNonce()}
 				}
-			}
-			t.Logf("%d statements, %d claims that succeeded", len(history), claims)
-			if got := porcupine.CheckOperationsTimeout(leaseModel(register{}), history, time.Minute); got != porcupine.Ok || claims == 0 {
-				t.Errorf("%v, with %d claims", got, claims)
+				call := time.Since(begun)
+				out, err := leaseStep(t.Context(), j, op)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done := porcupine.Operation{ClientId: client, Input: op, Call: int64(call), Output: out, Return: int64(time.Since(begun))}
+				switch {
+				case op.do == "look":
+					seen = out.(judgeRow)
+				case op.do == "claim" && out.(bool):
+					own = op.own
+				}
+				mu.Lock()
+				history = append(history, done)
+				mu.Unlock()
 			}
 		})
+	}
+	running.Wait()
+	claims := 0
+	for _, op := range history {
+		if ours, ok := op.Output.(bool); ok && ours && op.Input.(leaseOp).do == "claim" {
+			claims++
+		}
+	}
+	t.Logf("%d statements, %d claims that succeeded", len(history), claims)
+	if got := porcupine.CheckOperationsTimeout(leaseModel(register{}), history, time.Minute); got != porcupine.Ok || claims == 0 {
+		t.Errorf("%v, with %d claims", got, claims)
 	}
 }
 

@@ -469,3 +469,9 @@ func (p *proxy) hang() {
 		c.hangs.Store(true)
 	}
 }
+
+func TestLeaseIsLinearizable(t *testing.T) {
+	for _, kind := range testdb.Databases()[1:] {
+		t.Run("db="+kind.Name, func(t *testing.T) { sqldb.CheckLease(t, kind.Empty(t)) })
+	}
+}

@@ -135,7 +135,7 @@ func TestServerRefuses(t *testing.T) {
 			url := srv.Database(t)
 			for _, c := range []struct{ name, url, want string }{
 				{"wrong password", testdb.URLWithPassword(url, "wrongpass"), "authentication failed"},
-				{"no such database", strings.Replace(url, "/test1", "/nosuch", 1), "no such database"},
+				{"no such database", strings.Replace(url, "/test", "/nosuch", 1), "no such database"},
 			} {
 				err := newStore(t, config{URL: c.url}).Open(t.Context())
 				if err == nil || !strings.Contains(sqldb.Explain(err), c.want) || strings.Contains(err.Error(), "wrongpass") {

@@ -23,6 +23,9 @@ func directions() table {
 
 	codec := []string{"gateway/codec", "internal"}
 
+	// A database, and those that the tests have.
+	database := []string{"sqldb", "internal/test/testdb", "internal/test/testsqldb"}
+
 	return table{
 		// Engine.
 		"dag":      {},
@@ -35,14 +38,14 @@ func directions() table {
 		"liveness":     {"dualmap", "internal", "schedule", "timer"},
 
 		// Services.
-		"cluster":       slices.Concat(belowServices, []string{"sqldb", "internal/test/testsqldb"}),
-		"delivery":      slices.Concat(belowServices, []string{"jobs", "sqldb", "store"}),
-		"jobs":          slices.Concat(belowServices, []string{"sqldb", "store"}), // store in its tests
-		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/test/testsqldb"}),
+		"cluster":       slices.Concat(belowServices, database),
+		"delivery":      slices.Concat(belowServices, database, []string{"jobs", "store"}),
+		"jobs":          slices.Concat(belowServices, database, []string{"store"}), // store in its tests
+		"playbook":      slices.Concat(belowServices, database, []string{"delivery", "jobs", "store"}),
 		"replay":        {"internal", "liveness"},
-		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store", "internal/test/testsqldb"}),
-		"sqldb":         {"internal", "internal/test/testsqldb"},
-		"store":         slices.Concat(belowServices, []string{"sqldb"}),
+		"schedule/cron": slices.Concat(belowServices, database, []string{"delivery", "jobs", "store"}),
+		"sqldb":         slices.Concat(database, []string{"internal"}),
+		"store":         slices.Concat(belowServices, database),
 
 		// Edges.
 		"console":                 {"internal"},
@@ -57,26 +60,26 @@ func directions() table {
 		"gateway/codec/mqtt":      slices.Concat(codec, []string{"mqtt", "mqtt/access", "mqtt/packet"}),
 		"gateway/codec/teltonika": codec,
 		"gateway/codec/websocket": codec,
-		"httpapi":                 belowEdges,
+		"httpapi":                 slices.Concat(belowEdges, database),
 		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},
 		"mqtt/access":             {"internal"},
 		"mqtt/route":              {"internal", "mqtt", "mqtt/packet"},
-		"mqtt/sqlstore":           {"internal", "mqtt", "mqtt/packet", "sqldb", "internal/test/testsqldb"},
+		"mqtt/sqlstore":           slices.Concat(database, []string{"internal", "mqtt", "mqtt/packet"}),
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
 		"cmd":                {"internal/cli"},
 		"internal/apiclient": {"httpapi", "internal"},
-		"internal/cli":       slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/server", "loadgen"}),
+		"internal/cli":       slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/server", "loadgen"}),
 		"internal/crontab":   {"schedule"},
 		"internal/exports":   {"internal", "liveness"},
-		"internal/doctor":    slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/server"}),
-		"internal/server":    slices.Concat(product, []string{"internal/config"}),
+		"internal/doctor":    slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/server"}),
+		"internal/server":    slices.Concat(product, database, []string{"internal/config"}),
 
 		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
 		"deploy":            {"internal"},
-		"docs":              {"internal"},
+		"docs":              {"internal", "internal/cli"}, // its help, in a test
 		"examples/leases":   {"liveness"},
 		"examples/pulse":    {"gateway", "gateway/codec", "gateway/codec/line", "liveness"},
 		"examples/sessions": {"timer"},
@@ -87,7 +90,9 @@ func directions() table {
 
 		"internal": {},
 
-		// Databases that are open, for the tests of what uses them.
+		// Databases for the tests of what uses them, and servers for a run of all tests.
+		"internal/test/run":       {"internal", "internal/test/testdb"},
+		"internal/test/testdb":    {"internal", "sqldb", "internal/test/testsqldb"},
 		"internal/test/testsqldb": {"sqldb"},
 
 		// What the edges read from the network with.

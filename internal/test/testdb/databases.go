@@ -12,7 +12,10 @@ import (
 // Database is a kind of database.
 type Database struct {
 	Name string
-	URL  func(tb testing.TB) string // of an empty one, for one test
+	// URL is that of a database for one test, with the tables of the program and as if nobody had opened it yet.
+	URL func(tb testing.TB) string
+	// Empty is URL for a test of what happens without tables.
+	Empty func(tb testing.TB) string
 }
 
 // Databases returns the kinds that a test of this level is run with: SQLite, and in make check the servers, too.
@@ -25,21 +28,19 @@ func Databases() []Database {
 
 // All returns all kinds, for a test that shows what works with servers at each level. The first is SQLite.
 func All() []Database {
-	return []Database{{"sqlite", SQLite}, {"postgres", Postgres}, {"mariadb", MariaDB}}
+	return []Database{{"sqlite", SQLite, EmptySQLite}, {"postgres", Postgres, EmptyPostgres}, {"mariadb", MariaDB, EmptyMariaDB}}
 }
 
 // Durable returns all kinds, for a benchmark: their servers are its own, and wait for the disk as they
 // do by default.
 func Durable() []Database {
-	return []Database{
-		{"sqlite", SQLite},
-		{"postgres", func(tb testing.TB) string { tb.Helper(); return NewPostgres(tb, true).Database(tb) }},
-		{"mariadb", func(tb testing.TB) string { tb.Helper(); return NewMariaDB(tb, true).Database(tb) }},
-	}
+	postgres := func(tb testing.TB) string { tb.Helper(); return NewPostgres(tb, true).Database(tb) }
+	mariadb := func(tb testing.TB) string { tb.Helper(); return NewMariaDB(tb, true).Database(tb) }
+	return []Database{{"sqlite", SQLite, EmptySQLite}, {"postgres", postgres, postgres}, {"mariadb", mariadb, mariadb}}
 }
 
-// SQLite returns the URL of a database in a file, in a directory that does not exist yet.
-func SQLite(tb testing.TB) string {
+// EmptySQLite returns the URL of a database in a file that does not exist yet, nor does its directory.
+func EmptySQLite(tb testing.TB) string {
 	tb.Helper()
 	return "sqlite:" + filepath.Join(tb.TempDir(), "data", "holter.db")
 }
@@ -48,7 +49,7 @@ func SQLite(tb testing.TB) string {
 // tests that need many: to make the tables takes longer than to copy them. migrate makes them.
 func Copies(tb testing.TB, migrate func(url string) error) func() (url string, err error) {
 	tb.Helper()
-	url := SQLite(tb)
+	url := EmptySQLite(tb)
 	if err := migrate(url); err != nil {
 		tb.Fatal(err)
 	}

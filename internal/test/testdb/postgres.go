@@ -40,7 +40,8 @@ func (p postgres) serve(dir string, port int) (program string, args []string, er
 		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300", "-c", "shared_buffers=128MB", "-c", "max_wal_size=2GB",
 	}
 	if !p.durable {
-		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")
+		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
+			"-c", "wal_init_zero=off", "-c", "autovacuum=off", "-c", "checkpoint_timeout=1h") // they would go through hundreds of databases that nobody uses any more
 	}
 	return "postgres", args, nil
 }
@@ -50,8 +51,8 @@ func (postgres) url(port int, database string) string {
 }
 
 // with opens a database for a moment.
-func (p postgres) with(port int, do func(db *sql.DB) error) error {
-	db, err := sql.Open("pgx", p.url(port, "postgres"))
+func (p postgres) with(port int, database string, do func(db *sql.DB) error) error {
+	db, err := sql.Open("pgx", p.url(port, database))
 	if err != nil {
 		return err
 	}
@@ -59,13 +60,16 @@ func (p postgres) with(port int, do func(db *sql.DB) error) error {
 }
 
 func (p postgres) ready(ctx context.Context, _ string, port int) error {
-	return p.with(port, func(db *sql.DB) error { return db.PingContext(ctx) })
+	return p.with(port, "postgres", func(db *sql.DB) error { return db.PingContext(ctx) })
 }
 
 func (p postgres) create(ctx context.Context, port int, database string) (string, error) {
-	err := p.with(port, func(db *sql.DB) error {
-		_, err := db.ExecContext(ctx, "CREATE DATABASE "+database)
+	return p.url(port, database), p.exec(ctx, port, "CREATE DATABASE "+database)
+}
+
+func (p postgres) exec(ctx context.Context, port int, statement string) error {
+	return p.with(port, "postgres", func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, statement)
 		return err
 	})
-	return p.url(port, database), err
 }

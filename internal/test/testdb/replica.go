@@ -105,7 +105,7 @@ func (s *Server) AwaitStandby(commitsWait bool) error {
 func (s *Server) ask(do func(ctx context.Context, db *sql.DB) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err := postgres{}.with(s.port, func(db *sql.DB) error { return do(ctx, db) })
+	err := postgres{}.with(s.port, "postgres", func(db *sql.DB) error { return do(ctx, db) })
 	if err != nil {
 		err = fmt.Errorf("testdb: %w", err)
 	}

@@ -47,14 +47,15 @@ type kind interface {
 
 // Server is a server at work.
 type Server struct {
-	kind    kind
-	dir     string
-	port    int
-	made    atomic.Int64 // databases
-	shell   *exec.Cmd    // nil while the server is stopped
-	leash   io.WriteCloser
-	pid     int
-	exposed bool
+	kind     kind
+	dir      string
+	port     int
+	made     atomic.Int64 // databases
+	template template
+	shell    *exec.Cmd // nil while the server is stopped
+	leash    io.WriteCloser
+	pid      int
+	exposed  bool
 }
 
 // leash is the shell script that runs a server: when its own input ends, it ends it and removes the
@@ -373,8 +374,11 @@ func (s *Server) NewDatabase() (string, error) {
 }
 
 func (s *Server) newDatabase(ctx context.Context) (string, error) {
-	return s.kind.create(ctx, s.port, fmt.Sprintf("test%d_%d", os.Getpid(), s.made.Add(1))) // other processes share the server
+	return s.kind.create(ctx, s.port, s.newName())
 }
+
+// newName returns a name for a database. Other processes share the server.
+func (s *Server) newName() string { return fmt.Sprintf("test%d_%d", os.Getpid(), s.made.Add(1)) }
 
 // Database is NewDatabase for tests.
 func (s *Server) Database(tb testing.TB) string {

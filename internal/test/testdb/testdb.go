@@ -19,14 +19,27 @@ var shared struct {
 	failed   map[string]error // by kind; a server that did not start is not tried again
 }
 
-// Postgres returns the URL of an empty database on the test binary's PostgreSQL server, which does not wait for the disk.
+// Postgres returns the URL of a database on the test binary's PostgreSQL server, which does not wait for the disk. It has the tables of the
+// program, as if nobody had opened it yet.
 func Postgres(tb testing.TB) string {
+	tb.Helper()
+	return sharedServer(tb, &shared.postgres, postgres{}).withTables(tb)
+}
+
+// EmptyPostgres is [Postgres] without tables.
+func EmptyPostgres(tb testing.TB) string {
 	tb.Helper()
 	return sharedServer(tb, &shared.postgres, postgres{}).Database(tb)
 }
 
-// MariaDB returns the URL of an empty database on the test binary's MariaDB server, which does not wait for the disk.
+// MariaDB returns the URL of a database on the test binary's MariaDB server, as [Postgres] does.
 func MariaDB(tb testing.TB) string {
+	tb.Helper()
+	return sharedServer(tb, &shared.mariadb, mariadb{}).withTables(tb)
+}
+
+// EmptyMariaDB is [MariaDB] without tables.
+func EmptyMariaDB(tb testing.TB) string {
 	tb.Helper()
 	return sharedServer(tb, &shared.mariadb, mariadb{}).Database(tb)
 }
