@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqttbridge/report"
@@ -70,6 +71,7 @@ func statusOf(t *testing.T, url, topic string) func() string {
 // a member of its group it would take heartbeats away from the new one, and its will would say that this
 // one is offline. It makes none when it runs on.
 func TestBridgeOfStoppedJudge(t *testing.T) {
+	testenv.Check(t)
 	t.Parallel()
 	mosquitto := testmqtt.Mosquitto(t, testmqtt.Options{})
 	status := statusOf(t, mosquitto.URL(), report.StatusTopic("holter"))
@@ -98,6 +100,7 @@ func TestBridgeOfStoppedJudge(t *testing.T) {
 // Servers of a database on a server have one client identifier between them. One that may have lost its
 // lease makes no connection unless the others say that they stand by.
 func TestSession(t *testing.T) {
+	testenv.Check(t)
 	t.Parallel()
 	srv := testdb.NewPostgres(t, false)
 	s := &server{peers: http.DefaultClient, roster: cluster.NewRoster(cluster.Member{Node: "a"})}

@@ -56,6 +56,7 @@ func (s *served) with(cookie, method, path, body string) (status int, answer, se
 
 // The first token is needed at once, and the last one that goes opens the API to this machine again.
 func TestFirstAndLastToken(t *testing.T) {
+	t.Parallel()
 	s := serveExamined(t, "")
 	create := func(cookie, name string) httpapi.NewToken {
 		t.Helper()
@@ -94,6 +95,7 @@ func TestFirstAndLastToken(t *testing.T) {
 }
 
 func TestSettingsAndExamination(t *testing.T) {
+	t.Parallel()
 	s := serveExamined(t, "token: hunter2\npolicy: {timeout: 7m}\nhttp_console: on")
 	var settings httpapi.Settings
 	status, body, _ := s.with("", "GET", "/v1/config", "")
@@ -126,6 +128,7 @@ func TestSettingsAndExamination(t *testing.T) {
 }
 
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	s := serveExamined(t, "")
 	if status, body, _ := s.with("", "GET", "/console/", ""); status != 200 || !strings.Contains(body, "<title>Holter") {
 		t.Errorf("%d %s", status, body)

@@ -9,21 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
-
-// judged is a judge with a link at a Unix socket.
-func judged(t *testing.T) (judge *served, line string) {
-	t.Helper()
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge = serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
-	return judge, "judges: ['" + socket + "']"
-}
 
 // An operator drains an ear: a device that comes back at another has no event, one that does not is
 // offline for its silence, and the ear ends by itself and is gone for its judge at once.
 func TestDrainEar(t *testing.T) {
-	judge, at := judged(t)
+	t.Parallel()
+	judge, at := judged(t, "source: {reconnect_grace: 1s}")
 	one, two := hear(t, "one", at), hear(t, "two", at)
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
 	pump, lamp := connect(t, one.devices), connect(t, one.devices)
@@ -61,6 +55,7 @@ func TestDrainEar(t *testing.T) {
 // An ear that drains is not ready, and serves its devices, and those that come, until the balancer
 // knows.
 func TestDrainDelay(t *testing.T) {
+	t.Parallel()
 	judge, at := judged(t)
 	one := hear(t, "one", at, "drain: {delay: 4s}")
 	testwait.Until(t, "the ear is ready", one.ready)
@@ -91,6 +86,7 @@ func TestDrainDelay(t *testing.T) {
 
 // An ear that has no connection ends at once, and so does one without a judge.
 func TestDrainNobody(t *testing.T) {
+	t.Parallel()
 	_, at := judged(t)
 	for name, line := range map[string]string{"one": at, "alone": "judges: ['unix:" + filepath.Join(t.TempDir(), "none") + "']"} {
 		e := hear(t, name, line, "drain: {delay: 1h, limit: 1h}")
@@ -105,6 +101,7 @@ func TestDrainNobody(t *testing.T) {
 
 // An ear that an operator removes closes its connections, and comes back.
 func TestRemoveEar(t *testing.T) {
+	t.Parallel()
 	judge, at := judged(t)
 	one := hear(t, "one", at)
 	testwait.Until(t, "the ear is ready", one.ready)
@@ -130,8 +127,9 @@ func TestRemoveEar(t *testing.T) {
 // A server that drains is not ready, serves its devices until the balancer knows, and closes their connections
 // then. Nobody has an event for that: neither then nor after the restart.
 func TestDrainServer(t *testing.T) {
-	database, devices := "sqlite:"+filepath.Join(t.TempDir(), "h.db"), freeAddress(t)
-	lines := fmt.Sprintf("listen: ['%s']\ndatabase: %q\ndrain: {delay: 2s, limit: 5s}\n", devices, database)
+	t.Parallel()
+	database, devices := testdb.SQLite(t), freeAddress(t)
+	lines := fmt.Sprintf("listen: ['%s']\ndatabase: %q\ndrain: {delay: 4s, limit: 5s}\n", devices, database)
 	s := serveFile(t, "j", lines, io.Discard)
 	testwait.Until(t, "the server is ready", s.judges)
 	pump := connect(t, devices)

@@ -57,7 +57,7 @@ func hear(t *testing.T, name string, lines ...string) *heard {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // before the judge, which was started before it
 	go func() {
 		defer close(h.ended)
 		err = Ear(ctx, cfg, nil, io.Discard, io.Discard)
@@ -78,6 +78,13 @@ func hear(t *testing.T, name string, lines ...string) *heard {
 func (h *heard) ready() bool {
 	status, _, _ := h.ask("GET", "/readyz")
 	return status == http.StatusOK
+}
+
+// judged starts a judge with a link at a Unix socket, and lines for its file. It returns the line with which an ear finds it.
+func judged(t *testing.T, lines ...string) (judge *served, at string) {
+	t.Helper()
+	socket := "unix:" + filepath.Join(t.TempDir(), "j")
+	return serveWith(t, testdb.SQLite(t), fmt.Sprintf("link: {listen: '%s'}\n%s", socket, strings.Join(lines, "\n"))), "judges: ['" + socket + "']"
 }
 
 // device is a connection of one.
@@ -126,9 +133,9 @@ func (s *served) types(id string) (all []string) {
 
 // A device may connect to any ear, and goes on at another when one is gone, as it would at the judge.
 func TestEars(t *testing.T) {
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
-	one, two := hear(t, "one", "judges: ['"+socket+"']"), hear(t, "two", "judges: ['"+socket+"']")
+	t.Parallel()
+	judge, at := judged(t)
+	one, two := hear(t, "one", at), hear(t, "two", at)
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
 	first := connect(t, one.devices)
 	first.says("HELLO pump ttl=300s", "OK 1 ttl=300")
@@ -172,6 +179,7 @@ func TestEars(t *testing.T) {
 
 // An ear has the devices' tokens, and says when it has no judge.
 func TestEarAlone(t *testing.T) {
+	t.Parallel()
 	e := hear(t, "one", "judges: ['unix:"+filepath.Join(t.TempDir(), "j")+"']", "token: secret")
 	testwait.Until(t, "the ear says why it is not ready", func() bool {
 		status, _, body := e.ask("GET", "/readyz")
@@ -183,6 +191,7 @@ func TestEarAlone(t *testing.T) {
 // The link is for those whose certificates an authority of both sides has signed, and has not revoked.
 // Both sides notice when their files change.
 func TestLinkCertificates(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca, other := testcert.New(t), testcert.New(t)
 	testcert.Write(t, dir, "ca.pem", ca.PEM())
@@ -199,7 +208,7 @@ func TestLinkCertificates(t *testing.T) {
 	address := freeAddress(t)
 	gone := hear(t, "gone", "judges: ['"+address+"']", "link: {"+files(ca, "gone", authority)+"}")
 	testcert.Write(t, dir, "crl.pem", pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: ca.Revoke(t, certificates["gone"])}))
-	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge", authority+", crl: DIR/crl.pem")))
+	judge := serveWith(t, testdb.SQLite(t), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge", authority+", crl: DIR/crl.pem")))
 	good := hear(t, "good", "judges: ['"+address+"']", "link: {"+files(ca, "good", authority)+"}")
 	bad := hear(t, "bad", "judges: ['"+address+"']", "link: {"+files(other, "bad", authority)+"}")
 	later := hear(t, "later", "judges: ['"+address+"']", "link: {"+files(ca, "later-own", "ca: DIR/later.pem")+"}")
@@ -221,7 +230,8 @@ func TestLinkCertificates(t *testing.T) {
 // A standby sends ears on, and takes them in when it judges; the sessions of their devices stay. Neither
 // has device ports.
 func TestEarMovesToAStandby(t *testing.T) {
-	url := testdb.Postgres(t)
+	t.Parallel()
+	url := testdb.SQLite(t)
 	sockets := [2]string{"unix:" + filepath.Join(t.TempDir(), "a"), "unix:" + filepath.Join(t.TempDir(), "b")}
 	serve := func(node, socket string) *served {
 		return serveFile(t, node, fmt.Sprintf("listen: [off]\ndatabase: %q\nlink: {listen: '%s'}\n", url, socket), io.Discard)

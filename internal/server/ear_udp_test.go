@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
@@ -54,9 +55,8 @@ func (d *datagrams) gets(want string) {
 // A device may send its datagrams to any ear: it has one session, and no event tells where it was heard.
 // It is sent messages where it was heard last. Answers come once what they confirm is stored.
 func TestEarsOverUDP(t *testing.T) {
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
-	judges := "judges: ['" + socket + "']"
+	t.Parallel()
+	judge, judges := judged(t)
 	one, two := hear(t, "one", judges, alsoUDP, "token: secret"), hear(t, "two", judges, alsoUDP, "token: secret")
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
 	first, second := speakTo(t, one.devices), speakTo(t, two.devices)
@@ -109,11 +109,13 @@ func TestEarsOverUDP(t *testing.T) {
 // An ear that ends gives its devices to others. While there is no judge, devices that are new are told to
 // come back later, and the others are heard.
 func TestEarsOverUDPEnd(t *testing.T) {
+	t.Parallel()
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	database, at := "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket)
+	database, at := testdb.SQLite(t), fmt.Sprintf("link: {listen: '%s'}", socket)
 	judge := serveWith(t, database, at)
 	judges := "judges: ['" + socket + "']"
 	one, two := hear(t, "one", judges, alsoUDP), hear(t, "two", judges, alsoUDP)
+	defer two.stop() // while it has a judge
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
 	first, second := speakTo(t, one.devices), speakTo(t, two.devices)
 	const hello = "HELLO pump ttl=300s\n"

@@ -12,6 +12,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqttbridge/report"
@@ -19,6 +20,7 @@ import (
 
 // The sensor of a device joins the device that Home Assistant has, also when that becomes known late, and stays there after a restart.
 func TestSensorJoins(t *testing.T) {
+	testenv.Check(t)
 	t.Parallel()
 	mosquitto := testmqtt.Mosquitto(t, testmqtt.Options{})
 	var mu sync.Mutex // guards got

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -26,8 +28,10 @@ import (
 const serveVariable = "HOLTER_TEST_SERVE"
 
 func TestMain(m *testing.M) {
+	_ = os.Setenv(PrivateEnv, "127.0.0.0/8")
 	file := os.Getenv(serveVariable)
 	if file == "" {
+		_ = flag.Set("test.parallel", "8") // they mainly wait
 		os.Exit(testdb.Main(m).Run())
 	}
 	cfg, err := config.Resolve(file, nil)
@@ -96,7 +100,7 @@ func serveExamine(t *testing.T, node, lines string, examine Examine, log io.Writ
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // what was started last ends first
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, cfg, nil, examine, io.Discard, log) }()
 	s := &served{t: t, api: "http://" + address, stop: sync.OnceValue(func() error {
@@ -163,6 +167,7 @@ func (s *served) standsBy() bool {
 // A second server on the same database stands by, answers through the first, and takes over when that
 // one ends.
 func TestStandby(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Databases() {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
@@ -211,7 +216,8 @@ func TestStandby(t *testing.T) {
 // A server that comes too late for the database does not keep the addresses of devices: they would be
 // let in there, and get no answer.
 func TestLateServerLetsGo(t *testing.T) {
-	url := testdb.Postgres(t)
+	t.Parallel()
+	url := testdb.SQLite(t)
 	db, err := sqldb.New(sqldb.Config{URL: url, Node: "a"}) // of the same name, so that the other one tries
 	if err == nil {
 		err = db.Open(t.Context())
@@ -233,7 +239,9 @@ func TestLateServerLetsGo(t *testing.T) {
 
 // A judge whose lease another server has taken stands by at once, and takes over in its turn.
 func TestJudgeIsFenced(t *testing.T) {
-	for _, kind := range testdb.Databases()[1:] {
+	testenv.Check(t)
+	t.Parallel()
+	for _, kind := range testdb.All()[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			url := kind.URL(t)
@@ -260,6 +268,7 @@ const likeA = "INSERT INTO nodes (process, node, role, term, version, api, start
 // A judge whose database hangs, and that another server does not answer, lets its devices go and stands
 // by. It does not wait for the database first: nobody would answer requests meanwhile.
 func TestJudgeIsCutOff(t *testing.T) {
+	testenv.Check(t)
 	t.Parallel()
 	srv := testdb.NewPostgres(t, false)
 	url := srv.Database(t)
@@ -337,6 +346,7 @@ func (s *served) beats(ids ...string) {
 // A database that has lost commits, as after a failover to a replica that was behind, gets the events that it
 // has lost again, with the jobs that followed from them.
 func TestDatabaseHasLostCommits(t *testing.T) {
+	t.Parallel()
 	tables := []string{"meta", "names", "devices", "device_states", "events", "sources", "pages", "job_numbers", "jobs", "route_lanes"}
 	for _, kind := range testdb.Databases() {
 		t.Run(kind.Name, func(t *testing.T) {
@@ -389,6 +399,7 @@ func TestDatabaseHasLostCommits(t *testing.T) {
 
 // What was lost and is not known any more is said, and the server goes on from what the database has.
 func TestLostCommitsAreSaid(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Databases() {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
@@ -420,7 +431,9 @@ func TestLostCommitsAreSaid(t *testing.T) {
 // When the database was away for everybody, the judge, which has kept its devices, may renew its lease
 // before a standby takes it.
 func TestDatabaseIsBack(t *testing.T) {
-	for _, kind := range testdb.Databases()[1:] {
+	testenv.Check(t)
+	t.Parallel()
+	for _, kind := range testdb.All()[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
 			url := kind.URL(t)
@@ -456,8 +469,8 @@ func TestDatabaseIsBack(t *testing.T) {
 
 // A job that is being delivered has the node and the term of the judge that does so, also after a takeover.
 func TestOwnerOfJobs(t *testing.T) {
-	t.Setenv(PrivateEnv, "127.0.0.0/8")
-	url := testdb.Postgres(t)
+	t.Parallel()
+	url := testdb.SQLite(t)
 	arrived := make(chan struct{}, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // else the end of the request is not noticed

@@ -14,6 +14,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
@@ -88,14 +89,12 @@ func reaches(from, to *listener, topic string) {
 
 // Messages, retained ones and verdicts reach the clients of the judge and of all ears.
 func TestRoutedMessages(t *testing.T) {
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
+	t.Parallel()
 	at := map[string]string{"judge": freeAddress(t), "one": freeAddress(t), "two": freeAddress(t)}
-	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"),
-		fmt.Sprintf("link: {listen: '%s'}\nmqtt: {listen: '%s', route: cluster}\nreport: {to: broker}", socket, at["judge"]))
+	judge, judges := judged(t, fmt.Sprintf("mqtt: {listen: '%s', route: cluster}\nreport: {to: broker}", at["judge"]))
 	ears := make(map[string]*heard)
 	for _, name := range []string{"one", "two"} {
-		ears[name] = hear(t, name, "judges: ['"+socket+"']", "mqtt: {listen: '"+at[name]+"', route: cluster}")
-		defer ears[name].leaves()
+		ears[name] = hear(t, name, judges, "mqtt: {listen: '"+at[name]+"', route: cluster}")
 	}
 	testwait.Until(t, "the ears are ready", func() bool { return ears["one"].ready() && ears["two"].ready() })
 	subscribers := make(map[string]*listener)
@@ -139,13 +138,12 @@ func TestRoutedMessages(t *testing.T) {
 
 // Without route: cluster at both sides, messages stay where they are.
 func TestUnroutedMessages(t *testing.T) {
+	t.Parallel()
 	for name, routed := range map[string][2]string{"judge is local": {"local", "cluster"}, "ear is local": {"cluster", "local"}} {
 		t.Run(name, func(t *testing.T) {
-			socket := "unix:" + filepath.Join(t.TempDir(), "j")
 			at := [2]string{freeAddress(t), freeAddress(t)}
-			serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}\nmqtt: {listen: '%s', route: %s}", socket, at[0], routed[0]))
-			one := hear(t, "one", "judges: ['"+socket+"']", fmt.Sprintf("mqtt: {listen: '%s', route: %s}", at[1], routed[1]))
-			defer one.leaves()
+			_, judges := judged(t, fmt.Sprintf("mqtt: {listen: '%s', route: %s}", at[0], routed[0]))
+			one := hear(t, "one", judges, fmt.Sprintf("mqtt: {listen: '%s', route: %s}", at[1], routed[1]))
 			testwait.Until(t, "the ear is ready", one.ready)
 			there, here := clientAt(t, at[0], "there", "a"), clientAt(t, at[1], "here", "a")
 			clientAt(t, at[1], "from").publish("a", "x", 1, false)
@@ -161,7 +159,8 @@ func TestUnroutedMessages(t *testing.T) {
 
 // When another server judges, the ears' clients go on with that. It needs no port for MQTT.
 func TestRoutedMessagesAfterTakeover(t *testing.T) {
-	url := testdb.Postgres(t)
+	t.Parallel()
+	url := testdb.SQLite(t)
 	sockets := [2]string{"unix:" + filepath.Join(t.TempDir(), "a"), "unix:" + filepath.Join(t.TempDir(), "b")}
 	serve := func(node, socket string) *served {
 		return serveFile(t, node, fmt.Sprintf("listen: [off]\ndatabase: %q\nlink: {listen: '%s'}\nmqtt: {listen: off, route: cluster}\n", url, socket), &lockedBuffer{})
@@ -173,7 +172,6 @@ func TestRoutedMessagesAfterTakeover(t *testing.T) {
 	at := [2]string{freeAddress(t), freeAddress(t)}
 	for i, name := range []string{"one", "two"} {
 		e := hear(t, name, fmt.Sprintf("judges: ['%s', '%s']", sockets[1], sockets[0]), "mqtt: {listen: '"+at[i]+"', route: cluster}")
-		defer e.leaves()
 		testwait.Until(t, "the ear has found the judge", e.ready)
 	}
 	from, to := clientAt(t, at[0], "from"), clientAt(t, at[1], "to", "t/#", "kept")
@@ -193,16 +191,13 @@ func TestRoutedMessagesAfterTakeover(t *testing.T) {
 // No heartbeat waits for messages: whoever beats stays online while as many messages go from ear to ear as
 // they can carry.
 func TestHeartbeatsBesideMessages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 5 s")
-	}
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
+	testenv.Check(t)
+	t.Parallel()
 	at := [2]string{freeAddress(t), freeAddress(t)}
-	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}\nmqtt: {listen: off, route: cluster}", socket))
+	judge, judges := judged(t, "mqtt: {listen: off, route: cluster}")
 	var ears [2]*heard
 	for i, name := range []string{"one", "two"} {
-		ears[i] = hear(t, name, "judges: ['"+socket+"']", "mqtt: {listen: '"+at[i]+"', route: cluster}")
-		defer ears[i].leaves()
+		ears[i] = hear(t, name, judges, "mqtt: {listen: '"+at[i]+"', route: cluster}")
 		testwait.Until(t, "the ear is ready", ears[i].ready)
 	}
 	from, to := clientAt(t, at[0], "from"), clientAt(t, at[1], "to", "flood")
@@ -288,12 +283,4 @@ func (s *served) offline(id string) (all []silence) {
 		}
 	}
 	return all
-}
-
-// leaves ends an ear while its judge runs.
-func (h *heard) leaves() {
-	h.t.Helper()
-	if err := h.stop(); err != nil {
-		h.t.Error(err)
-	}
 }

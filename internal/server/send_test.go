@@ -42,10 +42,10 @@ func (s *served) posts(id, message string) (status int, body string) {
 // A message finds the device at whatever ear it is connected to, and at the judge's own port; the
 // answers are the same.
 func TestSendToEars(t *testing.T) {
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	judge := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), fmt.Sprintf("link: {listen: '%s'}", socket))
+	t.Parallel()
+	judge, at := judged(t)
 	limits := "gateway: {max_outbound: 50000}"
-	one, two := hear(t, "one", "judges: ['"+socket+"']", limits), hear(t, "two", "judges: ['"+socket+"']", limits)
+	one, two := hear(t, "one", at, limits), hear(t, "two", at, limits)
 	testwait.Until(t, "all are ready", func() bool { return judge.judges() && one.ready() && two.ready() })
 	wants := func(message string, status int, text string) {
 		t.Helper()
@@ -133,6 +133,7 @@ func newLinked(t *testing.T, socket string) *linked {
 
 // A thousand messages at once to the devices of an ear are all written.
 func TestSendMuchToAnEar(t *testing.T) {
+	t.Parallel()
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
 	k := newLinked(t, socket)
 	e := hear(t, "one", "judges: ['"+socket+"']")
@@ -164,9 +165,11 @@ func TestSendMuchToAnEar(t *testing.T) {
 // Of a message that is under way when the link is cut it is not known whether it was written. When the
 // link is back, the device is sent to as before.
 func TestSendWhileTheLinkIsCut(t *testing.T) {
+	t.Parallel()
 	socket := "unix:" + filepath.Join(t.TempDir(), "j")
 	k := newLinked(t, socket)
 	e := hear(t, "one", "judges: ['"+socket+"']")
+	defer e.stop() // while it has a judge
 	testwait.Until(t, "the ear is ready", e.ready)
 	d := connect(t, e.devices)
 	d.says("HELLO pump ttl=300s", "OK 1")

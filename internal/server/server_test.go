@@ -164,6 +164,7 @@ func tempFile(t *testing.T, text string) string {
 
 // New certificates count at the API, the broker and the device ports.
 func TestCertificatesAnew(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca := testcert.New(t)
 	issue := func(name string) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
@@ -74,7 +76,7 @@ func TestServiceOfServe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := manage(t, socket)
-			s := serveWith(t, "sqlite:"+filepath.Join(t.TempDir(), "h.db"), "")
+			s := serveWith(t, testdb.SQLite(t), "")
 			m.await(t, "READY=1")
 			if status, _, body := s.ask("GET", "/readyz"); status != 200 {
 				t.Errorf("the manager was told that the server is ready, and it is not: %d %s", status, body)
@@ -99,7 +101,7 @@ func TestServiceOfServe(t *testing.T) {
 
 // A standby is ready, too, and says why it stands by.
 func TestServiceOfStandby(t *testing.T) {
-	file := "sqlite:" + filepath.Join(t.TempDir(), "h.db")
+	file := testdb.SQLite(t)
 	first := serveWith(t, file, "")
 	testwait.Until(t, "the first judges", func() bool {
 		status, _, _ := first.ask("GET", "/readyz")
@@ -196,8 +198,9 @@ func (l *blockedLog) shut() (open func()) {
 
 // A server whose event loop does not come back is not said to hear, until it does.
 func TestServiceOfStuckServer(t *testing.T) {
+	testenv.Check(t)
 	m, log, devices := manage(t, filepath.Join(t.TempDir(), "notify")), new(blockedLog), freeAddress(t)
-	serveFile(t, "j", fmt.Sprintf("listen: ['%s']\ndatabase: 'sqlite:%s'\ntoken: s3cret\n", devices, filepath.Join(t.TempDir(), "h.db")), log)
+	serveFile(t, "j", fmt.Sprintf("listen: ['%s']\ndatabase: %q\ntoken: s3cret\n", devices, testdb.SQLite(t)), log)
 	m.await(t, "STATUS=judging ")
 	m.await(t, "WATCHDOG=1")
 	open := log.shut()

@@ -38,6 +38,7 @@ func unitWithProgram(t *testing.T, name, text string) string {
 
 // TestUnits: systemd understands the units, and counts them as little exposed.
 func TestUnits(t *testing.T) {
+	testenv.Check(t)
 	for _, name := range []string{"holter.service", "holter-ear.service"} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile("../../packaging/" + name)
