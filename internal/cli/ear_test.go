@@ -27,6 +27,7 @@ func startEar(t *testing.T, name, judge string, args ...string) *program {
 // When an ear is killed, a device that comes back at another is not offline in between, and of one that
 // does not nothing is known for its grace.
 func TestEarIsKilled(t *testing.T) {
+	t.Parallel()
 	judge := "unix:" + filepath.Join(t.TempDir(), "j")
 	p := startServe(t, "--link", judge)
 	one, two := startEar(t, "one", judge), startEar(t, "two", judge)
@@ -64,6 +65,7 @@ func TestEarIsKilled(t *testing.T) {
 
 // An operator drains an ear with a command; a second signal ends one that drains at once.
 func TestDrainFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	judge := "unix:" + filepath.Join(t.TempDir(), "j")
 	p := startServe(t, "--link", judge, "--node", "j")
 	one, two := startEar(t, "one", judge), startEar(t, "two", judge, "--drain-delay", "1h")

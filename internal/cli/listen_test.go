@@ -62,6 +62,7 @@ func firstLine(t *testing.T, c net.Conn, text string) string {
 
 // TestServeListeners: all kinds of device ports, from the file to a device that is online.
 func TestServeListeners(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca := testcert.New(t)
 	certPEM, keyPEM := testcert.PEM(t, ca.Issue(t, testcert.Ask{Name: "gateway", DNS: []string{"localhost"}}))

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/loadgen/report"
 )
@@ -54,6 +55,7 @@ func readReport(t *testing.T, dir string) *report.Final {
 
 // The server's verdicts on a fleet of each scenario are all right, and all there.
 func TestLoadgen(t *testing.T) {
+	testenv.Check(t)
 	t.Parallel()
 	p := startServe(t)
 	tests := []struct {
@@ -82,20 +84,27 @@ func TestLoadgen(t *testing.T) {
 }
 
 // A fleet beats, a tenth of it falls silent, closes, resets or says goodbye, some come back or come twice: every verdict must be there, be
-// right, and come in time, and there must be no other. HOLTER_TEST_FLEET=15000 plays the large form.
+// right, and come in time, and there must be no other.
 func TestFleet(t *testing.T) {
-	n := 1500
-	if text := os.Getenv("HOLTER_TEST_FLEET"); text != "" {
-		if _, err := fmt.Sscan(text, &n); err != nil {
-			t.Fatalf("HOLTER_TEST_FLEET: %v", err)
-		}
-	}
+	t.Parallel()
+	playFleet(t, 1500, 1)
+}
+
+// The same with a large fleet, which takes all that the machine has.
+func TestSoakFleet(t *testing.T) {
+	testenv.Soak(t)
+	playFleet(t, 15_000, 2)
+}
+
+// playFleet plays a fleet of n devices that beat every so many seconds.
+func playFleet(t *testing.T, n, interval int) {
+	t.Helper()
 	scenario := tempFile(t, fmt.Sprintf(`
-interval: 2s
-timeout: 6s
-grace: 3s # the default for that timeout
+interval: %[3]ds
+timeout: %[4]ds
+grace: %[7]dms # the default for that timeout
 phases:
-- length: 13s
+- length: %[5]ds
   acts:
   - {kind: silent, count: %[1]d, within: 1s}
   - {kind: close, count: %[1]d, within: 1s}
@@ -103,8 +112,8 @@ phases:
   - {kind: bye, count: %[1]d, within: 1s}
   - {kind: duplicate, count: %[2]d, after: 1s} # a takeover is no end
   - {kind: reset, count: %[2]d, after: 1s, back: 1s} # neither is one who is back in time
-  - {kind: silent, count: %[2]d, after: 1s, back: 8s} # this one is judged, and comes back
-`, n/40, n/100))
+  - {kind: silent, count: %[2]d, after: 1s, back: %[6]ds} # this one is judged, and comes back
+`, n/40, n/100, interval, 3*interval, 5*interval+3, 3*interval+2, 1500*interval))
 	p := startServe(t)
 	status, f, said := play(t, "--target", p.devices, "--verify", p.api, "--connections", strconv.Itoa(n), "--scenario", scenario)
 	if want := uint64(4*(n/40) + n/100); status != 0 || f.Verdicts == nil || f.Verdicts.Right != want {
@@ -120,16 +129,21 @@ func TestLoadgenFlags(t *testing.T) {
 	t.Parallel()
 	p := startServe(t)
 	few := []string{"--target", p.devices, "--verify", p.api, "--connections", "20", "--interval", "1s", "--duration", "2s"}
-	status, f, said := play(t, append(few, "--id-format", "a-%03d")...)
-	if c := f.Verdicts.Clocks; status != 0 || len(c) != 1 || !c[0].Measured || c[0].Skew != 0 || f.Verdicts.Deaf.Allowed != 0 {
-		t.Errorf("status %d, clocks %+v:\n%s", status, c, said)
-	}
-	// All events are from before they come, by a clock that is said to be behind.
-	status, f, said = play(t, append(few, "--id-format", "b-%03d", "--clock-skew=-1h", "--max-deaf", "3s")...)
-	if c := f.Verdicts.Clocks; status != 1 || len(c) != 1 || !c[0].Set || c[0].Skew != report.Millis(-time.Hour) || f.Verdicts.Deaf.Allowed != report.Millis(3*time.Second) ||
-		!strings.Contains(said, " × from the future, none allowed") || !strings.Contains(said, "1h behind the one here") {
-		t.Errorf("status %d, clocks %+v:\n%s", status, c, said)
-	}
+	t.Run("seen", func(t *testing.T) {
+		t.Parallel()
+		status, f, said := play(t, append(few, "--id-format", "a-%03d")...)
+		if c := f.Verdicts.Clocks; status != 0 || len(c) != 1 || !c[0].Measured || c[0].Skew != 0 || f.Verdicts.Deaf.Allowed != 0 {
+			t.Errorf("status %d, clocks %+v:\n%s", status, c, said)
+		}
+	})
+	t.Run("said", func(t *testing.T) { // all events are from before they come, by a clock that is said to be behind
+		t.Parallel()
+		status, f, said := play(t, append(few, "--id-format", "b-%03d", "--clock-skew=-1h", "--max-deaf", "3s")...)
+		if c := f.Verdicts.Clocks; status != 1 || len(c) != 1 || !c[0].Set || c[0].Skew != report.Millis(-time.Hour) || f.Verdicts.Deaf.Allowed != report.Millis(3*time.Second) ||
+			!strings.Contains(said, " × from the future, none allowed") || !strings.Contains(said, "1h behind the one here") {
+			t.Errorf("status %d, clocks %+v:\n%s", status, c, said)
+		}
+	})
 }
 
 // The same command again, while the server still waits for the devices of the first one.
@@ -156,6 +170,7 @@ func TestLoadgenVerifiesTheRightServer(t *testing.T) {
 
 // Against a stranger's broker: the states that devices keep there with their last wills.
 func TestLoadgenMQTT(t *testing.T) {
+	testenv.Check(t)
 	t.Parallel()
 	server, other := testmqtt.Mosquitto(t, testmqtt.Options{}), testmqtt.Mosquitto(t, testmqtt.Options{}) // both fleets have the same ids
 	p := startServe(t)
@@ -258,6 +273,7 @@ func TestLoadgenErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			out, err := command(t, append([]string{"loadgen"}, tt.args...)...).CombinedOutput()
 			if status := exitStatus(t, err); status != tt.status || !strings.Contains(string(out), tt.want) {
 				t.Errorf("status %d, want %d with %q:\n%s", status, tt.status, tt.want, out)

@@ -90,6 +90,7 @@ func killAt(t *testing.T, at string, said func(line string), args ...string) err
 // A fleet whose devices send heartbeats all the time is moved, by a command that is killed in each of its phases, and by servers that are
 // killed: nobody falls silent, no device and no event is lost, and never two servers judge.
 func TestMigrateUnderLoad(t *testing.T) {
+	t.Parallel()
 	for _, kind := range testdb.Databases()[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
 			data, to := t.TempDir(), kind.URL(t)
@@ -168,6 +169,7 @@ func checkEvents(t *testing.T, p *program) {
 
 // A backup is made while the server goes on, also where it leaves no room, and a server with another schema refuses.
 func TestBackupUnderLoad(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	p := startServe(t, "--data", data)
 	b := beat(20)

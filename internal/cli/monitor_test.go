@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
@@ -24,7 +24,8 @@ import (
 // startMonitor runs holter monitor, with further arguments, and waits until it is ready.
 func startMonitor(t *testing.T, args ...string) *program {
 	t.Helper()
-	args = append([]string{"monitor", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json"}, args...)
+	env := environment(args)
+	args = slices.Concat(args[:env], []string{"monitor", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json"}, args[env:])
 	p, ready := launchProgram(t, args...)
 	if !<-ready {
 		t.Fatalf("holter monitor did not start:\n%s", p.logged())
@@ -85,6 +86,7 @@ func (p *program) happens(texts ...string) {
 
 // Devices are found by what the broker kept, judged by what comes, and explained.
 func TestMonitor(t *testing.T) {
+	t.Parallel()
 	server := testmqtt.Mosquitto(t, testmqtt.Options{})
 	publish := publisher(t, server.URL())
 	publish("tele/kitchen/LWT", "Online")
@@ -124,6 +126,8 @@ func TestMonitor(t *testing.T) {
 
 // A broker that cannot be reached is no reason to end, and it is said what is wrong.
 func TestMonitorWithoutABroker(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	server := testmqtt.Mosquitto(t, testmqtt.Options{Users: map[string]string{"ada": "right"}, TLS: true})
 	gone := testmqtt.Mosquitto(t, testmqtt.Options{})
 	gone.Kill()
@@ -161,12 +165,13 @@ func TestMonitorWithoutABroker(t *testing.T) {
 
 // All that a broker may ask for before it lets somebody in, from a file.
 func TestMonitorLogsIn(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	server := testmqtt.Mosquitto(t, testmqtt.Options{Users: map[string]string{"ada": "right"}, TLS: true, ClientCert: true})
 	file := tempFile(t, "bridges:\n- name: plant\n  url: "+strings.Replace(server.TLSURL(), "ssl://", "mqtts://", 1)+"\n  username: ada\n"+
 		"  tls: {ca: "+server.Files().CA+", cert: "+server.Files().Cert+", key: "+server.Files().Key+"}\n"+
 		"  rules:\n  - topic: plant/{device}\n")
-	t.Setenv(passwordEnv, "right")
-	p := startMonitor(t, "--config", file)
+	p := startMonitor(t, passwordEnv+"=right", "--config", file)
 	publisher(t, server.URL(), func(o *paho.ClientOptions) { o.SetUsername("ada").SetPassword("right") })("other", "x")
 	p.until(`"bridge":"plant","url":"mqtts:`)
 	if err := p.stop(syscall.SIGTERM); err != nil {
@@ -175,11 +180,12 @@ func TestMonitorLogsIn(t *testing.T) {
 }
 
 func TestDryRun(t *testing.T) {
-	server := testmqtt.Mosquitto(t, testmqtt.Options{})
-	publish := publisher(t, server.URL())
+	t.Parallel()
+	broker := "tcp://" + startServe(t).mqtt
+	publish := publisher(t, broker)
 	publish("tele/kitchen/LWT", `{"online":1}`)
 	dir := t.TempDir()
-	file := tempFile(t, "bridges:\n- url: "+server.URL()+`
+	file := tempFile(t, "bridges:\n- url: "+broker+`
   rules:
   - topic: tele/{device...}/LWT
     timeout: never
@@ -232,16 +238,6 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-func TestDryRunFails(t *testing.T) {
-	server := testmqtt.Mosquitto(t, testmqtt.Options{Users: map[string]string{"ada": "right"}})
-	cmd := command(t, "monitor", "--broker", server.URL(), "--preset", "raw", "--dry-run")
-	out, err := cmd.CombinedOutput()
-	exit, ok := err.(*exec.ExitError) //nolint:errorlint // nothing wraps it
-	if !ok || exit.ExitCode() != exitFailed || !strings.Contains(string(out), "holter: mqtt:127.0.0.1: connect: ") {
-		t.Errorf("holter monitor --dry-run = %v\n%s", err, out)
-	}
-}
-
 // What is shown of a preset is its rules; package server proves that they mean the same in a file.
 func TestShowPreset(t *testing.T) {
 	for _, name := range presets.Names() {
@@ -278,6 +274,7 @@ func TestPresetErrors(t *testing.T) {
 
 // The MQTT broker of holter serve.
 func TestServeMQTT(t *testing.T) {
+	t.Parallel()
 	p := startServe(t)
 	publish := publisher(t, "tcp://"+p.mqtt)
 	publish("hello", "world")
@@ -296,6 +293,7 @@ func TestServeMQTT(t *testing.T) {
 
 // Names and passwords for the broker, from holter password to the login.
 func TestServeMQTTUsers(t *testing.T) {
+	t.Parallel()
 	cmd := command(t, "password", "ada")
 	cmd.Stdin = strings.NewReader("right\n")
 	line, err := cmd.Output()
@@ -309,6 +307,10 @@ func TestServeMQTTUsers(t *testing.T) {
 		if token := client.Connect(); !token.WaitTimeout(time.Minute) || token.Error() == nil {
 			t.Errorf("it let in ada with the password %q", password)
 		}
+	}
+	if out, err := command(t, "monitor", "--broker", "tcp://"+p.mqtt, "--preset", "raw", "--dry-run").CombinedOutput(); exitStatus(t, err) != exitFailed ||
+		!strings.Contains(string(out), "holter: mqtt:127.0.0.1: connect: ") {
+		t.Errorf("holter monitor --dry-run = %v\n%s", err, out)
 	}
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v, want status 0\n%s", err, p.logged())
@@ -366,12 +368,13 @@ func subscriber(t *testing.T, url, filter string) func(texts ...string) {
 
 // Verdicts go back to the broker that they are about, and are not heard as heartbeats.
 func TestMonitorReports(t *testing.T) {
-	server := testmqtt.Mosquitto(t, testmqtt.Options{})
-	publish := publisher(t, server.URL())
-	p := startMonitor(t, "--broker", server.URL(), "--preset", "raw", "--home-assistant")
+	t.Parallel()
+	broker := "tcp://" + startServe(t).mqtt
+	publish := publisher(t, broker)
+	p := startMonitor(t, "--broker", broker, "--preset", "raw", "--home-assistant")
 	p.until(`"msg":"connected to the broker"`)
 	publish("kitchen/temperature", "21")
-	states, sensors := subscriber(t, server.URL(), "holter/#"), subscriber(t, server.URL(), "homeassistant/#")
+	states, sensors := subscriber(t, broker, "holter/#"), subscriber(t, broker, "homeassistant/#")
 	states("holter/kitchen/state ", `"state":"online"`)
 	sensors("homeassistant/binary_sensor/holter_kitchen/connectivity/config ", `"device_class":"connectivity"`)
 	p.do(http.MethodDelete, "/v1/devices/kitchen", "")
@@ -389,6 +392,7 @@ func TestMonitorReports(t *testing.T) {
 
 // Verdicts go to the broker inside the program, and nobody else publishes there.
 func TestServeReports(t *testing.T) {
+	t.Parallel()
 	p := startServe(t, "--config", tempFile(t, "report: {to: broker, prefix: fleet}\n"))
 	states := subscriber(t, "tcp://"+p.mqtt, "fleet/#")
 	p.say("HELLO pump\n")

@@ -24,8 +24,8 @@ steps:
 
 // A playbook that was set is there after the server was killed.
 func TestPlaybookEdits(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t)
-	t.Setenv(server.PrivateEnv, "127.0.0.1")
 	data := t.TempDir()
 	write := func(name, text string) string {
 		t.Helper()
@@ -37,15 +37,8 @@ func TestPlaybookEdits(t *testing.T) {
 	}
 	config := write("holter.yaml", "playbooks:\n- {name: of-file, steps: [{name: note, note: x}]}\n")
 	own, asJSON := write("own.yaml", ownPlaybook), write("own.json", `{"steps":[{"name":"note","note":"as JSON"}]}`)
-	p := startServe(t, "--data", data, "--config", config)
-	holter := func(want string, args ...string) string {
-		t.Helper()
-		out, err := command(t, append(args, "--api", p.api)...).CombinedOutput()
-		if text := string(out); !strings.Contains(text, want) || (err != nil) != strings.HasPrefix(text, "holter:") {
-			t.Fatalf("holter %s: %v\n%s\nwant %q", strings.Join(args, " "), err, text, want)
-		}
-		return string(out)
-	}
+	p := startServe(t, server.PrivateEnv+"=127.0.0.1", "--data", data, "--config", config)
+	holter := func(want string, args ...string) string { t.Helper(); return p.operate(want, args...) }
 	holter("is fine", "playbooks", "check", own)
 	holter("no playbook", "playbooks", "get", "own")
 	holter("playbook own set", "playbooks", "set", "own", own)
@@ -70,7 +63,7 @@ func TestPlaybookEdits(t *testing.T) {
 	if err := p.stop(syscall.SIGKILL); err == nil {
 		t.Error("it was killed and ended well")
 	}
-	p = startServe(t, "--data", data, "--config", config)
+	p = startServe(t, server.PrivateEnv+"=127.0.0.1", "--data", data, "--config", config)
 	holter("patience", "playbooks", "get", "own")
 	p.do(http.MethodPost, "/v1/beat/b", "")
 	p.do(http.MethodPost, "/v1/beat/b/bye", "")

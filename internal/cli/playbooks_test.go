@@ -30,22 +30,15 @@ const escalation = `playbooks:
 
 // An operator sees what playbooks do, also after a crash.
 func TestPlaybooks(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t)
-	t.Setenv(server.PrivateEnv, "127.0.0.1")
 	data := t.TempDir()
 	file := filepath.Join(data, "holter.yaml")
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(escalation, "HOOKS", h.URL)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := startServe(t, "--data", data, "--config", file)
-	holter := func(want string, args ...string) string {
-		t.Helper()
-		out, err := command(t, append(args, "--api", p.api)...).CombinedOutput()
-		if text := string(out); !strings.Contains(text, want) || (err != nil) != strings.HasPrefix(text, "holter:") {
-			t.Fatalf("holter %s: %v\n%s\nwant %q", strings.Join(args, " "), err, text, want)
-		}
-		return string(out)
-	}
+	p := startServe(t, server.PrivateEnv+"=127.0.0.1", "--data", data, "--config", file)
+	holter := func(want string, args ...string) string { t.Helper(); return p.operate(want, args...) }
 	until := func(want string, args ...string) string {
 		t.Helper()
 		for range 1000 {
@@ -70,7 +63,7 @@ func TestPlaybooks(t *testing.T) {
 	if err := p.stop(syscall.SIGKILL); err == nil {
 		t.Error("it was killed and ended well")
 	}
-	p = startServe(t, "--data", data, "--config", file)
+	p = startServe(t, server.PrivateEnv+"=127.0.0.1", "--data", data, "--config", file)
 	holter("about a: waiting until", "runs", "get", run)
 	p.do(http.MethodPost, "/v1/beat/a", "")
 	h.until(t, "it was told again", func(came []string) bool { return len(came) == 2 })

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programEnv) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr, os.Exit))
 	}
+	testenv.Together(6) // most of the tests wait for programs
 	os.Exit(testdb.Main(m).Run())
 }
 
@@ -64,9 +67,10 @@ func startServe(t *testing.T, args ...string) *program {
 // launch runs holter serve on free ports. ready receives true when devices are let in, and is closed when the program ends.
 func launch(t *testing.T, args ...string) (p *program, ready <-chan bool) {
 	t.Helper()
-	args = append([]string{
+	env := environment(args)
+	args = slices.Concat(args[:env], []string{
 		"serve", "--listen", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json",
-	}, args...)
+	}, args[env:])
 	return launchProgram(t, args...)
 }
 
@@ -135,12 +139,23 @@ func (p *program) do(method, path, body string) {
 	}
 }
 
+// environment returns how many of the arguments set variables for the program, as NAME=VALUE before a command does in a shell.
+func environment(args []string) int {
+	n := 0
+	for n < len(args) && strings.HasPrefix(args[n], "HOLTER_") {
+		n++
+	}
+	return n
+}
+
+// command is the program with arguments. The first may set variables, see [environment].
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
+	env := environment(args)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only so that a failing test ends
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), programEnv+"=1")
+	cmd := exec.CommandContext(ctx, os.Args[0], args[env:]...)
+	cmd.Env = append(append(os.Environ(), programEnv+"=1"), args[:env]...)
 	cmd.Dir = t.TempDir()
 	return cmd
 }
@@ -233,6 +248,7 @@ func (p *program) say(text string) (net.Conn, string) {
 }
 
 func TestServeAnswers(t *testing.T) {
+	t.Parallel()
 	p := startServe(t)
 	if _, answer := p.say("HELLO site-7/pump ttl=1m\n"); answer != "OK 1 ttl=60" {
 		t.Fatalf("answer = %q", answer)
@@ -267,6 +283,7 @@ func TestServeAnswers(t *testing.T) {
 }
 
 func TestServeRefusesToStart(t *testing.T) {
+	t.Parallel()
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -324,6 +341,7 @@ func TestServeRefusesToStart(t *testing.T) {
 
 // While the database cannot be opened, the API says why and nobody is let in; then all is well without a restart.
 func TestServeWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -353,6 +371,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 
 // A server that waits for its database can be stopped.
 func TestServeStopsWhileItWaits(t *testing.T) {
+	t.Parallel()
 	p, _ := launch(t, "--data", filepath.Join(os.Args[0], "data"))
 	p.until(`"msg":"the database cannot be opened`)
 	if err := p.stop(syscall.SIGTERM); err != nil {
@@ -402,6 +421,7 @@ func TestServeStopsWhileItStarts(t *testing.T) {
 
 // What was known is known after a crash: devices, events, policies, who needs a token. A second server on the same data stands by.
 func TestServeRestarts(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	p := startServe(t, "--data", data)
 	if _, answer := p.say("HELLO site/a ttl=60s\n"); answer != "OK 1 ttl=60" {
@@ -443,6 +463,7 @@ func TestServeRestarts(t *testing.T) {
 }
 
 func TestServeStops(t *testing.T) {
+	t.Parallel()
 	p := startServe(t)
 	c, _ := p.say("HELLO d\n")
 	if err := p.stop(syscall.SIGTERM); err != nil {

@@ -59,6 +59,16 @@ func (p *program) hangup(text string, times int) {
 	}
 }
 
+// operate runs a command against the program, and returns what it printed: a text, and that it failed if this begins as a failure.
+func (p *program) operate(want string, args ...string) string {
+	p.t.Helper()
+	code, text := p.holter(args...)
+	if !strings.Contains(text, want) || (code != 0) != strings.HasPrefix(text, "holter:") {
+		p.t.Fatalf("holter %s = %d\n%s\nwant %q", strings.Join(args, " "), code, text, want)
+	}
+	return text
+}
+
 // holter runs a command against the program, and returns the exit code and what it printed.
 func (p *program) holter(args ...string) (code int, text string) {
 	p.t.Helper()
@@ -74,6 +84,7 @@ const (
 
 // A server takes what has changed in its file, by a signal and by the command, and says what it cannot take.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	p := startConfigured(t, "policy: {timeout: 90s}\n")
 	_, answer := p.say("HELLO a1\n")
 	if !strings.HasPrefix(answer, "OK 1 ttl=90") {
@@ -111,6 +122,7 @@ func TestReload(t *testing.T) {
 
 // Whatever is wrong with the file, nothing changes, all of it is said, and the next reload finds a good one.
 func TestReloadMistakes(t *testing.T) {
+	t.Parallel()
 	const good = "policy: {timeout: 50s}\n"
 	tests := []struct {
 		name  string
@@ -171,6 +183,7 @@ func TestReloadMistakes(t *testing.T) {
 // A hundred reloads while devices beat: none of them is judged, whichever of the timeouts is in force; a device
 // that is silent is.
 func TestReloadsUnderLoad(t *testing.T) {
+	t.Parallel()
 	policy := func(i int) string {
 		return fmt.Sprintf("policy: {timeout: %ds}\ngroups: [{name: g%d, match: '*%d'}]\ndevices: {x%d: {timeout: 9s}}\n", 3+i%5, i%3, i%10, i%7)
 	}
@@ -220,6 +233,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 
 // Reloads at once come one after the other.
 func TestReloadsAtOnce(t *testing.T) {
+	t.Parallel()
 	p := startConfigured(t, "http_rate: 100\n")
 	p.write(t, "http_rate: 101\n")
 	var all sync.WaitGroup
@@ -243,6 +257,7 @@ func TestReloadsAtOnce(t *testing.T) {
 
 // A server that is killed in the middle of reloads starts with what the file says, and forgets nothing.
 func TestReloadKilled(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	var text strings.Builder
 	text.WriteString("policy: {timeout: 80s}\ndevices:\n")
@@ -271,6 +286,7 @@ func TestReloadKilled(t *testing.T) {
 
 // A standby takes the new configuration for when it judges, also what a judge could not take.
 func TestReloadStandby(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	first := startServe(t, "--data", data)
 	file := filepath.Join(t.TempDir(), "standby.yaml")
@@ -304,6 +320,7 @@ func TestReloadStandby(t *testing.T) {
 
 // A signal during the start waits for its end.
 func TestReloadWhileStarting(t *testing.T) {
+	t.Parallel()
 	c := &configured{file: filepath.Join(t.TempDir(), "fleet.yaml")}
 	c.write(t, "policy: {timeout: 90s}\n")
 	var ready <-chan bool
@@ -318,6 +335,7 @@ func TestReloadWhileStarting(t *testing.T) {
 }
 
 func TestReloadEar(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "judge.sock")
 	judge := startServe(t, "--link", "unix:"+socket)

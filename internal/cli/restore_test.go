@@ -15,6 +15,7 @@ import (
 
 // A directory that is deleted under a server at work is made again, with all that was in it, and both are said.
 func TestServeLosesItsDirectory(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	p := startServe(t, "--data", data)
 	p.do(http.MethodPost, "/v1/beat/before", "")
@@ -37,6 +38,7 @@ func TestServeLosesItsDirectory(t *testing.T) {
 
 // A file that is overwritten is said, at once and at the next start.
 func TestServeLosesItsFile(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	file := filepath.Join(data, "holter.db")
 	p := startServe(t, "--data", data)
@@ -63,6 +65,7 @@ func TestServeLosesItsFile(t *testing.T) {
 
 // A damaged row of a device is said everywhere, and keeps nobody else from being watched.
 func TestServeDamagedDevice(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	p := startServe(t, "--data", data)
 	for _, id := range []string{"a", "b"} {

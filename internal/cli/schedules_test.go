@@ -16,20 +16,12 @@ import (
 
 // An operator sets schedules from the command line, and they run, also after a crash.
 func TestSchedules(t *testing.T) {
+	t.Parallel()
 	h := newHooks(t)
-	t.Setenv(server.PrivateEnv, "127.0.0.1")
-	t.Setenv(server.CommandsEnv, "true")
 	data := t.TempDir()
 	mark := filepath.Join(t.TempDir(), "mark")
-	p := startServe(t, "--data", data)
-	holter := func(want string, args ...string) string {
-		t.Helper()
-		out, err := command(t, append(args, "--api", p.api)...).CombinedOutput()
-		if text := string(out); !strings.Contains(text, want) || (err != nil) != strings.HasPrefix(text, "holter:") {
-			t.Fatalf("holter %s: %v\n%s\nwant %q", strings.Join(args, " "), err, text, want)
-		}
-		return string(out)
-	}
+	p := startServe(t, server.PrivateEnv+"=127.0.0.1", server.CommandsEnv+"=true", "--data", data)
+	holter := func(want string, args ...string) string { t.Helper(); return p.operate(want, args...) }
 	until := func(what string, ok func() bool) {
 		t.Helper()
 		testwait.Until(t, what, ok, func() string { return holter("", "schedules", "history") })
@@ -61,7 +53,7 @@ func TestSchedules(t *testing.T) {
 	if err := p.stop(syscall.SIGKILL); err == nil {
 		t.Error("it was killed and ended well")
 	}
-	p = startServe(t, "--data", data)
+	p = startServe(t, server.PrivateEnv+"=127.0.0.1", server.CommandsEnv+"=true", "--data", data)
 	until("it was done again", func() bool {
 		return strings.Contains(holter("", "schedules", "history", "slow", "--state", "done"), "begun")
 	})

@@ -119,12 +119,14 @@ func TestSendIsInterrupted(t *testing.T) {
 
 // Everything at once: a device, the gateway, the API and the command.
 func TestSendToADevice(t *testing.T) {
+	t.Parallel()
 	p := startServe(t)
 	sendToADevice(t, p, p, "gateway")
 }
 
 // A device at an ear is sent to like one at the server's own port.
 func TestSendToADeviceAtAnEar(t *testing.T) {
+	t.Parallel()
 	judge := "unix:" + filepath.Join(t.TempDir(), "j")
 	p := startServe(t, "--link", judge)
 	sendToADevice(t, p, startEar(t, "one", judge), "gateway/one")
@@ -134,7 +136,6 @@ func TestSendToADeviceAtAnEar(t *testing.T) {
 // server has.
 func sendToADevice(t *testing.T, p, at *program, source string) {
 	t.Helper()
-	t.Setenv("HOLTER_API", p.api)
 	conn, said := at.say("HELLO site-7/pump\n")
 	if !strings.HasPrefix(said, "OK ") {
 		t.Fatalf("heard %q", said)
@@ -152,9 +153,8 @@ func sendToADevice(t *testing.T, p, at *program, source string) {
 		{[]string{"site-7/pump", strings.Repeat("x", 5000)}, "", "413 Request Entity Too Large: the message is too long: line: a message has at most 1020 bytes, not 5000", exitFailed},
 		{[]string{"nobody", "x"}, "", `unknown device "nobody"`, exitFailed},
 	} {
-		got := typeLine(t.Context(), t, append([]string{"send"}, step.args...)...)
-		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
-			t.Errorf("send %.40q = %+v, want %q", step.args, got, step.says)
+		if code, text := p.holter(append([]string{"send"}, step.args...)...); code != step.code || !strings.Contains(text, step.says) {
+			t.Errorf("send %.40q = %d %s, want %q", step.args, code, text, step.says)
 		}
 		if step.hears == "" {
 			continue
@@ -169,9 +169,9 @@ func sendToADevice(t *testing.T, p, at *program, source string) {
 	if text, err := in.ReadString('\n'); err != nil || text != "BYE\n" {
 		t.Fatalf("the device heard %q, %v", text, err)
 	}
-	got := typeLine(t.Context(), t, "send", "site-7/pump", "x")
-	if want := `409 Conflict: the device is not connected here; it was heard last at "` + source + `", `; got.code != exitFailed || !strings.Contains(got.stderr, want) {
-		t.Errorf("send = %+v, want %q", got, want)
+	code, text := p.holter("send", "site-7/pump", "x")
+	if want := `409 Conflict: the device is not connected here; it was heard last at "` + source + `", `; code != exitFailed || !strings.Contains(text, want) {
+		t.Errorf("send = %d %s, want %q", code, text, want)
 	}
 	p.until(`"result":"not_connected"`)
 	if log := p.logged(); strings.Contains(log, "valve") || strings.Count(log, "message to a device") != 6 {

@@ -16,6 +16,7 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
@@ -103,11 +104,11 @@ func (h *hook) seen() []string {
 // The spans of a verdict join, although the process is killed between two attempts to deliver it, and the
 // receiver can continue the trace.
 func TestTrace(t *testing.T) {
-	t.Setenv("HOLTER_DELIVERY_ALLOW_PRIVATE", "127.0.0.0/8")
+	t.Parallel()
 	c, h, data := newCollector(t), newHook(t), t.TempDir()
 	headers := tempFile(t, "# for the collector\nAuthorization: Bearer hunter2\n")
 	config := tempFile(t, fmt.Sprintf("policy: {timeout: 1s, interval: 300ms}\ntrace: {otlp: %q, headers_file: %q}\n", c.URL, headers))
-	p := startServe(t, "--config", config, "--data", data)
+	p := startServe(t, server.PrivateEnv+"=127.0.0.0/8", "--config", config, "--data", data)
 	p.do("PUT", "/v1/endpoints/ops", fmt.Sprintf(`{"kind":"webhook","target":%q}`, h.URL))
 	p.do("PUT", "/v1/routes/offline", `{"endpoint":"ops","types":["device.offline"]}`)
 	p.do("POST", "/v1/beat/pump", "")
@@ -128,7 +129,7 @@ func TestTrace(t *testing.T) {
 	h.mended = true
 	h.mu.Unlock()
 
-	p = startServe(t, "--config", config, "--data", data)
+	p = startServe(t, server.PrivateEnv+"=127.0.0.0/8", "--config", config, "--data", data)
 	testwait.Until(t, "the span of another attempt", func() bool {
 		seen := h.seen()
 		if len(seen) <= before {
@@ -167,6 +168,7 @@ func TestTrace(t *testing.T) {
 
 // A server whose collector is gone, or whose headers cannot be read, says so.
 func TestTraceMistakes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, config, want string }{
 		{"no URL", "trace: {otlp: collector}", "is not the URL of a collector"},
 		{"a password", "trace: {otlp: 'http://a:hunter2@collector'}", "put an Authorization header into trace.headers_file"},

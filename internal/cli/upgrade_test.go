@@ -105,6 +105,7 @@ func TestMakeFixture(t *testing.T) {
 
 // The fleet of each release is restored into each database, brought up to date, and what the API says of it is what that release said.
 func TestUpgrade(t *testing.T) {
+	t.Parallel()
 	all, err := filepath.Glob(filepath.Join(fleets, "*.json"))
 	if err != nil || len(all) == 0 {
 		t.Fatalf("no fleets of releases: %v", err)
