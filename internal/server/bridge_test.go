@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,26 +19,6 @@ import (
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
-
-// serveApart starts a server that is a process of its own. It is killed when the test ends.
-func serveApart(t *testing.T, node, lines string) (*served, *os.Process) {
-	t.Helper()
-	file, address := configured(t, node, lines)
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), serveVariable+"="+file)
-	var log lockedBuffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Wait() // killed
-		if t.Failed() {
-			t.Logf("the log of node %s:\n%s", node, log.String())
-		}
-	})
-	return &served{t: t, api: "http://" + address}, cmd.Process
-}
 
 // statusOf follows a topic of a broker, and returns what was published to it latest.
 func statusOf(t *testing.T, url, topic string) func() string {
@@ -77,18 +55,18 @@ func TestBridgeOfStoppedJudge(t *testing.T) {
 	status := statusOf(t, mosquitto.URL(), report.StatusTopic("holter"))
 	lines := fmt.Sprintf("listen: ['127.0.0.1:0']\ndatabase: %q\nreport: {to: plant}\n"+
 		"bridges:\n- {name: plant, url: '%s', share: all, rules: [{topic: 'fleet/{device}/beat'}]}\n", testdb.Postgres(t), mosquitto.URL())
-	a, process := serveApart(t, "a", lines)
+	a := serveApart(t, "a", lines)
 	testwait.Until(t, "a judges, and says so", func() bool { return a.judges() && status() == report.Online })
 	b := serveFile(t, "b", lines, t.Output())
 	testwait.Until(t, "b stands by", b.standsBy)
-	if err := process.Signal(syscall.SIGSTOP); err != nil {
+	if err := a.process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "b judges", b.judges)
 	testwait.Until(t, "both connections of a were closed, and b says that it is online", func() bool {
 		return strings.Count(mosquitto.Log(), " already connected, closing old connection.") == 2 && status() == report.Online
 	})
-	if err := process.Signal(syscall.SIGCONT); err != nil {
+	if err := a.process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "a stands by", a.standsBy)

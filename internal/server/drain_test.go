@@ -10,8 +10,17 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
+
+// drainDelay is long enough to ask a process a few things meanwhile.
+func drainDelay() string {
+	if testenv.Checks() { // the race detector is slow
+		return "15s"
+	}
+	return "4s"
+}
 
 // An operator drains an ear: a device that comes back at another has no event, one that does not is
 // offline for its silence, and the ear ends by itself and is gone for its judge at once.
@@ -57,7 +66,7 @@ func TestDrainEar(t *testing.T) {
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
 	judge, at := judged(t)
-	one := hear(t, "one", at, "drain: {delay: 4s}")
+	one := hear(t, "one", at, "drain: {delay: "+drainDelay()+"}")
 	testwait.Until(t, "the ear is ready", one.ready)
 	pump := connect(t, one.devices)
 	pump.says("HELLO pump ttl=300s", "OK 1")
@@ -129,7 +138,7 @@ func TestRemoveEar(t *testing.T) {
 func TestDrainServer(t *testing.T) {
 	t.Parallel()
 	database, devices := testdb.SQLite(t), freeAddress(t)
-	lines := fmt.Sprintf("listen: ['%s']\ndatabase: %q\ndrain: {delay: 4s, limit: 5s}\n", devices, database)
+	lines := fmt.Sprintf("listen: ['%s']\ndatabase: %q\ndrain: {delay: %s, limit: 5s}\n", devices, database, drainDelay())
 	s := serveFile(t, "j", lines, io.Discard)
 	testwait.Until(t, "the server is ready", s.judges)
 	pump := connect(t, devices)

@@ -78,7 +78,7 @@ func TestEarsOverUDP(t *testing.T) {
 		at.says("HELLO meter secret ttl=200s\n", "OK 1 ttl=200\n")
 		status := make(chan string, 1)
 		go func() {
-			code, body := judge.posts("meter", `{"text": "open the valve", "timeout": "5s"}`)
+			code, body := judge.posts("meter", `{"text": "open the valve", "timeout": "60s"}`)
 			status <- fmt.Sprint(code, " ", body)
 		}()
 		b := make([]byte, 1<<10)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -218,7 +217,6 @@ func TestHeartbeatsBesideMessages(t *testing.T) {
 			}
 		})
 	}
-	type sending struct{ begun, done time.Time }
 	var sent [8][]sending
 	for i := range sent {
 		d := connect(t, ears[i%2].devices)
@@ -244,13 +242,7 @@ func TestHeartbeatsBesideMessages(t *testing.T) {
 	close(stop)
 	living.Wait()
 	for i := range sent {
-		for _, off := range judge.offline(fmt.Sprint("pump-", i)) {
-			for _, s := range sent[i] { // the machine may have kept the device from sending
-				if s.begun.After(off.LastSeen) && s.done.Before(off.Deadline) {
-					t.Errorf("pump-%d was judged for its silence from %v to %v, and has sent at %v", i, off.LastSeen, off.Deadline, s.begun)
-				}
-			}
-		}
+		judge.wantHeard(fmt.Sprint("pump-", i), sent[i])
 	}
 	if to.count() == 0 {
 		t.Error("no message has come")
@@ -258,29 +250,18 @@ func TestHeartbeatsBesideMessages(t *testing.T) {
 	t.Logf("%d messages", to.count())
 }
 
-// silence is what an event says of one.
-type silence struct {
-	LastSeen time.Time `json:"last_seen"`
-	Deadline time.Time `json:"deadline"`
-}
+// sending is when a device sent a heartbeat: between two instants.
+type sending struct{ begun, done time.Time }
 
-// offline returns the silences for which a device was judged to be offline.
-func (s *served) offline(id string) (all []silence) {
+// wantHeard fails if a device was judged for a silence in which it has sent something: the machine may have kept it from
+// sending.
+func (s *served) wantHeard(device string, sent []sending) {
 	s.t.Helper()
-	_, _, body := s.ask("GET", "/v1/events?device="+id)
-	var page struct {
-		Events []struct {
-			Type string  `json:"type"`
-			Data silence `json:"data"`
-		} `json:"events"`
-	}
-	if err := json.Unmarshal([]byte(body), &page); err != nil || len(page.Events) == 0 {
-		s.t.Fatalf("the events are %s, %v", body, err)
-	}
-	for _, e := range page.Events {
-		if strings.HasSuffix(e.Type, ".offline") {
-			all = append(all, e.Data)
+	for _, off := range s.offline(device) {
+		for _, one := range sent {
+			if one.begun.After(off.LastSeen) && one.done.Before(off.Deadline) {
+				s.t.Errorf("%s was judged for its silence from %v to %v, and has sent at %v", device, off.LastSeen, off.Deadline, one.begun)
+			}
 		}
 	}
-	return all
 }
