@@ -69,13 +69,7 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 	judge := "unix:" + filepath.Join(t.TempDir(), "j")
 	p := startServe(t, "--link", judge, "--node", "j")
 	one, two := startEar(t, "one", judge), startEar(t, "two", judge, "--drain-delay", "1h")
-	nodes := func(args ...string) (string, error) {
-		out, err := command(t, append([]string{"nodes"}, append(args, "--api", p.api)...)...).CombinedOutput()
-		return string(out), err
-	}
-	if out, err := nodes("drain", "one"); err != nil || !strings.Contains(out, `node one is draining: see "holter nodes list"`) {
-		t.Errorf("nodes drain one: %v\n%s", err, out)
-	}
+	p.operate(`node one is draining: see "holter nodes list"`, "nodes", "drain", "one")
 	one.until("drained: all connections are closed, and the judge knows")
 	if err := one.cmd.Wait(); err != nil {
 		t.Errorf("the end of an ear that was drained: %v", err)
@@ -88,12 +82,12 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 	}
 	two.until("draining: this process ends in order")
 	testwait.Until(t, "the list says that it drains", func() bool {
-		out, err := nodes("list")
-		return err == nil && strings.Contains(out, "draining") && !strings.Contains(out, "one")
+		out := p.operate("", "nodes", "list")
+		return strings.Contains(out, "draining") && !strings.Contains(out, "one")
 	})
 	for args, want := range map[string]string{"drain three": `no ear is called "three"; there are: j, two`, "drain j": "is the judge; end its process", "remove j": "is the judge"} {
-		if out, err := nodes(strings.Fields(args)...); err == nil || !strings.Contains(out, want) {
-			t.Errorf("nodes %s: %v\n%s", args, err, out)
+		if code, out := p.holter(strings.Fields("nodes " + args)...); code == 0 || !strings.Contains(out, want) {
+			t.Errorf("nodes %s = %d\n%s", args, code, out)
 		}
 	}
 	_ = two.stop(syscall.SIGTERM)
@@ -101,9 +95,7 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 		t.Errorf("after a second signal the exit code is %d, want %d\n%s", code, exitInterrupted, two.logged())
 	}
 	three := startEar(t, "three", judge)
-	if out, err := nodes("remove", "three"); err != nil || !strings.Contains(out, "node three removed") {
-		t.Errorf("nodes remove three: %v\n%s", err, out)
-	}
+	p.operate("node three removed", "nodes", "remove", "three")
 	three.until("the ear lets go of all connections")
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/loadgen"
 )
 
@@ -134,7 +135,7 @@ func TestEveryCommand(t *testing.T) {
 		"manual", "migrate", "monitor", "nodes drain", "nodes remove", "password", "playbooks delete", "playbooks set", "queues delete", "queues pause", "queues resume", "queues set", "routes delete", "routes pause", "routes resume", "routes set",
 		"restore", "run", "runs cancel", "runs graph", "schedules delete", "schedules pause", "schedules resume", "serve", "sources retire", "tokens delete", "version",
 	}
-	for _, leaf := range parser.Model.Leaves(false) {
+	for i, leaf := range parser.Model.Leaves(false) {
 		t.Run(leaf.Path(), func(t *testing.T) {
 			if leaf.Help == "" {
 				t.Error("it has no help text")
@@ -149,7 +150,7 @@ func TestEveryCommand(t *testing.T) {
 					t.Errorf("--%s has no help text", flag.Name)
 				}
 			}
-			if leaf.Name == "help" || leaf.Hidden {
+			if leaf.Name == "help" || leaf.Hidden || i%8 != 0 && !testenv.Checks() { // the help of each is in docs/reference/cli.md, which is compared
 				return
 			}
 			args := strings.Fields(words)

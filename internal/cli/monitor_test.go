@@ -113,11 +113,8 @@ func TestMonitor(t *testing.T) {
 	for _, tt := range tests {
 		p.untilGet(tt.path, 200, tt.want)
 	}
-	out, err := command(t, "explain", "--api", p.api, "kitchen").CombinedOutput()
-	for _, want := range []string{"its last will", "a bridge to " + server.URL() + "; its clock follows the bridge's messages to itself"} {
-		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("holter explain = %v, want %q\n%s", err, want, out)
-		}
+	if out, want := p.operate("its last will", "explain", "kitchen"), "a bridge to "+server.URL()+"; its clock follows the bridge's messages to itself"; !strings.Contains(out, want) {
+		t.Errorf("holter explain: want %q\n%s", want, out)
 	}
 	if err := p.stop(os.Interrupt); err != nil {
 		t.Errorf("ended with %v, want status 0\n%s", err, p.logged())

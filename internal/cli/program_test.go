@@ -276,9 +276,8 @@ func TestServeAnswers(t *testing.T) {
 			}
 		})
 	}
-	out, err := command(t, "explain", "--api", p.api, "site-7/pump").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "online") || !strings.Contains(string(out), "announced") {
-		t.Errorf("holter explain = %v\n%s", err, out)
+	if out := p.operate("online", "explain", "site-7/pump"); !strings.Contains(out, "announced") {
+		t.Errorf("holter explain:\n%s", out)
 	}
 }
 
@@ -331,9 +330,10 @@ func TestServeRefusesToStart(t *testing.T) {
 				}
 			}
 			args = append(args, tt.args...)
-			out, err := command(t, args...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), tt.want) {
-				t.Errorf("holter %v = %v, want an error with %q:\n%s", args, err, tt.want, out)
+			args = append(args, "--data", t.TempDir())
+			var out strings.Builder
+			if code := run(t.Context(), args, &out, &out); code == 0 || !strings.Contains(out.String(), tt.want) {
+				t.Errorf("holter %v = %d, want an error with %q:\n%s", args, code, tt.want, out.String())
 			}
 		})
 	}
@@ -450,8 +450,8 @@ func TestServeRestarts(t *testing.T) {
 	if _, answer := p.say("HELLO site/a ttl=60s\n"); answer != "OK 2 ttl=300" {
 		t.Errorf("answer = %q", answer)
 	}
-	if out, err := command(t, "tokens", "create", "--role", "read", "--name", "test", "--data", data).CombinedOutput(); err != nil {
-		t.Errorf("token create: %v\n%s", err, out)
+	if got := typeLine(t.Context(), t, "tokens", "create", "--role", "read", "--name", "test", "--data", data); got.code != 0 {
+		t.Errorf("token create: %+v", got)
 	}
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v\n%s", err, p.logged())

@@ -178,12 +178,12 @@ func TestTraceMistakes(t *testing.T) {
 		{"no header", "trace: {otlp: 'http://collector', headers_file: " + tempFile(t, "\nhunter2\n") + "}", ":2: this is no header"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, err := command(t, "serve", "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0", "--config", tempFile(t, c.config+"\n")).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), c.want) {
-				t.Errorf("%v\n%s\nwant %s", err, out, c.want)
+			got := typeLine(t.Context(), t, "serve", "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--config", tempFile(t, c.config+"\n"))
+			if got.code == 0 || !strings.Contains(got.stderr, c.want) {
+				t.Errorf("%+v\nwant %s", got, c.want)
 			}
-			if strings.Contains(c.want, "no header") && strings.Contains(string(out), "hunter2") {
-				t.Errorf("a secret is shown:\n%s", out)
+			if strings.Contains(c.want, "no header") && strings.Contains(got.stderr, "hunter2") {
+				t.Errorf("a secret is shown:\n%s", got.stderr)
 			}
 		})
 	}
