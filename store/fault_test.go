@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
@@ -45,8 +46,10 @@ func offer(t *testing.T, s *store.Store, events []liveness.Event) (failures int)
 
 // TestServerIsKilled kills the server again and again while events are appended. None may be lost or doubled.
 func TestServerIsKilled(t *testing.T) {
+	testenv.Check(t)
 	for name, server := range servers {
 		t.Run("db="+name, func(t *testing.T) {
+			t.Parallel()
 			srv := server(t, true)
 			s, _ := open(t, config{URL: srv.Database(t), Cache: 10})
 			stop := make(chan struct{})
@@ -100,14 +103,42 @@ func TestServerIsKilled(t *testing.T) {
 	}
 }
 
-// TestServerHangs stops a server where it is: connections stay open and nothing answers.
-func TestServerHangs(t *testing.T) {
+// TestServerFails has a server that refuses, is gone, or hangs: it stands where it is, connections stay open and nothing answers.
+func TestServerFails(t *testing.T) {
+	testenv.Check(t)
 	for name, server := range servers {
 		t.Run("db="+name, func(t *testing.T) {
+			t.Parallel()
 			srv := server(t, false)
-			s, _ := open(t, config{URL: srv.Database(t), Patience: 2 * time.Second})
+			url := srv.Database(t)
+			for _, c := range []struct{ name, url, want string }{
+				{"wrong password", testdb.URLWithPassword(url, "wrongpass"), "authentication failed"},
+				{"no such database", strings.Replace(url, "/test", "/nosuch", 1), "no such database"},
+			} {
+				err := newStore(t, config{URL: c.url}).Open(t.Context())
+				if err == nil || !strings.Contains(sqldb.Explain(err), c.want) || strings.Contains(err.Error(), "wrongpass") {
+					t.Errorf("%s: %v", c.name, err)
+				}
+				if _, err := (config{URL: c.url}).shared(t.Context()); err == nil || !strings.Contains(sqldb.Explain(err), c.want) {
+					t.Errorf("%s, shared: %v", c.name, err)
+				}
+			}
+			srv.Kill()
+			s := newStore(t, config{URL: url, Patience: 2 * time.Second})
+			if err := s.Open(t.Context()); err == nil || !strings.Contains(sqldb.Explain(err), "connection refused") {
+				t.Errorf("no server: %v", err)
+			}
+			srv.Start(t)
+			reopen(t, s)
+			l := begin(t, config{URL: srv.Database(t), Checkpoint: time.Hour}, base) // with the patience of a user
+			defer l.end()
+			end := running(t, l.store, l.registry)
+			defer end()
+			healthy(t, l.store, soon, "")
+
 			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 			srv.Pause(t)
+			healthy(t, l.store, soon, "has not answered")
 			for range 2 { // on the connection that there was, and on a new one
 				err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 2, liveness.DeviceOffline)})
 				if err == nil || !strings.Contains(sqldb.Explain(err), "no answer in time") {
@@ -124,34 +155,7 @@ func TestServerHangs(t *testing.T) {
 				t.Errorf("events: %v", got)
 			}
 			healthy(t, s, soon, "")
-		})
-	}
-}
-
-func TestServerRefuses(t *testing.T) {
-	for name, server := range servers {
-		t.Run("db="+name, func(t *testing.T) {
-			srv := server(t, false)
-			url := srv.Database(t)
-			for _, c := range []struct{ name, url, want string }{
-				{"wrong password", testdb.URLWithPassword(url, "wrongpass"), "authentication failed"},
-				{"no such database", strings.Replace(url, "/test", "/nosuch", 1), "no such database"},
-			} {
-				err := newStore(t, config{URL: c.url}).Open(t.Context())
-				if err == nil || !strings.Contains(sqldb.Explain(err), c.want) || strings.Contains(err.Error(), "wrongpass") {
-					t.Errorf("%s: %v", c.name, err)
-				}
-				if _, err := (config{URL: c.url}).shared(t.Context()); err == nil || !strings.Contains(sqldb.Explain(err), c.want) {
-					t.Errorf("%s, shared: %v", c.name, err)
-				}
-			}
-			srv.Kill()
-			s := newStore(t, config{URL: url})
-			if err := s.Open(t.Context()); err == nil || !strings.Contains(sqldb.Explain(err), "connection refused") {
-				t.Errorf("no server: %v", err)
-			}
-			srv.Start(t)
-			reopen(t, s)
+			healthy(t, l.store, time.Minute, "")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
@@ -98,7 +99,7 @@ func TestFileMended(t *testing.T) {
 		{"the directory deleted", func(t *testing.T, path string) { t.Helper(); remove(t, filepath.Dir(path)) }},
 		{"the directory moved", func(t *testing.T, path string) { t.Helper(); move(t, filepath.Dir(path), filepath.Dir(path)+".away") }},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		bubble(t, c.name, func(t *testing.T) {
 			url := testdb.SQLite(t)
 			path := strings.TrimPrefix(url, "sqlite:")
 			s, _ := open(t, config{URL: url})
@@ -135,93 +136,99 @@ func TestFileMended(t *testing.T) {
 
 // TestFileMendedOpensAgain is apart since the store must be closed before.
 func TestFileMendedOpensAgain(t *testing.T) {
-	cfg := config{URL: testdb.SQLite(t)}
-	s, _ := open(t, cfg)
-	end := running(t, s, registry(t, s))
-	appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
-	remove(t, filepath.Dir(strings.TrimPrefix(cfg.URL, "sqlite:")))
-	offer(t, s, []liveness.Event{device(2, "dev-2", 1, liveness.DeviceOnline)})
-	end()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if loaded := reopen(t, s); loaded.Devices != 2 {
-		t.Errorf("Load = %+v, want 2 devices", loaded)
-	}
-	if got := summary(readAll(t, s)); len(got) != 2 {
-		t.Errorf("events: %v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config{URL: testdb.SQLite(t)}
+		s, _ := open(t, cfg)
+		end := running(t, s, registry(t, s))
+		appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
+		remove(t, filepath.Dir(strings.TrimPrefix(cfg.URL, "sqlite:")))
+		offer(t, s, []liveness.Event{device(2, "dev-2", 1, liveness.DeviceOnline)})
+		end()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if loaded := reopen(t, s); loaded.Devices != 2 {
+			t.Errorf("Load = %+v, want 2 devices", loaded)
+		}
+		if got := summary(readAll(t, s)); len(got) != 2 {
+			t.Errorf("events: %v", got)
+		}
+	})
 }
 
 // TestFileReplaced: the file that somebody put there is left alone, nothing counts as written, and what was in ours is kept beside it.
 func TestFileReplaced(t *testing.T) {
-	cfg := config{URL: testdb.SQLite(t)}
-	path := strings.TrimPrefix(cfg.URL, "sqlite:")
-	s, _ := open(t, cfg)
-	end := running(t, s, registry(t, s))
-	for seq := range uint64(20) {
-		appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
-	}
-	replace := func(by, kept string) { // without an instant in which there is no file, which would be written anew
-		t.Helper()
-		if err := os.Link(path, kept); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config{URL: testdb.SQLite(t)}
+		path := strings.TrimPrefix(cfg.URL, "sqlite:")
+		s, _ := open(t, cfg)
+		end := running(t, s, registry(t, s))
+		for seq := range uint64(20) {
+			appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
 		}
-		move(t, by, path)
-	}
-	replace(another(t), path+".ours")
-	healthy(t, s, time.Minute, "all of ours is kept in ")
-	event := []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)}
-	if err := s.Append(t.Context(), event); !errors.Is(err, sqldb.ErrFile) {
-		t.Errorf("Append: %v, want ErrFile", err)
-	}
-	copies, _ := filepath.Glob(path + ".kept-*")
-	if len(copies) != 1 || kept(t, copies[0]) != 20 || kept(t, path) != 200 {
-		t.Errorf("copies: %v", copies)
-	}
-	replace(path+".ours", path+".theirs") // ours comes back
-	offer(t, s, event)
-	healthy(t, s, time.Minute, "")
-	replace(path+".theirs", path+".ours")
-	healthy(t, s, time.Minute, "all of ours is kept in ")
-	end()
-	if err := s.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	if err := s.Open(t.Context()); !errors.Is(err, sqldb.ErrLost) {
-		t.Errorf("Open of another fleet's file: %v, want ErrLost", err)
-	}
-	if got := kept(t, path); got != 200 {
-		t.Errorf("the other file has %d events, want 200", got)
-	}
+		replace := func(by, kept string) { // without an instant in which there is no file, which would be written anew
+			t.Helper()
+			if err := os.Link(path, kept); err != nil {
+				t.Fatal(err)
+			}
+			move(t, by, path)
+		}
+		replace(another(t), path+".ours")
+		healthy(t, s, time.Minute, "all of ours is kept in ")
+		event := []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)}
+		if err := s.Append(t.Context(), event); !errors.Is(err, sqldb.ErrFile) {
+			t.Errorf("Append: %v, want ErrFile", err)
+		}
+		copies, _ := filepath.Glob(path + ".kept-*")
+		if len(copies) != 1 || kept(t, copies[0]) != 20 || kept(t, path) != 200 {
+			t.Errorf("copies: %v", copies)
+		}
+		replace(path+".ours", path+".theirs") // ours comes back
+		offer(t, s, event)
+		healthy(t, s, time.Minute, "")
+		replace(path+".theirs", path+".ours")
+		healthy(t, s, time.Minute, "all of ours is kept in ")
+		end()
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if err := s.Open(t.Context()); !errors.Is(err, sqldb.ErrLost) {
+			t.Errorf("Open of another fleet's file: %v, want ErrLost", err)
+		}
+		if got := kept(t, path); got != 200 {
+			t.Errorf("the other file has %d events, want 200", got)
+		}
+	})
 }
 
 // TestDirectoryReplaced: in the directory that is there now nothing is changed.
 func TestDirectoryReplaced(t *testing.T) {
-	cfg := config{URL: testdb.SQLite(t)}
-	path := strings.TrimPrefix(cfg.URL, "sqlite:")
-	s, _ := open(t, cfg)
-	end := running(t, s, registry(t, s))
-	appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
-	move(t, filepath.Dir(path), filepath.Dir(path)+".away")
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, end := range []string{"", "-wal"} {
-		if err := os.WriteFile(path+end, []byte("theirs"), 0o600); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config{URL: testdb.SQLite(t)}
+		path := strings.TrimPrefix(cfg.URL, "sqlite:")
+		s, _ := open(t, cfg)
+		end := running(t, s, registry(t, s))
+		appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
+		move(t, filepath.Dir(path), filepath.Dir(path)+".away")
+		if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-	}
-	healthy(t, s, time.Minute, "all of ours is kept in /")
-	end()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	for _, end := range []string{"", "-wal"} {
-		if text, err := os.ReadFile(path + end); err != nil || string(text) != "theirs" {
-			t.Errorf("%s: %q, %v", path+end, text, err)
+		for _, end := range []string{"", "-wal"} {
+			if err := os.WriteFile(path+end, []byte("theirs"), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
+		healthy(t, s, time.Minute, "all of ours is kept in /")
+		end()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, end := range []string{"", "-wal"} {
+			if text, err := os.ReadFile(path + end); err != nil || string(text) != "theirs" {
+				t.Errorf("%s: %q, %v", path+end, text, err)
+			}
+		}
+	})
 }
 
 // TestFileOverwritten writes into the file itself. Nothing counts as written from then on, and what is there now is not touched.
@@ -266,7 +273,7 @@ func TestFileOverwritten(t *testing.T) {
 			}
 		}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		bubble(t, c.name, func(t *testing.T) {
 			cfg := config{URL: testdb.SQLite(t)}
 			path := strings.TrimPrefix(cfg.URL, "sqlite:")
 			lives(t, cfg)
@@ -301,26 +308,28 @@ func TestFileOverwritten(t *testing.T) {
 
 // TestFileShrinks: another program may make the file smaller without harm.
 func TestFileShrinks(t *testing.T) {
-	cfg := config{URL: testdb.SQLite(t)}
-	s, _ := open(t, cfg)
-	running(t, s, registry(t, s))
-	for n := range uint64(50) {
-		var batch []liveness.Event
-		for i := range uint32(100) {
-			batch = append(batch, device(i+1, name(int(i)), n+1, liveness.DeviceOnline))
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config{URL: testdb.SQLite(t)}
+		s, _ := open(t, cfg)
+		running(t, s, registry(t, s))
+		for n := range uint64(50) {
+			var batch []liveness.Event
+			for i := range uint32(100) {
+				batch = append(batch, device(i+1, name(int(i)), n+1, liveness.DeviceOnline))
+			}
+			appendAll(t, s, batch...)
 		}
-		appendAll(t, s, batch...)
-	}
-	other, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(cfg.URL, "sqlite:")+"?mode=rw&_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Close() }()
-	for _, query := range []string{"PRAGMA wal_checkpoint(TRUNCATE)", "DELETE FROM events WHERE pos < 4000", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
-		if _, err := other.ExecContext(t.Context(), query); err != nil {
+		other, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(cfg.URL, "sqlite:")+"?mode=rw&_pragma=busy_timeout(10000)")
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	offer(t, s, []liveness.Event{device(1, name(0), 51, liveness.DeviceOffline)})
-	healthy(t, s, time.Minute, "")
+		defer func() { _ = other.Close() }()
+		for _, query := range []string{"PRAGMA wal_checkpoint(TRUNCATE)", "DELETE FROM events WHERE pos < 4000", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+			if _, err := other.ExecContext(t.Context(), query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		offer(t, s, []liveness.Event{device(1, name(0), 51, liveness.DeviceOffline)})
+		healthy(t, s, time.Minute, "")
+	})
 }

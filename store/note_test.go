@@ -112,12 +112,12 @@ func TestLostFile(t *testing.T) {
 // TestLostServer: a database on a server that was emptied is missed by the note in the data directory. Another database is not, and neither
 // is one that is moved with its directory.
 func TestLostServer(t *testing.T) {
-	for _, url := range []func(testing.TB) string{testdb.Postgres, testdb.MariaDB} {
-		cfg := config{URL: url(t), Dir: filepath.Join(t.TempDir(), "data")}
-		t.Run(cfg.URL[:5], func(t *testing.T) {
+	for _, db := range testdb.Databases()[1:] {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			cfg := config{URL: db.URL(t), Dir: filepath.Join(t.TempDir(), "data")}
 			lives(t, cfg)
 			other := cfg
-			other.URL = url(t)
+			other.URL = db.URL(t)
 			lives(t, other)
 			s, _ := open(t, cfg)
 			if err := s.Exec(t.Context(), "DELETE FROM meta"); err != nil {

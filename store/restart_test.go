@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -116,8 +117,10 @@ func (l *life) view(i int) liveness.View {
 	return v
 }
 
+// TestRestart shows at each level that the store works with each kind of database: what is appended is read, checkpoints are loaded,
+// and one process at a time writes.
 func TestRestart(t *testing.T) {
-	for _, db := range testdb.Databases() {
+	for _, db := range testdb.All() {
 		t.Run("db="+db.Name, func(t *testing.T) {
 			url := db.URL(t)
 			cfg := config{URL: url, Memory: store.NoMemory}
@@ -199,6 +202,15 @@ func TestRestart(t *testing.T) {
 			checkSeqs(t, all)
 			if last := all[len(all)-1]; last.Seq != 3 || last.Type != liveness.DeviceOnline {
 				t.Errorf("the last event is %v %v", last.ID(), last.Type)
+			}
+			if err := newStore(t, cfg).Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
+				t.Errorf("Open of what is open: %v, want ErrLocked", err)
+			}
+			if err := third.store.Exec(t.Context(), "UPDATE meta SET fence = fence + 1"); err != nil { // as another store's Open does
+				t.Fatal(err)
+			}
+			if err := third.store.Checkpoint(t.Context(), third.registry); !errors.Is(err, sqldb.ErrFenced) {
+				t.Errorf("Checkpoint of a writer that was overtaken: %v, want ErrFenced", err)
 			}
 			third.end()
 		})

@@ -29,7 +29,8 @@ type failing struct {
 func eachFailing(t *testing.T, test func(f *failing)) {
 	t.Helper()
 	for _, db := range testdb.Databases() {
-		t.Run("db="+db.Name, func(t *testing.T) {
+		bubble(t, "db="+db.Name, func(t *testing.T) {
+			t.Helper()
 			f := &failing{T: t, outbox: &outbox{}}
 			f.config = config{URL: db.URL(t), Outbox: f.outbox, Tail: new(store.Tail), Terms: new(sqldb.Terms)}
 			f.store, _ = open(t, f.config)
@@ -160,7 +161,7 @@ func TestLostEventsComeAgain(t *testing.T) {
 		f.changed()
 		*f.outbox = outbox{}
 		if lost, want := f.again(), (store.Lost{From: 8, To: last}); lost != want {
-			t.Fatalf("Lost = %+v, want %+v", lost, want)
+			f.Fatalf("Lost = %+v, want %+v", lost, want)
 		}
 		check := func() {
 			f.Helper()
@@ -181,26 +182,26 @@ func TestLostEventsComeAgain(t *testing.T) {
 		check()
 		want := []uint64{8, 9, 10, 11, 12, 13, 14, 15}
 		if !slices.Equal(f.outbox.inserted, want) || !slices.Equal(f.outbox.committed, want) {
-			t.Errorf("the outbox got %d, committed %d, want %d", f.outbox.inserted, f.outbox.committed, want)
+			f.Errorf("the outbox got %d, committed %d, want %d", f.outbox.inserted, f.outbox.committed, want)
 		}
 		f.fail() // the fence is that of the first store, too
 		if err := f.store.Append(f.Context(), []liveness.Event{device(1, "dev-1", 5, liveness.DeviceOnline)}); !errors.Is(err, sqldb.ErrFenced) {
-			t.Errorf("Append: %v, want ErrFenced", err)
+			f.Errorf("Append: %v, want ErrFenced", err)
 		}
 		if lost, want := f.again(), (store.Lost{From: 8, To: last}); lost != want {
-			t.Fatalf("Lost = %+v, want %+v", lost, want)
+			f.Fatalf("Lost = %+v, want %+v", lost, want)
 		}
 		check()
 		if got, want := f.store.Stats().Lost, (store.LostStats{Times: 2, Events: 16, Again: 16}); got != want {
-			t.Errorf("Stats = %+v, want %+v", got, want)
+			f.Errorf("Stats = %+v, want %+v", got, want)
 		}
 		next := []liveness.Event{device(1, "dev-1", 5, liveness.DeviceOnline)}
 		appendAll(f.T, f.store, next...)
 		if before := events[last-1].Term; next[0].Term <= before {
-			t.Errorf("the term is %d after %d", next[0].Term, before)
+			f.Errorf("the term is %d after %d", next[0].Term, before)
 		}
 		if lost := f.again(); lost != (store.Lost{}) {
-			t.Errorf("Lost = %+v, and nothing was", lost)
+			f.Errorf("Lost = %+v, and nothing was", lost)
 		}
 	})
 }
@@ -221,13 +222,13 @@ func TestManyLostEventsComeAgain(t *testing.T) {
 		rows, _ := f.all()
 		f.fail()
 		if lost, want := f.again(), (store.Lost{From: 1, To: 2*n + 1}); lost != want {
-			t.Fatalf("Lost = %+v, want %+v", lost, want)
+			f.Fatalf("Lost = %+v, want %+v", lost, want)
 		}
 		if got, _ := f.all(); !slices.Equal(got, rows) {
-			t.Error("the database is not as it was")
+			f.Error("the database is not as it was")
 		}
 		if got := f.store.Stats().Devices; got != n {
-			t.Errorf("%d devices, want %d", got, n)
+			f.Errorf("%d devices, want %d", got, n)
 		}
 	})
 }
@@ -293,21 +294,21 @@ func TestLostClaim(t *testing.T) {
 		appendAll(f.T, f.store, small()...)
 		f.replicate()
 		if lost := f.again(); lost != (store.Lost{}) {
-			t.Fatalf("Lost = %+v", lost)
+			f.Fatalf("Lost = %+v", lost)
 		}
 		f.more()
 		rows, events := f.all()
 		f.fail()
 		if lost, want := f.again(), (store.Lost{From: 8, To: 15}); lost != want {
-			t.Fatalf("Lost = %+v, want %+v", lost, want)
+			f.Fatalf("Lost = %+v, want %+v", lost, want)
 		}
 		if got, _ := f.all(); !slices.Equal(got, rows) {
-			t.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(rows, "\n"))
+			f.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(rows, "\n"))
 		}
 		next := []liveness.Event{device(1, "dev-1", 5, liveness.DeviceOnline)}
 		appendAll(f.T, f.store, next...)
 		if before := events[len(events)-1].Term; next[0].Term <= before {
-			t.Errorf("the term is %d after %d", next[0].Term, before)
+			f.Errorf("the term is %d after %d", next[0].Term, before)
 		}
 	})
 }
@@ -321,23 +322,23 @@ func TestLostAttempt(t *testing.T) {
 		f.more()
 		rows, events := f.all()
 		batch := []liveness.Event{device(1, "dev-1", 5, liveness.DeviceOnline), device(3, "dev-3", 2, liveness.DeviceOffline)}
-		if err := f.store.Ambiguous(t.Context(), slices.Clone(batch)); err != nil {
-			t.Fatal(err)
+		if err := f.store.Ambiguous(f.Context(), slices.Clone(batch)); err != nil {
+			f.Fatal(err)
 		}
 		f.fail()
-		if err := f.store.Append(t.Context(), batch); !errors.Is(err, store.ErrChanged) {
-			t.Errorf("Append: %v, want ErrChanged", err)
+		if err := f.store.Append(f.Context(), batch); !errors.Is(err, store.ErrChanged) {
+			f.Errorf("Append: %v, want ErrChanged", err)
 		}
 		if lost, want := f.again(), (store.Lost{From: 8, To: 15}); lost != want {
-			t.Fatalf("Lost = %+v, want %+v", lost, want)
+			f.Fatalf("Lost = %+v, want %+v", lost, want)
 		}
 		if got, _ := f.all(); !slices.Equal(got, rows) {
-			t.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(rows, "\n"))
+			f.Errorf("the database has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(rows, "\n"))
 		}
 		other := device(4, "Gerät 2", 4, liveness.DeviceOffline)
 		appendAll(f.T, f.store, other)
 		if got := readAll(f.T, f.store); got[15].Subject != "Gerät 2" || got[15].Term <= events[14].Term {
-			t.Errorf("event 16 is %+v", got[15])
+			f.Errorf("event 16 is %+v", got[15])
 		}
 	})
 }
@@ -345,7 +346,7 @@ func TestLostAttempt(t *testing.T) {
 // A checkpoint notices a loss, too, also of checkpoints alone.
 func TestCheckpointNoticesLoss(t *testing.T) {
 	eachFailing(t, func(f *failing) {
-		r := registry(t, f.store)
+		r := registry(f, f.store)
 		checkpoint := func(want error) {
 			f.Helper()
 			if err := f.store.Checkpoint(f.Context(), r); !errors.Is(err, want) {
@@ -356,13 +357,13 @@ func TestCheckpointNoticesLoss(t *testing.T) {
 		checkpoint(nil)
 		f.fail()
 		checkpoint(store.ErrChanged)
-		if err := f.store.Run(t.Context(), r); !errors.Is(err, store.ErrChanged) {
-			t.Errorf("Run: %v", err)
+		if err := f.store.Run(f.Context(), r); !errors.Is(err, store.ErrChanged) {
+			f.Errorf("Run: %v", err)
 		}
 		if lost := f.again(); lost != (store.Lost{}) {
-			t.Errorf("Lost = %+v, and no event was", lost)
+			f.Errorf("Lost = %+v, and no event was", lost)
 		}
-		r = registry(t, f.store)
+		r = registry(f, f.store)
 		f.replicate()
 		appendAll(f.T, f.store, small()...)
 		checkpoint(nil)
@@ -400,26 +401,26 @@ func TestLostEventsAreRefused(t *testing.T) {
 		f.fail()
 		o.refuse = 3
 		if lost, want := f.again(), (store.Lost{From: 8, To: 15}); lost != want {
-			t.Fatalf("Lost = %+v, want %+v", lost, want)
+			f.Fatalf("Lost = %+v, want %+v", lost, want)
 		}
 		f.replicate()
 		appendAll(f.T, f.store, device(1, "dev-1", 5, liveness.DeviceOnline))
 		f.fail()
 		f.closeStore()
 		o.refuse = 1000
-		f.store = newStore(t, f.config)
-		if err := f.store.Open(t.Context()); err != nil {
-			t.Fatal(err)
+		f.store = newStore(f, f.config)
+		if err := f.store.Open(f.Context()); err != nil {
+			f.Fatal(err)
 		}
-		if _, err := f.store.Load(t.Context(), registry(t, f.store)); !errors.Is(err, store.ErrChanged) || !errors.Is(err, errStubborn) {
-			t.Errorf("Load: %v, want ErrChanged", err)
+		if _, err := f.store.Load(f.Context(), registry(f, f.store)); !errors.Is(err, store.ErrChanged) || !errors.Is(err, errStubborn) {
+			f.Errorf("Load: %v, want ErrChanged", err)
 		}
 		o.refuse = 0
 		if lost := f.again(); lost != (store.Lost{}) {
-			t.Errorf("Lost = %+v", lost)
+			f.Errorf("Lost = %+v", lost)
 		}
 		if got, want := f.store.Stats().Lost, (store.LostStats{Times: 2, Events: 9, Again: 8}); got != want {
-			t.Errorf("Stats = %+v, want %+v", got, want)
+			f.Errorf("Stats = %+v, want %+v", got, want)
 		}
 		appendAll(f.T, f.store, device(1, "dev-1", 5, liveness.DeviceOffline))
 	})
@@ -431,9 +432,9 @@ func TestFollowerKnowsWhatIsLost(t *testing.T) {
 		appendAll(f.T, f.store, small()...)
 		f.replicate()
 		f.more()
-		beside, err := f.config.shared(t.Context())
+		beside, err := f.config.shared(f.Context())
 		if err != nil {
-			t.Fatal(err)
+			f.Fatal(err)
 		}
 		defer func() { _ = beside.Close() }()
 		follow := func() {
@@ -447,10 +448,10 @@ func TestFollowerKnowsWhatIsLost(t *testing.T) {
 		f.fail()
 		follow()
 		if lost := f.again(); lost.From != 8 || lost.To != 15 || lost.Why == nil {
-			t.Errorf("Lost = %+v, want those from 8 to 15", lost)
+			f.Errorf("Lost = %+v, want those from 8 to 15", lost)
 		}
 		if lost := f.again(); lost != (store.Lost{}) {
-			t.Errorf("Lost = %+v is said again", lost)
+			f.Errorf("Lost = %+v is said again", lost)
 		}
 	})
 }
@@ -463,11 +464,11 @@ func TestReaderAfterLoss(t *testing.T) {
 		f.more()
 		f.fail()
 		f.again()
-		if got, err := f.store.Read(t.Context(), nil, 15, 10); err != nil || len(got) != 0 {
-			t.Errorf("Read: %+v, %v", got, err)
+		if got, err := f.store.Read(f.Context(), nil, 15, 10); err != nil || len(got) != 0 {
+			f.Errorf("Read: %+v, %v", got, err)
 		}
-		if _, err := f.store.Read(t.Context(), nil, 16, 10); !errors.Is(err, eventlog.ErrMissed) {
-			t.Errorf("Read: %v, want ErrMissed", err)
+		if _, err := f.store.Read(f.Context(), nil, 16, 10); !errors.Is(err, eventlog.ErrMissed) {
+			f.Errorf("Read: %v, want ErrMissed", err)
 		}
 	})
 }

@@ -52,23 +52,6 @@ func healthy(t *testing.T, s *store.Store, most time.Duration, words string) {
 // soon is less than any patience with a database: what is seen within it did not wait for the database.
 const soon = 8 * time.Second
 
-func TestHealthOfAServerThatHangs(t *testing.T) {
-	for name, server := range servers {
-		t.Run("db="+name, func(t *testing.T) {
-			srv := server(t, false)
-			l := begin(t, config{URL: srv.Database(t), Checkpoint: time.Hour}, base)
-			defer l.end()
-			end := running(t, l.store, l.registry)
-			defer end()
-			healthy(t, l.store, soon, "")
-			srv.Pause(t)
-			healthy(t, l.store, soon, "has not answered")
-			srv.Continue(t)
-			healthy(t, l.store, time.Minute, "")
-		})
-	}
-}
-
 func TestHealthOfALockedFile(t *testing.T) {
 	url := testdb.SQLite(t)
 	l := begin(t, config{URL: url, Checkpoint: time.Hour}, base)
