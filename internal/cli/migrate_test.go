@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // beater sends heartbeats of some devices again and again, to whichever server there is, and counts the answers of each device.
@@ -87,69 +88,83 @@ func killAt(t *testing.T, at string, said func(line string), args ...string) err
 	return cmd.Wait()
 }
 
-// A fleet whose devices send heartbeats all the time is moved, by a command that is killed in each of its phases, and by servers that are
-// killed: nobody falls silent, no device and no event is lost, and never two servers judge.
+// A fleet whose devices send heartbeats all the time is moved, by a command that is killed when all is copied, and by a server that is killed:
+// nobody falls silent, no device and no event is lost, and never two servers judge.
 func TestMigrateUnderLoad(t *testing.T) {
+	testenv.Check(t)
 	t.Parallel()
+	migrateUnderLoad(t, testdb.Postgres(t), "the old database is marked")
+}
+
+// The same to each server, by a command that is killed in each of its phases.
+func TestSoakMigrateUnderLoad(t *testing.T) {
+	testenv.Soak(t)
 	for _, kind := range testdb.Databases()[1:] {
 		t.Run(kind.Name, func(t *testing.T) {
-			data, to := t.TempDir(), kind.URL(t)
-			config := tempFile(t, "policy: {timeout: 10s, interval: 2s}\n")
-			serve := []string{"--data", data, "--config", config}
-			args := []string{"migrate", "--data", data, "--to", to}
-			b := beat(40)
-			defer b.stop()
-			p := startServe(t, serve...)
-			b.to(p.api)
-			p.untilGet("/v1/devices/d39", http.StatusOK, `"id":"d39"`)
-			// While the server is at work.
-			if err := killAt(t, "stop the server now", func(string) {}, args...); err == nil {
-				t.Fatal("it was not killed")
-			}
-			// When the server was killed, right after it was, and when all is copied.
-			for _, at := range []string{"the database is free", "the old database is marked"} {
-				killed := false
-				err := killAt(t, at, func(line string) {
-					if strings.Contains(line, "stop the server now") {
-						_ = p.cmd.Process.Kill()
-						killed = true
-					}
-				}, args...)
-				if err == nil || !killed {
-					t.Fatalf("at %q: %v, the server was killed: %v", at, err, killed)
-				}
-				if at == "the database is free" { // the old one goes on
-					p = startServe(t, serve...)
-					b.to(p.api)
-					p.untilGet("/v1/devices/d0", http.StatusOK, `"state":"online"`)
-				}
-			}
-			for _, database := range []string{"sqlite:" + filepath.Join(data, "holter.db"), to} {
-				out, err := command(t, "serve", "--data", data, "--database", database, "--listen", "off", "--mqtt", "off", "--http", "127.0.0.1:0").CombinedOutput()
-				if err == nil || !strings.Contains(string(out), "the fleet is not kept here") {
-					t.Fatalf("half moved, a server on %s: %v\n%s", database, err, out)
-				}
-			}
-			if err := killAt(t, "", func(string) {}, args...); err != nil {
-				t.Fatal(err)
-			}
-			p = startServe(t, append(serve, "--database", to)...)
-			b.to(p.api)
-			for i := range 40 {
-				p.untilGet(fmt.Sprintf("/v1/devices/d%d", i), http.StatusOK, `"state":"online"`)
-			}
-			checkEvents(t, p)
-			if strings.Contains(p.logged(), "what it heard last is not known") {
-				t.Error("what was heard before the server was killed did not survive the move")
-			}
-			out, err := command(t, append([]string{"serve", "--listen", "off", "--mqtt", "off", "--http", "127.0.0.1:0"}, serve...)...).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "was moved from") {
-				t.Errorf("a server on the old database: %v\n%s", err, out)
-			}
-			if err := p.stop(syscall.SIGTERM); err != nil {
-				t.Errorf("ended with %v\n%s", err, p.logged())
-			}
+			t.Parallel()
+			migrateUnderLoad(t, kind.URL(t), "the database is free", "the old database is marked")
 		})
+	}
+}
+
+// migrateUnderLoad moves a fleet to a database, with a command that is killed while the server is at work, and when it says each of some texts.
+func migrateUnderLoad(t *testing.T, to string, kills ...string) {
+	t.Helper()
+	data := t.TempDir()
+	config := tempFile(t, "policy: {timeout: 10s, interval: 2s}\n")
+	serve := []string{"--data", data, "--config", config}
+	args := []string{"migrate", "--data", data, "--to", to}
+	b := beat(40)
+	defer b.stop()
+	p := startServe(t, serve...)
+	b.to(p.api)
+	p.untilGet("/v1/devices/d39", http.StatusOK, `"id":"d39"`)
+	// While the server is at work.
+	if err := killAt(t, "stop the server now", func(string) {}, args...); err == nil {
+		t.Fatal("it was not killed")
+	}
+	// When the server was killed, right after it was, and when all is copied.
+	for _, at := range kills {
+		killed := false
+		err := killAt(t, at, func(line string) {
+			if strings.Contains(line, "stop the server now") {
+				_ = p.cmd.Process.Kill()
+				killed = true
+			}
+		}, args...)
+		if err == nil || !killed {
+			t.Fatalf("at %q: %v, the server was killed: %v", at, err, killed)
+		}
+		if at == "the database is free" { // the old one goes on
+			p = startServe(t, serve...)
+			b.to(p.api)
+			p.untilGet("/v1/devices/d0", http.StatusOK, `"state":"online"`)
+		}
+	}
+	for _, database := range []string{"sqlite:" + filepath.Join(data, "holter.db"), to} {
+		out, err := command(t, "serve", "--data", data, "--database", database, "--listen", "off", "--mqtt", "off", "--http", "127.0.0.1:0").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "the fleet is not kept here") {
+			t.Fatalf("half moved, a server on %s: %v\n%s", database, err, out)
+		}
+	}
+	if err := killAt(t, "", func(string) {}, args...); err != nil {
+		t.Fatal(err)
+	}
+	p = startServe(t, append(serve, "--database", to)...)
+	b.to(p.api)
+	for i := range 40 {
+		p.untilGet(fmt.Sprintf("/v1/devices/d%d", i), http.StatusOK, `"state":"online"`)
+	}
+	checkEvents(t, p)
+	if strings.Contains(p.logged(), "what it heard last is not known") {
+		t.Error("what was heard before the server was killed did not survive the move")
+	}
+	out, err := command(t, append([]string{"serve", "--listen", "off", "--mqtt", "off", "--http", "127.0.0.1:0"}, serve...)...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "was moved from") {
+		t.Errorf("a server on the old database: %v\n%s", err, out)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v\n%s", err, p.logged())
 	}
 }
 
