@@ -35,11 +35,16 @@ func (db *DB) SetLease(length, every, patience time.Duration) {
 	db.leaseTimes = leaseTimes{length, every, patience}
 }
 
-// Freeze ends the renewals of the lease, as if the process were stopped or killed.
+// Freeze ends the renewals of the lease, as if the process were stopped or killed between two of them: one that is cancelled while it is
+// under way may still come.
 func (db *DB) Freeze() {
 	l := db.lock.(*lease)
+	conn, err := l.pool.Conn(context.Background()) // the only one
 	l.cancel()
 	l.kept.Wait()
+	if err == nil {
+		_ = conn.Close()
+	}
 }
 
 // Nonce returns the nonce of the fence.

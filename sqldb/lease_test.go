@@ -11,9 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testsqldb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/sqldb"
@@ -130,21 +132,23 @@ func TestNamesake(t *testing.T) {
 	for _, kind := range servers() {
 		t.Run("db="+kind.Name, func(t *testing.T) {
 			url := kind.URL(t)
-			first, second := node(t, url, "a"), node(t, url, "a")
-			for _, db := range []*sqldb.DB{first, second} {
-				db.SetLease(time.Minute, time.Second, 5*time.Second) // the second looks whether the first renews it in time
-			}
-			must(t, first.Open(t.Context()))
-			err := second.Open(t.Context())
-			if !errors.Is(err, sqldb.ErrLocked) || !strings.Contains(err.Error(), "another process calls itself a, too") {
-				t.Errorf("Open = %v", err)
-			}
-			must(t, write(t, first))
-			first.Freeze()
-			must(t, second.Open(t.Context()))
-			if err := write(t, first); !errors.Is(err, sqldb.ErrFenced) {
-				t.Errorf("Write of the first: %v, want ErrFenced", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				first, second := node(t, url, "a"), node(t, url, "a")
+				for _, db := range []*sqldb.DB{first, second} {
+					db.SetLease(time.Minute, time.Second, 5*time.Second) // the second looks whether the first renews it in time
+				}
+				must(t, first.Open(t.Context()))
+				err := second.Open(t.Context())
+				if !errors.Is(err, sqldb.ErrLocked) || !strings.Contains(err.Error(), "another process calls itself a, too") {
+					t.Errorf("Open = %v", err)
+				}
+				must(t, write(t, first))
+				first.Freeze()
+				must(t, second.Open(t.Context()))
+				if err := write(t, first); !errors.Is(err, sqldb.ErrFenced) {
+					t.Errorf("Write of the first: %v, want ErrFenced", err)
+				}
+			})
 		})
 	}
 }
@@ -220,7 +224,7 @@ func TestStolen(t *testing.T) {
 
 // Who edits the row overthrows nobody, and the holder puts it right.
 func TestEdited(t *testing.T) {
-	for name, edit := range map[string]string{
+	eachEdit(t, map[string]string{
 		"deleted":      "DELETE FROM judge",
 		"dropped":      "DROP TABLE judge",
 		"cleared":      "UPDATE judge SET node = ''",
@@ -228,54 +232,54 @@ func TestEdited(t *testing.T) {
 		"ahead":        "UPDATE judge SET renewed = renewed + 3600000000",
 		"term lowered": "UPDATE judge SET term = -7",
 		"lease":        "UPDATE judge SET lease = 1000000000000",
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, kind := range servers() {
-				t.Run("db="+kind.Name, func(t *testing.T) {
-					url := kind.URL(t)
-					must(t, begin(t, url, "z").Close())
-					db := begin(t, url, "a")
-					must(t, db.Exec(t.Context(), edit))
-					right := fmt.Sprintf("SELECT COUNT(*) FROM judge WHERE node = 'a' AND term = 2 AND nonce = %d AND lease = 60000000 AND renewed < taken + 600000000", db.Nonce())
-					testwait.Until(t, "the row is right", func() bool {
-						n := 0
-						err := db.Scan(t.Context(), right, &n)
-						return err == nil && n == 1
-					})
-					must(t, write(t, db))
-				})
-			}
+	}, func(t *testing.T, url, edit string) {
+		t.Helper()
+		db := begin(t, url, "a")
+		must(t, db.Exec(t.Context(), edit))
+		right := fmt.Sprintf("SELECT COUNT(*) FROM judge WHERE node = 'a' AND term = %d AND nonce = %d AND lease = 60000000 AND renewed < taken + 600000000", db.Fence(), db.Nonce())
+		testwait.Until(t, "the row is right", func() bool {
+			n := 0
+			err := db.Scan(t.Context(), right, &n)
+			return err == nil && n == 1
 		})
-	}
+		must(t, write(t, db))
+	})
 }
 
 // A lease that nobody renews is free after such edits, and its term does not fall.
 func TestEditedWhileDead(t *testing.T) {
-	for name, edit := range map[string]string{
+	eachEdit(t, map[string]string{
 		"deleted": "DELETE FROM judge",
 		"dropped": "DROP TABLE judge",
 		"cleared": "UPDATE judge SET node = '', term = 0",
 		"ahead":   "UPDATE judge SET renewed = renewed + 3600000000, term = -1",
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, kind := range servers() {
-				t.Run("db="+kind.Name, func(t *testing.T) {
-					url := kind.URL(t)
-					must(t, begin(t, url, "z").Close())
-					dead, next := begin(t, url, "a"), node(t, url, "b")
-					dead.Freeze()
-					must(t, dead.Exec(t.Context(), edit))
-					if !free(t, next) {
-						t.Error("it is held")
-					}
-					must(t, next.Open(t.Context()))
-					if next.Fence() != 3 {
-						t.Errorf("term %d, want 3", next.Fence())
-					}
-					if err := write(t, dead); !errors.Is(err, sqldb.ErrFenced) {
-						t.Errorf("Write of the dead: %v, want ErrFenced", err)
-					}
-				})
+	}, func(t *testing.T, url, edit string) {
+		t.Helper()
+		dead, next := begin(t, url, "a"), node(t, url, "b")
+		dead.Freeze()
+		must(t, dead.Exec(t.Context(), edit))
+		if !free(t, next) {
+			t.Error("it is held")
+		}
+		must(t, next.Open(t.Context()))
+		if next.Fence() != dead.Fence()+1 {
+			t.Errorf("term %d after %d", next.Fence(), dead.Fence())
+		}
+		if err := write(t, dead); !errors.Is(err, sqldb.ErrFenced) {
+			t.Errorf("Write of the dead: %v, want ErrFenced", err)
+		}
+	})
+}
+
+// eachEdit runs a test with each of some edits, one after the other on a database of each kind that had another judge before.
+func eachEdit(t *testing.T, edits map[string]string, test func(t *testing.T, url, edit string)) {
+	t.Helper()
+	for _, kind := range servers() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			url := kind.URL(t)
+			must(t, begin(t, url, "z").Close())
+			for name, edit := range edits {
+				t.Run(name, func(t *testing.T) { test(t, url, edit) })
 			}
 		})
 	}
@@ -309,6 +313,7 @@ func TestLostCommits(t *testing.T) {
 func TestLongTakeover(t *testing.T) {
 	for _, kind := range servers() {
 		t.Run("db="+kind.Name, func(t *testing.T) {
+			t.Parallel()
 			url := kind.URL(t)
 			db, other := node(t, url, "a"), node(t, url, "b")
 			const length = 2 * time.Second
@@ -331,8 +336,10 @@ func TestLongTakeover(t *testing.T) {
 // While a server hangs, and for longer than the lease, its holder says since when the lease may have been
 // another's, and goes on when the server does.
 func TestServerHangs(t *testing.T) {
+	testenv.Check(t)
 	for name, server := range map[string]func(testing.TB, bool) *testdb.Server{"postgres": testdb.NewPostgres, "mariadb": testdb.NewMariaDB} {
 		t.Run("db="+name, func(t *testing.T) {
+			t.Parallel()
 			srv := server(t, true) // to lose the takeover in the crash would be another case
 			url := srv.Database(t)
 			db := node(t, url, "a")

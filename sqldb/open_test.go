@@ -18,6 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -115,6 +116,7 @@ func TestTakeoverIsWhole(t *testing.T) {
 // A process that was stopped when it had the lease, and goes on when another one has it, must not take the
 // database over from that one, nor one whose lease a failover of the database has lost.
 func TestTakeoverIsLate(t *testing.T) {
+	testenv.Check(t)
 	for _, c := range []struct {
 		name, waits string
 		url         func(testing.TB) string

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -25,6 +26,7 @@ func survey(tb testing.TB, url string) sqldb.Survey {
 
 // In the tests, the database's clock is that of this machine.
 func TestSurvey(t *testing.T) {
+	testenv.Check(t)
 	for _, db := range []testdb.Database{{Name: "postgres", URL: testdb.Postgres}, {Name: "mariadb", URL: testdb.MariaDB}} {
 		t.Run("db="+db.Name, func(t *testing.T) {
 			s := survey(t, db.URL(t))
@@ -42,6 +44,7 @@ func TestSurvey(t *testing.T) {
 }
 
 func TestSurveyErrors(t *testing.T) {
+	testenv.Check(t)
 	if _, err := newDB(t, testdb.SQLite(t)).Survey(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("of a file: %v", err)
 	}
@@ -60,6 +63,7 @@ func TestSurveyErrors(t *testing.T) {
 
 // What a survey says of a pooler decides whether a server works behind it.
 func TestSurveyPooler(t *testing.T) {
+	testenv.Check(t)
 	for _, c := range []struct {
 		mode, option string
 		want         sqldb.Pooler
@@ -89,6 +93,7 @@ func TestSurveyPooler(t *testing.T) {
 
 // The error of a database behind a pooler says what to set.
 func TestPoolerCauses(t *testing.T) {
+	testenv.Check(t)
 	_, err := sqldb.OpenShared(t.Context(), sqldb.Config{URL: testdb.PgBouncer(t, "session")})
 	if !strings.Contains(sqldb.Explain(err), "ignore_startup_parameters") {
 		t.Errorf("a pooler that ignores nothing: %v", err)
@@ -106,6 +111,7 @@ func TestPoolerCauses(t *testing.T) {
 }
 
 func TestSurveyReplicas(t *testing.T) {
+	testenv.Check(t)
 	server := testdb.NewPostgres(t, true)
 	url := server.Database(t)
 	db := open(t, url)

@@ -65,7 +65,7 @@ func TestTransferFences(t *testing.T) {
 		t.Run("move/"+kind.Name, func(t *testing.T) {
 			url := kind.URL(t)
 			old := stopped(t, url)
-			to := testdb.SQLite(t)
+			to := testdb.EmptySQLite(t)
 			m := transfer.Move{From: sqldb.Config{URL: url, Dir: t.TempDir()}, To: sqldb.Config{URL: to, Dir: t.TempDir()}, Say: func(string) {}}
 			if _, err := m.Run(t.Context()); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -89,45 +90,48 @@ func TestIdleLimit(t *testing.T) {
 func TestTurns(t *testing.T) {
 	for _, kind := range testdb.Databases() {
 		t.Run("db="+kind.Name, func(t *testing.T) {
-			db, err := sqldb.New(sqldb.Config{URL: kind.URL(t), Patience: 3 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Open(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			begun, end, done := make(chan bool), make(chan bool), make(chan bool)
-			go func() {
-				defer close(done)
-				_ = db.Write(t.Context(), "hang", func(context.Context, sqldb.Tx) error {
-					close(begun)
-					<-end
-					return nil
-				})
-			}()
-			<-begun
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			waits := func(ctx context.Context, want error) {
-				t.Helper()
-				err := db.Write(ctx, "wait", func(context.Context, sqldb.Tx) error {
-					t.Error("it has its turn")
-					return nil
-				})
-				if !errors.Is(err, want) || !errors.As(err, new(*sqldb.Error)) {
-					t.Errorf("Write = %v, want %v", err, want)
+			url := kind.URL(t)
+			synctest.Test(t, func(t *testing.T) {
+				db, err := sqldb.New(sqldb.Config{URL: url, Patience: 3 * time.Second})
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			waits(ended, context.Canceled)
-			waits(t.Context(), context.DeadlineExceeded)
-			close(end)
-			<-done // a server may have ended it, since it took too long
-			if err := write(t, db); err != nil {
-				t.Errorf("the next one: %v", err)
-			}
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+				if err := db.Open(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				begun, end, done := make(chan bool), make(chan bool), make(chan bool)
+				go func() {
+					defer close(done)
+					_ = db.Write(t.Context(), "hang", func(context.Context, sqldb.Tx) error {
+						close(begun)
+						<-end
+						return nil
+					})
+				}()
+				<-begun
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				waits := func(ctx context.Context, want error) {
+					t.Helper()
+					err := db.Write(ctx, "wait", func(context.Context, sqldb.Tx) error {
+						t.Error("it has its turn")
+						return nil
+					})
+					if !errors.Is(err, want) || !errors.As(err, new(*sqldb.Error)) {
+						t.Errorf("Write = %v, want %v", err, want)
+					}
+				}
+				waits(ended, context.Canceled)
+				waits(t.Context(), context.DeadlineExceeded)
+				close(end)
+				<-done // a server may have ended it, since it took too long
+				if err := write(t, db); err != nil {
+					t.Errorf("the next one: %v", err)
+				}
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

@@ -27,7 +27,7 @@ func TestMove(t *testing.T) {
 	for i := range all {
 		to := all[(i+1)%len(all)]
 		t.Run("to="+to.Name, func(t *testing.T) {
-			next := to.URL(t)
+			next := to.Empty(t)
 			m := move(t, url, next, dir)
 			moved, err := m.Run(t.Context())
 			if err != nil || moved.Before {
@@ -69,10 +69,14 @@ func move(t *testing.T, from, to, dir string) *transfer.Move {
 // Wherever a move ends early, at most one database opens, and another move comes to its end with all that there was.
 func TestMoveEndsEarly(t *testing.T) {
 	all := testdb.Databases()
-	for _, i := range []int{0, 2} { // from a file to a server, and from a server into a file
-		from, to := all[i], all[(i+1)%len(all)]
+	ways := [][2]testdb.Database{{all[0], all[0]}}
+	if len(all) > 1 {
+		ways = [][2]testdb.Database{{all[0], all[1]}, {all[2], all[0]}}
+	}
+	for _, way := range ways {
+		from, to := way[0], way[1]
 		t.Run(from.Name+" to "+to.Name, func(t *testing.T) {
-			dir, url, other := t.TempDir(), from.URL(t), to.URL(t)
+			dir, url, other := t.TempDir(), from.URL(t), to.Empty(t)
 			db := fleetWithout(t, url)
 			first := filepath.Join(t.TempDir(), "first.db")
 			if _, err := transfer.Make(t.Context(), db, first, transfer.Options{}); err != nil {
@@ -135,8 +139,9 @@ func opens(t *testing.T, dir string, urls ...string) (n int) {
 }
 
 func TestUndo(t *testing.T) {
-	for _, kind := range testdb.Databases()[1:2] {
-		dir, url, other := t.TempDir(), testdb.SQLite(t), kind.URL(t)
+	kinds := testdb.Databases()
+	for _, kind := range kinds[:min(2, len(kinds))] {
+		dir, url, other := t.TempDir(), testdb.SQLite(t), kind.Empty(t)
 		fleet(t, url)
 		m := move(t, url, other, dir)
 		if err := m.Undo(t.Context()); err == nil || !strings.Contains(err.Error(), "was not moved to") {
