@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/sqlstore"
@@ -31,7 +32,11 @@ func TestCrash(t *testing.T) {
 				d.subscribe("m/#")
 				testwait.Until(t, "the subscription is answered", func() bool { d.pump(); return answered })
 			}
-			for range 700 {
+			steps := 250
+			if testenv.Checks() && kind.Name == "sqlite" {
+				steps = 700
+			}
+			for range steps {
 				w.step()
 			}
 			w.settle()

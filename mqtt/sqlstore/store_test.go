@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testsqldb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
@@ -183,6 +184,7 @@ func TestLoadStops(t *testing.T) {
 
 // TestTooLarge checks that a broker whose messages the database would refuse does not begin.
 func TestTooLarge(t *testing.T) {
+	testenv.Check(t)
 	db := openDB(t, testdb.MariaDB(t))
 	room, err := db.LargestValue(t.Context())
 	if err != nil {
@@ -235,8 +237,10 @@ func raise(t *testing.T, db *sqldb.DB) {
 // TestLostConnection kills a server while records are loaded: each comes once all the same. What
 // could not be committed can be when the server is there again.
 func TestLostConnection(t *testing.T) {
+	testenv.Check(t)
 	for name, server := range map[string]func(testing.TB, bool) *testdb.Server{"postgres": testdb.NewPostgres, "mariadb": testdb.NewMariaDB} {
 		t.Run("db="+name, func(t *testing.T) {
+			t.Parallel()
 			srv := server(t, true)
 			s := sqlstore.New(openDB(t, srv.Database(t)), largest)
 			want := make(records)

@@ -46,7 +46,7 @@ func TestMakeRefuses(t *testing.T) {
 	if _, err := transfer.Make(t.Context(), db, db.Place(), transfer.Options{Replace: true}); err == nil || !strings.Contains(err.Error(), "is no backup") {
 		t.Errorf("over the database itself: %v", err)
 	}
-	none := testsqldb.New(t, sqldb.Config{URL: testdb.SQLite(t)})
+	none := testsqldb.New(t, sqldb.Config{URL: testdb.EmptySQLite(t)})
 	if _, err := transfer.Make(t.Context(), none, filepath.Join(t.TempDir(), "x"), transfer.Options{}); err == nil {
 		t.Error("of nothing: no error")
 	}
@@ -77,7 +77,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			} else {
 				t.Log(err)
 			}
-			target := testsqldb.New(t, sqldb.Config{URL: testdb.SQLite(t)})
+			target := testsqldb.New(t, sqldb.Config{URL: testdb.EmptySQLite(t)})
 			if _, err := transfer.Restore(t.Context(), path, target, t.TempDir(), false, nil); err == nil {
 				t.Error("it was restored")
 			}
@@ -117,7 +117,7 @@ func TestBackupFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := func(replace bool) error {
-		target := testsqldb.New(t, sqldb.Config{URL: testdb.SQLite(t)})
+		target := testsqldb.New(t, sqldb.Config{URL: testdb.EmptySQLite(t)})
 		_, err := transfer.Restore(t.Context(), file, target, to, replace, nil)
 		return err
 	}

@@ -37,16 +37,23 @@ func blobs() [][]byte {
 func fleet(tb testing.TB, url string) *sqldb.DB {
 	tb.Helper()
 	db := testsqldb.Open(tb, sqldb.Config{URL: url, Dir: tb.TempDir()})
-	run := func(query string, args ...any) {
-		tb.Helper()
-		err := db.Write(tb.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-			_, err := tx.Tx.Tx.ExecContext(ctx, tx.Bind(query), args...)
-			return err
-		})
-		if err != nil {
-			tb.Fatalf("%s: %v", query, err)
-		}
+	err := db.Write(tb.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+		fill(func(query string, args ...any) {
+			tb.Helper()
+			if _, err := tx.Tx.Tx.ExecContext(ctx, tx.Bind(query), args...); err != nil {
+				tb.Fatalf("%s: %v", query, err)
+			}
+		}, db.InFile())
+		return nil
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		tb.Fatal(err)
 	}
+	return db
+}
+
+// fill inserts the rows of a fleet.
+func fill(run func(query string, args ...any), inFile bool) {
 	numbers := []int64{0, 1, -1, math.MaxInt64, math.MinInt64, 1 << 53, 1<<53 + 1}
 	for i, text := range hostile() {
 		run("INSERT INTO devices (num, id) VALUES (?, ?)", i, text)
@@ -77,14 +84,10 @@ func fleet(tb testing.TB, url string) *sqldb.DB {
 	}
 	run("UPDATE job_numbers SET last = ?", int64(math.MaxInt64))
 	run("INSERT INTO nodes (process, node, role, term, version, api, started, renewed) VALUES ('p', 'n', 'judge', 1, 'v', 'u', 1, 1)")
-	if !db.InFile() {
+	if !inFile {
 		run("INSERT INTO holter_outbox (name, body, run_at) VALUES ('n', '{\"a\": 1}', '2026-03-01 12:00:00.123456')")
 		run("INSERT INTO holter_outbox (endpoint, error) VALUES ('e', 'why')")
 	}
-	if err := db.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	return db
 }
 
 // execIn runs a statement in a file.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testsqldb"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/sqldb/transfer"
@@ -28,7 +29,7 @@ func TestBackupAndRestore(t *testing.T) {
 				t.Errorf("Make = %+v", made)
 			}
 			dir := t.TempDir()
-			target := testsqldb.New(t, sqldb.Config{URL: to.URL(t), Dir: dir})
+			target := testsqldb.New(t, sqldb.Config{URL: to.Empty(t), Dir: dir})
 			if _, err := transfer.Restore(t.Context(), file, target, dir, false, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -49,8 +50,9 @@ func TestBackupAndRestore(t *testing.T) {
 
 // A restore that ends while the tables are made, and leaves some of them, is made good by the next.
 func TestRestoreEndsBetweenTables(t *testing.T) {
+	testenv.Check(t)
 	file, _ := backup(t)
-	url := testdb.Postgres(t)
+	url := testdb.EmptyPostgres(t)
 	exec := func(query string) {
 		t.Helper()
 		db, err := sql.Open("pgx", url)
