@@ -205,15 +205,13 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	if err := a.register(routes{mux, a, compress}, metrics); err != nil {
-		return nil, err
-	}
+	a.register(routes{mux, a, compress}, metrics)
 	a.handler = a.front(mux)
 	return a, nil
 }
 
 // register adds all routes and their descriptions.
-func (a *API) register(mux routes, metrics http.Handler) error {
+func (a *API) register(mux routes, metrics http.Handler) {
 	api := humago.New(mux, newDescription(a.config.Version))
 	a.registerDevices(api)
 	a.registerLearn(api)
@@ -244,7 +242,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerProfiles(mux, api)
 	a.registerConsole(mux)
 	describeAll(api.OpenAPI())
-	return a.registerDocs(mux, api.OpenAPI())
+	a.registerDocs(mux, api.OpenAPI())
 }
 
 // SetLimits replaces Config.Rate and Config.AllowOrigins while the API serves. Every address begins anew with a

@@ -162,6 +162,7 @@ func TestCrowdWaitsLess(t *testing.T) {
 
 // A heartbeat that waits to be stored was heard: the listening clock goes on.
 func TestClockDoesNotWaitForTheCommit(t *testing.T) {
+	t.Parallel()
 	s := newStation(t, liveness.Config{}, httpapi.Config{})
 	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 	s.sink.shut.Store(true)

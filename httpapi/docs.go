@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
@@ -24,30 +25,32 @@ const openAPIType = "application/openapi+json"
 var docsHTML string
 
 // registerDocs adds /openapi.json and /docs, which describe all routes that were registered before.
-// Both are rendered once.
-func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) error {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("httpapi: describe the API: %w", err)
-	}
-	docs, err := docsPage(spec)
-	if err != nil {
-		return fmt.Errorf("httpapi: page of documentation: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"` // weak, because it is compressed for some
+// Each is rendered once, when it is first asked for: most processes are never asked.
+func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) {
+	describe := sync.OnceValues(func() (text []byte, err error) { return json.Marshal(spec) })
+	page := sync.OnceValues(func() (docs []byte, err error) { return docsPage(spec) })
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		text, err := describe()
+		if err != nil {
+			writeProblem(w, http.StatusInternalServerError, "describe the API: "+err.Error())
+			return
+		}
+		sum := sha256.Sum256(text)
 		w.Header().Set("Content-Type", openAPIType)
 		w.Header().Set("Cache-Control", "private, no-cache")
-		w.Header().Set("ETag", tag)
+		w.Header().Set("ETag", `W/"`+hex.EncodeToString(sum[:12])+`"`) // weak, because it is compressed for some
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
 	})
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
+		docs, err := page()
+		if err != nil {
+			writeProblem(w, http.StatusInternalServerError, "page of documentation: "+err.Error())
+			return
+		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 		_, _ = w.Write(docs)
 	})
-	return nil
 }
 
 // docsPage renders docs.html.

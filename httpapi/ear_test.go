@@ -43,6 +43,7 @@ const beatOfA = "POST /v1/beat/a HTTP/1.1\r\nHost: holter\r\nAuthorization: Bear
 
 // TestListens judges a device that is heard by HTTP and then no more, in real time.
 func TestListens(t *testing.T) {
+	t.Parallel()
 	s := newStation(t, liveness.Config{Policy: liveness.Policy{Timeout: 100 * time.Millisecond}}, httpapi.Config{})
 	if status, body := s.send(t, beatOfA); status != 200 {
 		t.Fatalf("%d %s", status, body)
@@ -83,6 +84,7 @@ func (g *gate) Required() (bool, error) { return true, nil }
 
 // TestClockWaits holds a heartbeat up while it is being handled: the clock does not pass it, and goes on afterwards.
 func TestClockWaits(t *testing.T) {
+	t.Parallel()
 	g := &gate{come: make(chan struct{}), open: make(chan error)}
 	s := newStation(t, liveness.Config{}, httpapi.Config{Auth: g})
 	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
@@ -105,6 +107,7 @@ func TestClockWaits(t *testing.T) {
 
 // TestDeafWithoutTokens refuses a heartbeat because its token cannot be checked: that is no silence.
 func TestDeafWithoutTokens(t *testing.T) {
+	t.Parallel()
 	auth := newSecrets()
 	auth.fail = errors.New("the database does not answer")
 	s := newStation(t, liveness.Config{}, httpapi.Config{Auth: auth})
@@ -122,6 +125,7 @@ func TestDeafWithoutTokens(t *testing.T) {
 // TestDeafBeforeTokensAreKnown: while it is not known whether a token is needed, heartbeats are refused, and no
 // device is judged for that, however seldom it is heard.
 func TestDeafBeforeTokensAreKnown(t *testing.T) {
+	t.Parallel()
 	auth := &secrets{none: true}
 	s := newStation(t, liveness.Config{}, httpapi.Config{Auth: auth})
 	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
@@ -144,9 +148,7 @@ func TestDeafBeforeTokensAreKnown(t *testing.T) {
 
 // TestSlowBody sends a heartbeat's body slowly: it is refused, and the clock waits no longer.
 func TestSlowBody(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 5 s")
-	}
+	t.Parallel()
 	s := newStation(t, liveness.Config{}, httpapi.Config{})
 	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 	status, body := s.send(t, "POST /v1/beats HTTP/1.1\r\nHost: holter\r\nContent-Length: 10\r\n\r\n[")
@@ -159,6 +161,7 @@ func TestSlowBody(t *testing.T) {
 
 // TestStartingIsDeaf does not listen before the process has started.
 func TestStartingIsDeaf(t *testing.T) {
+	t.Parallel()
 	var started atomic.Bool
 	asked := make(chan struct{}, 100)
 	s := newStation(t, liveness.Config{}, httpapi.Config{Starting: func() error {
@@ -186,6 +189,7 @@ func TestStartingIsDeaf(t *testing.T) {
 
 // TestCrowd has more connections than are served: idle ones make room for those that wait, and the clock goes on.
 func TestCrowd(t *testing.T) {
+	t.Parallel()
 	s := newStation(t, liveness.Config{}, httpapi.Config{MaxConnections: 4})
 	for range 12 { // of which four are idle after a request, and four have said nothing
 		if status, body := s.send(t, beatOfA); status != 200 {
@@ -203,6 +207,7 @@ func TestCrowd(t *testing.T) {
 // TestBusyCrowd keeps all places busy: who waits for one may bring a heartbeat, so the clock waits, too. Then all that have one give it up
 // with their answers.
 func TestBusyCrowd(t *testing.T) {
+	t.Parallel()
 	g := &gate{come: make(chan struct{}), open: make(chan error)}
 	s := newStation(t, liveness.Config{}, httpapi.Config{MaxConnections: 4, Auth: g})
 	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
@@ -237,6 +242,7 @@ func TestBusyCrowd(t *testing.T) {
 
 // TestHugeHeaders wants headers to have an end.
 func TestHugeHeaders(t *testing.T) {
+	t.Parallel()
 	s := newStation(t, liveness.Config{}, httpapi.Config{})
 	conn := s.dial(t)
 	_, _ = conn.conn.Write([]byte("GET /v1/stats HTTP/1.1\r\nHost: holter\r\nX-Long: " + strings.Repeat("x", 80<<10)))
@@ -327,9 +333,7 @@ func (l *line) keepBeating(t *testing.T, id string, pause func(i int) time.Durat
 // TestNoFalseOffline lets devices beat just in time, or just too late, on a server with more to do than it can: whoever is judged has sent
 // nothing between his last heartbeat and his deadline.
 func TestNoFalseOffline(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 3 s")
-	}
+	t.Parallel()
 	const timeout = 100 * time.Millisecond
 	fleet := liveness.Config{Groups: []liveness.GroupConfig{{Name: "dev", Match: "dev-*", Policy: liveness.Policy{Timeout: timeout}}}}
 	s := newStation(t, fleet, httpapi.Config{})

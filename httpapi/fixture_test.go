@@ -21,11 +21,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) } // ants has two goroutines of its own
+func TestMain(m *testing.M) {
+	testenv.Together(16)                             // those at real sockets wait
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) // ants has two goroutines of its own
+}
 
 // fleet is a registry with a log and a source, in a bubble of made-up time.
 type fleet struct {

@@ -435,6 +435,7 @@ func TestLongBodies(t *testing.T) {
 
 // Rows of applications that cannot be jobs are shown in pages, with the reason.
 func TestRefusedRows(t *testing.T) {
+	t.Parallel()
 	url := testdb.Postgres(t)
 	h, _ := deliveringIn(t, url, httpapi.Config{})
 	app, err := sqldb.OpenShared(t.Context(), sqldb.Config{URL: url})

@@ -33,6 +33,7 @@ func (e *someEars) Remove(name string) bool { return e.ask("remove", name) }
 
 // Ears can be ended; servers cannot, and the answer says what to do instead.
 func TestEndNodes(t *testing.T) {
+	t.Parallel()
 	c, ears := newCouple(t, httpapi.Config{}, ""), &someEars{}
 	f := newStation(t, liveness.Config{}, httpapi.Config{Roster: c.rosters[0], Ears: ears})
 	for _, tt := range []struct {

@@ -61,6 +61,7 @@ func newCouple(t *testing.T, judge httpapi.Config, address string) *couple {
 }
 
 func TestStandby(t *testing.T) {
+	t.Parallel()
 	c := newCouple(t, httpapi.Config{Node: "judge", Local: true}, "")
 	for _, tt := range []struct {
 		method, path string
@@ -99,6 +100,7 @@ func TestStandby(t *testing.T) {
 // A judge that only this machine reaches, and that asks for no token, is not opened to others by a
 // standby that they reach.
 func TestStandbyOpensNothing(t *testing.T) {
+	t.Parallel()
 	c := newCouple(t, httpapi.Config{Local: true, Auth: noTokens{}}, "")
 	for _, tt := range []struct {
 		from, host string
@@ -135,6 +137,7 @@ func do(t *testing.T, client *http.Client, method, url string) (*http.Response, 
 
 // Events come through at once.
 func TestStandbyStreams(t *testing.T) {
+	t.Parallel()
 	c := newCouple(t, httpapi.Config{}, "")
 	front := httptest.NewServer(c.standby.Handler())
 	defer front.Close()
@@ -158,6 +161,7 @@ func TestStandbyStreams(t *testing.T) {
 
 // Without a judge that answers, clients are told to come again.
 func TestStandbyAlone(t *testing.T) {
+	t.Parallel()
 	c := newCouple(t, httpapi.Config{}, "127.0.0.1:1")
 	for header, want := range map[string]string{"": "the judge does not answer", "Holter-Client": "handed on already"} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/stats", http.NoBody)
@@ -178,6 +182,7 @@ func TestStandbyAlone(t *testing.T) {
 
 // The end of a standby ends its streams, too.
 func TestStandbyEnds(t *testing.T) {
+	t.Parallel()
 	c := newCouple(t, httpapi.Config{}, "")
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -200,6 +205,7 @@ func TestStandbyEnds(t *testing.T) {
 }
 
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	c := newCouple(t, httpapi.Config{}, "")
 	f := newStation(t, liveness.Config{}, httpapi.Config{Roster: c.rosters[1]})
 	status, body := f.send(t, "GET /v1/nodes HTTP/1.1\r\nHost: holter\r\nConnection: close\r\n\r\n")

@@ -13,6 +13,7 @@ import (
 )
 
 func TestServeTLS(t *testing.T) {
+	t.Parallel()
 	ca := testcert.New(t)
 	certificates := []tls.Certificate{ca.Issue(t, testcert.Ask{Name: "holter"})}
 	s := newStation(t, liveness.Config{}, httpapi.Config{TLS: &tls.Config{Certificates: certificates}})
