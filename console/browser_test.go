@@ -18,11 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
 	"github.com/holter-iot/holter/internal/test/testenv"
@@ -30,9 +32,14 @@ import (
 )
 
 // patience is how long a page may take to show what a test waits for. It bounds nothing but a test that fails.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
-func TestMain(m *testing.M) { testprogram.Main(m) }
+func TestMain(m *testing.M) {
+	testprogram.Main(m)
+	if browser.stop != nil {
+		browser.stop()
+	}
+}
 
 // server is a holter serve of its own, on default settings but for its ports and its folder.
 type server struct {
@@ -97,13 +104,27 @@ func (s *server) kill() {
 
 func (s *server) url(path string) string { return "http://" + s.http + path }
 
-// ask makes a request to the API, and returns the answer to it.
+// ask makes a request to the API, and returns the answer to it. While a database on a busy machine does not store in time, it asks again, as
+// the answer then says.
 func (s *server) ask(method, path string, body any) []byte {
 	s.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	for began := time.Now(); ; {
+		status, answer := s.askOnce(method, path, text)
+		if status < 300 {
+			return answer
+		}
+		if status != http.StatusServiceUnavailable || time.Since(began) > patience {
+			s.t.Fatalf("%s %s: %d\n%s", method, path, status, answer)
+		}
+	}
+}
+
+func (s *server) askOnce(method, path string, text []byte) (status int, out []byte) {
+	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url(path), bytes.NewReader(text))
 	if err != nil {
 		s.t.Fatal(err)
@@ -117,11 +138,10 @@ func (s *server) ask(method, path string, body any) []byte {
 		s.t.Fatal(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	out, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: %s, %v\n%s", method, path, answer.Status, err, out)
+	if out, err = io.ReadAll(answer.Body); err != nil {
+		s.t.Fatal(err)
 	}
-	return out
+	return answer.StatusCode, out
 }
 
 // beat sends a heartbeat for each id; ttl is the timeout that they announce.
@@ -157,35 +177,43 @@ func (s *server) makeToken(name, role string) string {
 	return secret
 }
 
-// chromium is a running browser.
-type chromium struct{ ctx context.Context } //nolint:containedctx // chromedp's contexts are its browsers
+// browser is the Chromium of all tests of the package. It is started when the first of them asks for it.
+//
+//nolint:gochecknoglobals,containedctx // to start one takes longer than most tests; chromedp's contexts are its browsers
+var browser struct {
+	once sync.Once
+	ctx  context.Context
+	stop func()
+	err  error
+}
 
-// newBrowser starts a Chromium.
-func newBrowser(t *testing.T) *chromium {
-	t.Helper()
-	name := testenv.Program(t, "chromium")
+func startBrowser(name string) {
+	profile, err := os.MkdirTemp("", "holter-chromium")
+	if err != nil {
+		browser.err = err
+		return
+	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(name), chromedp.NoSandbox,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("enable-precise-memory-info", true),
-		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience), chromedp.DisableGPU)
-	allocator, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
-	t.Cleanup(cancel)
-	browser, stop := chromedp.NewContext(allocator)
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(browser) // it waits until the browser has ended
-		stop()
-	})
-	if err := chromedp.Run(browser); err != nil {
-		t.Fatalf("start chromium: %v", err)
+		chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(patience), chromedp.DisableGPU)
+	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {})) // of events that it does not know
+	browser.ctx, browser.err = ctx, chromedp.Run(ctx)
+	browser.stop = func() {
+		_ = chromedp.Cancel(ctx) // it waits until the browser has ended
+		cancel()
+		release()
+		_ = os.RemoveAll(profile)
 	}
-	return &chromium{browser}
 }
 
 // tab is a page of the console in a browser. What it asks for, and what goes wrong in it, is noted.
 type tab struct {
-	t   *testing.T
-	ctx context.Context //nolint:containedctx // chromedp's contexts are its tabs
-
-	close context.CancelFunc
+	t       *testing.T
+	ctx     context.Context //nolint:containedctx // chromedp's contexts are its tabs
+	profile cdp.BrowserContextID
+	look    look
+	close   context.CancelFunc
 
 	mu       sync.Mutex // guards the fields below
 	requests []*network.EventRequestWillBeSent
@@ -206,33 +234,73 @@ type look struct {
 	noScript      bool
 }
 
-// newTab opens a tab in a browser.
-func newTab(t *testing.T, browser *chromium, l look) *tab {
+// newTab opens a tab in a profile of its own: with tabs of other tests it shares the browser, and nothing that a page could find.
+func newTab(t *testing.T, l look) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser.ctx)
+	name := testenv.Program(t, "chromium")
+	browser.once.Do(func() { startBrowser(name) })
+	if browser.err != nil {
+		t.Fatalf("start chromium: %v", browser.err)
+	}
+	executor := cdp.WithExecutor(browser.ctx, chromedp.FromContext(browser.ctx).Browser)
+	profile, err := target.CreateBrowserContext().Do(executor)
+	if err != nil {
+		t.Fatalf("make a profile: %v", err)
+	}
+	t.Cleanup(func() { _ = target.DisposeBrowserContext(profile).Do(executor) })
+	return openTab(t, l, profile)
+}
+
+// another opens another tab in the profile of a tab, with the same look.
+func (b *tab) another() *tab {
+	b.t.Helper()
+	return openTab(b.t, b.look, b.profile)
+}
+
+func openTab(t *testing.T, l look, profile cdp.BrowserContextID) *tab {
+	t.Helper()
+	executor := cdp.WithExecutor(browser.ctx, chromedp.FromContext(browser.ctx).Browser)
+	id, err := target.CreateTarget("about:blank").WithBrowserContextID(profile).WithNewWindow(true).Do(executor)
+	if err != nil {
+		t.Fatalf("open a tab: %v", err)
+	}
+	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithTargetID(id))
 	t.Cleanup(cancel)
 	if err := chromedp.Run(ctx); err != nil { // the first context is that of the tab
 		t.Fatalf("open a tab: %v", err)
 	}
-	b := &tab{t: t, ctx: ctx, close: cancel}
+	if l.width == 0 {
+		l.width, l.height = 1280, 900
+	}
+	b := &tab{t: t, ctx: ctx, profile: profile, look: l, close: cancel}
 	chromedp.ListenTarget(ctx, b.note)
+	b.run("open a tab",
+		network.Enable(), log.Enable(), runtime.Enable(),
+		emulation.SetFocusEmulationEnabled(true), // as if it were in front, whatever other tabs are
+		emulation.SetScriptExecutionDisabled(l.noScript))
+	b.first(watched)
+	b.appear(l)
+	return b
+}
+
+// first has a script run in each page that is loaded from now on, before its own scripts.
+func (b *tab) first(script string) {
+	b.t.Helper()
+	b.run("add a script", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
+		return err
+	}))
+}
+
+// appear has the page looked at in a way from now on.
+func (b *tab) appear(l look) {
+	b.t.Helper()
 	theme := "light"
 	if l.dark {
 		theme = "dark"
 	}
-	if l.width == 0 {
-		l.width, l.height = 1280, 900
-	}
-	b.run("open a tab",
-		page.BringToFront(), network.Enable(), log.Enable(), runtime.Enable(),
-		emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 500),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
-		emulation.SetScriptExecutionDisabled(l.noScript),
-		chromedp.ActionFunc(func(ctx context.Context) error {
-			_, err := page.AddScriptToEvaluateOnNewDocument(watched).Do(ctx)
-			return err
-		}))
-	return b
+	b.run("change how it looks", emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 500),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}))
 }
 
 func (b *tab) note(event any) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // fillIn writes a text into a field, as if it were typed.
@@ -16,11 +18,13 @@ func fillIn(b *tab, field, text string) {
 
 // TestEditedRoute changes a route in two tabs: the second is told, keeps what was typed, and can go on.
 func TestEditedRoute(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.ask(http.MethodPut, "/v1/endpoints/ops", map[string]any{"kind": "log", "target": "ops.jsonl"})
 	s.ask(http.MethodPut, "/v1/routes/alerts", map[string]any{"endpoint": "ops"})
-	one, two := newTab(t, browser, look{}), newTab(t, browser, look{})
+	one := newTab(t, look{})
+	two := one.another()
 	for _, b := range []*tab{one, two} {
 		b.visit(s.url("/console/delivery/routes/alerts"))
 		b.sees("Save the route alerts")
@@ -46,12 +50,14 @@ func TestEditedRoute(t *testing.T) {
 
 // TestEditedPolicy changes the policy of a device in two tabs.
 func TestEditedPolicy(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1")
 	const exact = "3661500" // the form shows it exactly
 	s.ask(http.MethodPut, "/v1/devices/pump-1/policy", map[string]any{"timeout_ms": json.Number(exact)})
-	one, two := newTab(t, browser, look{}), newTab(t, browser, look{})
+	one := newTab(t, look{})
+	two := one.another()
 	for _, b := range []*tab{one, two} {
 		b.visit(s.url("/console/devices/pump-1"))
 		b.clickText("Policy…")
@@ -79,10 +85,12 @@ func TestEditedPolicy(t *testing.T) {
 
 // TestEditedPlaybook changes a playbook in two tabs.
 func TestEditedPlaybook(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.ask(http.MethodPut, "/v1/playbooks/escalate", map[string]any{"steps": []any{map[string]any{"name": "patience", "wait": "5m"}}})
-	one, two := newTab(t, browser, look{}), newTab(t, browser, look{})
+	one := newTab(t, look{})
+	two := one.another()
 	const area = `document.querySelector('textarea')`
 	for _, b := range []*tab{one, two} {
 		b.visit(s.url("/console/playbooks/escalate?edit=true"))

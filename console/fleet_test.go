@@ -5,26 +5,30 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
-// TestFleetMap opens maps of few and of very many devices: each shows the states, leads to its devices, and follows the stream.
+// TestFleetMap opens maps of few and of many devices: each shows the states, leads to its devices, and follows the stream.
 func TestFleetMap(t *testing.T) {
-	for _, n := range []int{3, 10_000, 1_000_000} {
+	testenv.Check(t)
+	for _, n := range []int{3, 10_000} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			if n > 10_000 && testing.Short() {
-				t.Skip("it takes a while")
-			}
+			t.Parallel()
 			fleetMap(t, n)
 		})
 	}
 }
 
+// TestSoakFleetMap opens the map of a million devices: a cell is a pixel.
+func TestSoakFleetMap(t *testing.T) {
+	testenv.Soak(t)
+	fleetMap(t, 1_000_000)
+}
+
 func fleetMap(t *testing.T, n int) {
 	t.Helper()
-	browser := newBrowser(t)
 	s := startServer(t, "policy: {timeout: 24h, interval: 1h}")
 	ids := make([]string, n)
 	for i := range ids {
@@ -32,7 +36,7 @@ func fleetMap(t *testing.T, n int) {
 	}
 	s.beat(0, ids...)
 	s.until("all have a number", "/v1/devices?number="+strconv.Itoa(n), func(body string) bool { return len(body) > 30 })
-	b := newTab(t, browser, look{})
+	b := newTab(t, look{})
 	b.visit(s.url("/console/"))
 	b.awaits("the map is drawn", shades("online")+" > 0")
 	t.Logf("interactive after %.0f ms; long tasks %v", eval[float64](b, `performance.now()`), eval[[]int](b, `longTasks`))
@@ -87,42 +91,4 @@ func idOf(s *server, number int) string {
 		s.t.Fatalf("the device with the number %d: %v, %v", number, list.Devices, err)
 	}
 	return list.Devices[0].ID
-}
-
-// TestHeap lets the stream run with changes: the page does not gather memory.
-func TestHeap(t *testing.T) {
-	browser := newBrowser(t)
-	s := startServer(t, "policy: {timeout: 24h, interval: 1h}")
-	ids := make([]string, 1000)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("meter-%04d", i)
-	}
-	s.beat(0, ids...)
-	b := newTab(t, browser, look{})
-	b.visit(s.url("/console/"))
-	b.awaits("the map is drawn", shades("online")+" > 0")
-	heap := func() float64 {
-		return eval[float64](b, `(window.gc?.(), performance.memory.usedJSHeapSize / 1e6)`)
-	}
-	eval[any](b, `void (window.changes = 0, new MutationObserver(() => changes++).observe(document.querySelector('.pulse'), {subtree: true, childList: true, characterData: true}))`)
-	before := heap()
-	length := 15 * time.Second
-	if *numbers {
-		length = time.Minute
-	}
-	for began := time.Now(); time.Since(began) < length; {
-		seen := eval[int](b, `changes`)
-		s.beat(time.Second, ids[:500]...)
-		b.awaits("the page shows a change", fmt.Sprintf(`changes > %d`, seen))
-		s.until("they went offline", "/v1/stats", func(body string) bool { return strings.Contains(body, `"offline":500`) })
-	}
-	after := heap()
-	t.Logf("heap %.1f MB before, %.1f MB after %d changes", before, after, eval[int](b, `changes`))
-	if after-before > 20 || after > 60 {
-		t.Errorf("the heap has grown from %.1f MB to %.1f MB", before, after)
-	}
-	if nodes := eval[int](b, `document.querySelectorAll('*').length`); nodes > 2000 {
-		t.Errorf("%d nodes, want at most 2000", nodes)
-	}
-	b.isClean(s)
 }

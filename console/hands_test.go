@@ -7,8 +7,10 @@ import (
 	"image/png"
 	"net/http"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -21,10 +23,11 @@ import (
 
 // TestKeyboard walks through the console by keyboard only.
 func TestKeyboard(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1", "pump-2", "pump-3")
-	b := newTab(t, browser, look{})
+	b := newTab(t, look{})
 	b.visit(s.url("/console/"))
 	b.sees("3 devices")
 	slash(b)
@@ -76,11 +79,12 @@ func tabTo(b *tab, text string) {
 	b.t.Fatalf("%q is not reached with the tabulator\n%s", text, b.shown())
 }
 
-// TestFirstRun does what the page of an empty server says: the map takes its place.
+// TestFirstRun is the one walk through the console in a browser that make test has. It does what the page of an empty server says: the map
+// takes its place, and follows what becomes of the device.
 func TestFirstRun(t *testing.T) {
-	browser := newBrowser(t)
+	t.Parallel()
 	s := startServer(t, "")
-	b := newTab(t, browser, look{})
+	b := newTab(t, look{})
 	b.visit(s.url("/console/"))
 	b.sees("No device was heard yet.")
 	b.sees(s.http)
@@ -88,23 +92,35 @@ func TestFirstRun(t *testing.T) {
 	b.sees(port)
 	mark(b)
 	command := eval[string](b, `[...document.querySelectorAll('.snippet pre')].map((e) => e.innerText).find((t) => t.startsWith('curl'))`)
-	testenv.Program(t, "curl")
-	if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, out)
+	id := regexp.MustCompile(`http://` + regexp.QuoteMeta(s.http) + `/v1/beat/([\w-]+)`).FindStringSubmatch(command)
+	if id == nil {
+		t.Fatalf("the command sends no heartbeat to this server: %s", command)
 	}
+	if testenv.Checks() {
+		testenv.Program(t, "curl")
+		if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		b.sees("1 device")
+	}
+	s.beat(time.Hour, id[1])
 	b.sees("1 device")
-	b.awaits("there is the map", shades("online")+" > 0")
+	b.awaits("it is online on the map", shades("online")+" > 0")
+	s.beat(time.Second, id[1])
+	b.awaits("it falls silent", shades("offline")+" > 0 && "+shades("online")+" === 0")
+	b.awaits("it is counted", counted("Offline", 1))
 	isMarked(b)
 	b.isClean(s)
 }
 
 // TestNoScript opens the console in a browser that runs no scripts: it leads to the plain list.
 func TestNoScript(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1", "pump-2")
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
-	b := newTab(t, browser, look{noScript: true})
+	b := newTab(t, look{noScript: true})
 	b.visit(s.url("/console/"))
 	b.sees("2 devices")
 	b.sees("pump-1")
@@ -117,11 +133,12 @@ func TestNoScript(t *testing.T) {
 
 // TestPrint prints pages: what is to be read is there, and nothing to click.
 func TestPrint(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1", "pump-2")
 	for _, dark := range []bool{false, true} {
-		b := newTab(t, browser, look{dark: dark})
+		b := newTab(t, look{dark: dark})
 		for path, there := range map[string]string{"/console/": shades("online") + " > 0", "/console/devices": `document.querySelector('tbody tr')`, "/console/devices/pump-1": `document.querySelector('.why')`} {
 			b.visit(s.url(path))
 			b.awaits("it is there", there)
@@ -140,7 +157,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// colours returns how many colours a picture of the page has.
+// colours returns how many colours a picture of the page has, at most 5: then it is not blank.
 func colours(b *tab) int {
 	b.t.Helper()
 	var picture []byte
@@ -153,8 +170,8 @@ func colours(b *tab) int {
 		b.t.Fatal(err)
 	}
 	found := make(map[[3]uint32]bool)
-	for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
-		for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
+	for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y && len(found) < 5; y++ {
+		for x := img.Bounds().Min.X; x < img.Bounds().Max.X && len(found) < 5; x++ {
 			r, g, b, _ := img.At(x, y).RGBA()
 			found[[3]uint32{r, g, b}] = true
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // hostileIDs are ids that somebody could choose to do harm, or that programs stumble over.
@@ -22,12 +24,13 @@ func hostileIDs() []string {
 
 // TestHostileIDs shows ids that are made to do harm: nothing of them is executed, all fit, and each leads to its device.
 func TestHostileIDs(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	ids := hostileIDs()
 	s.beat(0, ids...)
 	s.ask(http.MethodPost, "/v1/beat/a%2Fb/fail", map[string]string{"message": "<script>alert(1)</script>\u202egnp.exe \u2066" + strings.Repeat("M", 500)})
-	b := newTab(t, browser, look{width: 360, height: 740})
+	b := newTab(t, look{width: 360, height: 740})
 	fits := func(what string) {
 		t.Helper()
 		if wide := eval[int](b, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
@@ -77,10 +80,11 @@ func TestHostileIDs(t *testing.T) {
 
 // TestDots opens devices whose ids are steps in an address: no browser can ask for them, so their links lead to the list.
 func TestDots(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, ".", "..", "other")
-	b := newTab(t, browser, look{})
+	b := newTab(t, look{})
 	b.visit(s.url("/console/devices"))
 	b.awaits("they are listed", `document.querySelectorAll('tbody tr').length === 3`)
 	b.clickText("..")
@@ -90,11 +94,12 @@ func TestDots(t *testing.T) {
 
 // TestHostileMap goes through the devices on the map: the id of each is shown as text.
 func TestHostileMap(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	ids := hostileIDs()
 	s.beat(0, ids...)
-	b := newTab(t, browser, look{width: 360, height: 740})
+	b := newTab(t, look{width: 360, height: 740})
 	b.visit(s.url("/console/"))
 	b.awaits("the map is drawn", shades("online")+" > 0")
 	eval[any](b, `void document.querySelector('.map canvas').focus()`)

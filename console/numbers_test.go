@@ -28,7 +28,6 @@ func TestNumbers(t *testing.T) {
 	if !*numbers {
 		t.Skip("it measures only with -numbers")
 	}
-	browser := newBrowser(t)
 	var rows strings.Builder
 	for _, n := range []int{3, 10_000, 1_000_000} {
 		s := startServer(t, "")
@@ -39,7 +38,7 @@ func TestNumbers(t *testing.T) {
 			{"devices, offline, latest first", "/console/devices?state=offline&sort=since&order=desc", "document.querySelector('tbody tr')"},
 			{"device", "/console/devices/dev-0000001", "document.querySelector('.strip')"},
 		} {
-			m := measure(t, browser, s, p.path, p.ready)
+			m := measure(t, s, p.path, p.ready)
 			fmt.Fprintf(&rows, "| %s | %s | %d ms | %d ms | %d ms | %d | %d, %.0f kB | %.1f MB |\n",
 				grouped(n), p.name, m.paint, m.whole, m.longest, m.nodes, m.requests, m.kilobytes, m.heap)
 		}
@@ -68,11 +67,12 @@ func (s *server) fill(n int) {
 }
 
 // measure opens a page five times in tabs of their own, with an empty cache the first time, and returns the median of the times.
-func measure(t *testing.T, b *chromium, s *server, path, ready string) measured {
+func measure(t *testing.T, s *server, path, ready string) measured {
 	t.Helper()
 	var all []measured
+	first := newTab(t, look{})
 	for range 5 {
-		tab := newTab(t, b, look{})
+		tab := first.another()
 		tab.visit(s.url(path))
 		tab.awaits("the page is whole", ready)
 		m := measured{

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,7 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/chromedp"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // streams waits until the server has so many streams.
@@ -29,24 +34,24 @@ func (b *tab) asked() int {
 
 // TestTwoTabs opens two tabs in a browser: they share a stream, and it lasts as long as one of them.
 func TestTwoTabs(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1", "pump-2", "pump-3")
-	one, two := newTab(t, browser, look{}), newTab(t, browser, look{})
+	one := newTab(t, look{})
+	two := one.another()
 	for _, b := range []*tab{one, two} {
-		b.run("bring it to the front", page.BringToFront())
 		b.visit(s.url("/console/"))
 		b.sees("3 devices")
 	}
 	s.streams(1)
 	s.ask(http.MethodPost, "/v1/beat/pump-1/bye", nil)
 	for _, b := range []*tab{two, one} {
-		b.run("bring it to the front", page.BringToFront())
-		b.awaits("it is live", `/Offline\s*1\b/.test(document.querySelector('.legend').innerText)`)
+		b.awaits("it is live", counted("Offline", 1))
 	}
-	one.run("close the first tab", page.Close())
+	one.close()
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
-	two.awaits("the other is live", `/Offline\s*2\b/.test(document.querySelector('.legend').innerText)`)
+	two.awaits("the other is live", counted("Offline", 2))
 	s.streams(1)
 	two.isClean(s)
 	two.visit("about:blank")
@@ -55,30 +60,29 @@ func TestTwoTabs(t *testing.T) {
 
 // TestHiddenTab hides a tab: it makes no requests, and shows what changed meanwhile when it is seen again.
 func TestHiddenTab(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1", "pump-2")
-	hidden, seen := newTab(t, browser, look{}), newTab(t, browser, look{})
+	hidden := newTab(t, look{})
+	seen := hidden.another()
 	for _, b := range []*tab{hidden, seen} {
+		b.first(`((slow) => (window.setTimeout = (f, ms, ...a) => slow(f, ms / 20, ...a)))(setTimeout)`) // a list is asked for every 4 s
 		b.visit(s.url("/console/devices"))
 		b.sees("pump-2")
 	}
 	hide := func(yes bool) {
 		eval[any](hidden, fmt.Sprintf(`void (Object.defineProperty(document, 'hidden', {configurable: true, get: () => %t}), document.dispatchEvent(new Event('visibilitychange')))`, yes))
 	}
-	hidden.run("bring it to the front", page.BringToFront())
 	hide(true)
 	before := hidden.asked()
-	seen.run("bring it to the front", page.BringToFront())
 	s.ask(http.MethodPost, "/v1/beat/pump-1/bye", nil)
 	seen.awaits("the one that is seen shows it", `document.querySelector('main').innerText.includes('bye')`)
-	for n := seen.asked(); seen.asked() < n+3; { // as it asks every 4 s
-		seen.awaits("it asks", `true`)
-	}
+	n := seen.asked()
+	testwait.Until(t, "it asks again and again", func() bool { return seen.asked() >= n+10 })
 	if n := hidden.asked() - before; n > 0 {
 		t.Errorf("the hidden tab made %d requests", n)
 	}
-	hidden.run("bring it to the front", page.BringToFront())
 	hide(false)
 	hidden.awaits("it shows what changed", `document.querySelector('main').innerText.includes('bye')`)
 	hidden.isClean(s)
@@ -86,33 +90,56 @@ func TestHiddenTab(t *testing.T) {
 
 // TestFlood lets thousands of events a second happen: the page repaints some times a second, asks for little, and still reacts.
 func TestFlood(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
+	flood(t, 1)
+}
+
+// TestSoakFlood does so for minutes: the page gathers no memory.
+func TestSoakFlood(t *testing.T) {
+	testenv.Soak(t)
+	flood(t, 25)
+}
+
+// flood has all of many devices come and go, so often for each of some pages.
+func flood(t *testing.T, rounds int) {
+	t.Helper()
 	s := startServer(t, "")
 	ids := make([]string, 10_000)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("flood-%05d", i)
 	}
 	s.beat(0, ids...)
-	b := newTab(t, browser, look{})
+	b := newTab(t, look{})
 	for _, path := range []string{"/console/", "/console/events?follow=true", "/console/devices?state=offline"} {
 		b.visit(s.url(path))
 		b.sees("10,000")
 		b.awaits("it is calm", `!document.body.innerText.includes('Loading…')`)
 		eval[any](b, `void (window.paints = new Set(), window.since = performance.now(),
 			new MutationObserver(() => paints.add(performance.now())).observe(document.querySelector('.pulse'), {subtree: true, childList: true, characterData: true}))`)
-		before, events := b.asked(), latest(s)
-		for latest(s) < events+40_000 {
+		heap := func() float64 {
+			b.run("collect garbage", chromedp.ActionFunc(func(ctx context.Context) error { return heapprofiler.CollectGarbage().Do(ctx) }))
+			return eval[float64](b, `performance.memory.usedJSHeapSize / 1e6`)
+		}
+		empty, before, events := heap(), b.asked(), latest(s)
+		for range rounds {
+			seen := eval[int](b, `paints.size`)
 			s.beat(time.Second, ids...)
 			s.until("all went offline", "/v1/stats", func(body string) bool { return strings.Contains(body, `"offline":10000`) })
+			b.awaits("the page shows a change", fmt.Sprintf(`paints.size > %d`, seen))
 		}
 		passed := eval[float64](b, `(performance.now() - since) / 1000`)
-		painted, requests := eval[int](b, `paints.size`), b.asked()-before
-		t.Logf("%s: %d events, %d repaints and %d requests in %.1f s; long tasks %v", path, latest(s)-events, painted, requests, passed, eval[[]int](b, `longTasks`))
+		painted, requests, full := eval[int](b, `paints.size`), b.asked()-before, heap()
+		t.Logf("%s: %d events, %d repaints and %d requests in %.1f s; heap %.1f MB, before %.1f MB; long tasks %v",
+			path, latest(s)-events, painted, requests, passed, full, empty, eval[[]int](b, `longTasks`))
 		if painted == 0 || float64(painted) > 5*passed+2 {
 			t.Errorf("%s: the counts were painted %d times in %.1f s", path, painted, passed)
 		}
 		if float64(requests) > 2*passed+4 {
 			t.Errorf("%s: %d requests in %.1f s", path, requests, passed)
+		}
+		if full-empty > 20 || full > 60 {
+			t.Errorf("%s: the heap has grown from %.1f MB to %.1f MB", path, empty, full)
 		}
 		if n := eval[int](b, `document.querySelectorAll('*').length`); n > 2000 {
 			t.Errorf("%s: %d nodes", path, n)

@@ -12,19 +12,22 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // TestToken logs in with a token, looks for actions that its role does not allow, and revokes it while the page is open.
 func TestToken(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.token = s.makeToken("chief", "admin")
 	guest := s.makeToken("guest", "read")
 	s.until("the tokens are known", "/v1/tokens", func(body string) bool { return strings.Contains(body, "guest") })
 	s.beat(0, "pump-1")
-	b := newTab(t, browser, look{})
+	b := newTab(t, look{})
 	b.visit(s.url("/console/devices/pump-1"))
 	b.sees("This server asks for a token.")
 	b.click("input[name=token]")
@@ -93,42 +96,35 @@ func idsOf(s *server, name string) []string {
 	return ids
 }
 
-// TestCrash kills the server in the middle of the stream, and starts it again.
+// TestCrash kills the server in the middle of the stream, and starts it again. One page stays as it is meanwhile; on another one a page is
+// opened whose code was not loaded yet.
 func TestCrash(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1", "pump-2", "pump-3")
-	b := newTab(t, browser, look{})
-	b.visit(s.url("/console/"))
-	b.sees("3 devices")
+	b := newTab(t, look{})
+	other := b.another()
+	for _, b := range []*tab{b, other} {
+		b.visit(s.url("/console/"))
+		b.sees("3 devices")
+	}
 	mark(b)
 	s.kill()
 	b.sees("The server does not answer")
 	b.awaits("it is grey", `getComputedStyle(document.querySelector('main')).filter.includes('grayscale')`)
 	b.sees("3 devices")
+	other.sees("The server does not answer")
+	other.clickText("Sources")
+	other.sees("The code of this page is not loaded yet")
 	s.start()
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
 	b.awaits("it is live again", `!document.querySelector('.stale') && !document.body.innerText.includes('does not answer')`)
-	b.awaits("it shows who went offline", `/Offline\s*1\b/.test(document.querySelector('.legend').innerText)`)
+	b.awaits("it shows who went offline", counted("Offline", 1))
 	b.awaits("the map shows it", shades("offline")+" > 0 && "+shades("unknown")+" > 0")
 	isMarked(b)
 	b.isClean(s)
-}
-
-// TestCrashBeforeCode opens a page whose code was not loaded yet while the server is away.
-func TestCrashBeforeCode(t *testing.T) {
-	browser := newBrowser(t)
-	s := startServer(t, "")
-	s.beat(0, "pump-1")
-	b := newTab(t, browser, look{})
-	b.visit(s.url("/console/"))
-	b.sees("1 device")
-	s.kill()
-	b.sees("The server does not answer")
-	b.clickText("Sources")
-	b.awaits("the page stays", `location.pathname === '/console/sources' && document.body.innerText.includes('does not answer')`)
-	s.start()
-	b.sees("Sources of heartbeats")
+	other.sees("Sources of heartbeats")
 }
 
 // mark leaves a mark in the page, which a reload would remove.
@@ -142,6 +138,11 @@ func isMarked(b *tab) {
 	if !eval[bool](b, `window.marked === true`) {
 		b.t.Error("the page was loaded anew")
 	}
+}
+
+// counted is an expression: whether the legend says that so many devices are in the state with a label.
+func counted(label string, n int) string {
+	return fmt.Sprintf(`/%s\s*%d\b/.test(document.querySelector('.legend')?.innerText)`, label, n)
 }
 
 // shades is an expression: how many pixels of the map have the colour of a state.
@@ -159,61 +160,54 @@ func shades(state string) string {
 
 // TestBusy has all requests refused for some time: the page says why, keeps what it shows, and asks no sooner than it was told.
 func TestBusy(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		status int
-	}{
-		{"unavailable", http.StatusServiceUnavailable},
-		{"too many requests", http.StatusTooManyRequests},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			browser := newBrowser(t)
-			s := startServer(t, "")
-			s.beat(0, "pump-1", "pump-2")
-			p := newBetween(t, s)
-			b := newTab(t, browser, look{})
-			b.visit(p.server.URL + "/console/devices")
-			b.sees("pump-2")
-			mark(b)
-			const after = 3 * time.Second
-			p.answer(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())))
-				w.Header().Set("Content-Type", "application/problem+json")
-				w.WriteHeader(tt.status)
-				_, _ = fmt.Fprintf(w, `{"title":"busy","detail":"the judge is lost","status":%d}`, tt.status)
-			})
-			b.sees("the judge is lost")
-			b.sees("It is asked again after 3 s.")
-			b.sees("pump-2")
-			for began := time.Now(); len(p.asked()["/v1/devices"]) < 3 || len(p.asked()["/v1/fleet/stream"]) < 3; <-time.After(20 * time.Millisecond) {
-				if time.Since(began) > patience {
-					t.Fatalf("it gave up: %v", p.asked())
-				}
+	testenv.Check(t)
+	t.Parallel()
+	s := startServer(t, "")
+	s.beat(0, "pump-1", "pump-2")
+	p := newBetween(t, s)
+	b := newTab(t, look{})
+	b.visit(p.server.URL + "/console/devices")
+	b.sees("pump-2")
+	mark(b)
+	const after = 3 * time.Second // longer than a page waits by itself before it asks for the stream
+	p.answer(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusServiceUnavailable
+		if r.URL.Path == "/v1/devices" {
+			status = http.StatusTooManyRequests
+		}
+		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())))
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `{"title":"busy","detail":"the judge is lost","status":%d}`, status)
+	})
+	b.sees("the judge is lost")
+	b.sees("It is asked again after 3 s.")
+	b.sees("The server refuses its news with status 503.")
+	b.sees("pump-2")
+	testwait.Until(t, "it asks again", func() bool { return len(p.asked()["/v1/devices"]) > 1 && len(p.asked()["/v1/fleet/stream"]) > 1 })
+	for path, times := range p.asked() {
+		for i := 1; i < len(times); i++ {
+			if gap := times[i].Sub(times[i-1]); gap < after {
+				t.Errorf("%s was asked again after %v, although it said %v; %d times in all", path, gap, after, len(times))
 			}
-			for path, times := range p.asked() {
-				for i := 1; i < len(times); i++ {
-					if gap := times[i].Sub(times[i-1]); gap < after {
-						t.Errorf("%s was asked again after %v, although it said %v; %d times in all", path, gap, after, len(times))
-					}
-				}
-			}
-			s.beat(0, "pump-3")
-			p.answer(nil)
-			b.awaits("it is live again", `!document.querySelector('.stale') && !document.querySelector('.trouble')`)
-			b.sees("3 devices")
-			isMarked(b)
-			b.isClean(&server{http: p.server.Listener.Addr().String()})
-		})
+		}
 	}
+	s.beat(0, "pump-3")
+	p.answer(nil)
+	b.awaits("it is live again", `!document.querySelector('.stale') && !document.querySelector('.trouble')`)
+	b.sees("3 devices")
+	isMarked(b)
+	b.isClean(&server{http: p.server.Listener.Addr().String()})
 }
 
 // TestUpgrade opens a page whose code has another name since the server was upgraded: the page is loaded anew, and is there.
 func TestUpgrade(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1")
 	p := newBetween(t, s)
-	b := newTab(t, browser, look{})
+	b := newTab(t, look{})
 	b.visit(p.server.URL + "/console/")
 	b.sees("1 device")
 	mark(b)
@@ -263,17 +257,15 @@ func TestOff(t *testing.T) {
 
 // TestWrongClock opens pages in browsers whose clocks are wrong by an hour: ages are right.
 func TestWrongClock(t *testing.T) {
-	browser := newBrowser(t)
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "")
 	s.beat(0, "pump-1", "pump-2")
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
 	for _, hours := range []int{1, -1} {
 		t.Run(fmt.Sprintf("%+d hours", hours), func(t *testing.T) {
-			b := newTab(t, browser, look{})
-			b.run("set its clock", chromedp.ActionFunc(func(ctx context.Context) error {
-				_, err := page.AddScriptToEvaluateOnNewDocument(fmt.Sprintf(wrongClock, hours)).Do(ctx)
-				return err
-			}))
+			b := newTab(t, look{})
+			b.first(fmt.Sprintf(wrongClock, hours))
 			for _, path := range []string{"/console/devices", "/console/devices/pump-1", "/console/events", "/console/sources"} {
 				b.visit(s.url(path))
 				b.awaits("there are times", `document.querySelectorAll('main time').length >= 2 || document.querySelector('main .clock')`)

@@ -17,6 +17,8 @@ const example = "../../examples/prometheus"
 // TestExample has promtool check the example without a database server and a broker, and plays it, with
 // shorter times: a device falls silent, and the alert fires.
 func TestExample(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	promtool := testenv.Program(t, "promtool")
 	testenv.Program(t, "prometheus")
 	if out, err := exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(example, "prometheus.yml")).CombinedOutput(); err != nil {

@@ -83,6 +83,8 @@ func TestRules(t *testing.T) {
 
 // TestPromtool has promtool check the configuration and the rules, and run the tests of the rules.
 func TestPromtool(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	promtool := testenv.Program(t, "promtool")
 	tests, err := filepath.Glob("tests/*.yml")
 	if err != nil || len(tests) == 0 {
