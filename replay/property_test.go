@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/replay"
 )
@@ -308,9 +309,9 @@ func tick(v verdict) time.Duration {
 }
 
 func TestReplayIsWhatHappens(t *testing.T) {
-	seeds := 10
-	if testing.Short() {
-		seeds = 1
+	seeds := 2
+	if testenv.Checks() {
+		seeds = 10
 	}
 	changes := []struct {
 		name   string

@@ -114,6 +114,7 @@ func TestOneOutput(t *testing.T) {
 
 // A program that is left running does not keep Run waiting, and what was written before is passed on.
 func TestLeftRunning(t *testing.T) {
+	t.Parallel()
 	r, stdout, _ := sh("sleep 600 & echo $!; exit 4", nil)
 	var pid int
 	if _, err := fmt.Sscan(stdout, &pid); err != nil || pid < 2 {
@@ -141,6 +142,7 @@ func (g *gated) Write(p []byte) (int, error) {
 
 // Nothing is lost if whoever reads the output is slower than the command, even after its end.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	out := &gated{gate: gate}
 	ended := filepath.Join(t.TempDir(), "ended")
