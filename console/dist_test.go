@@ -35,6 +35,8 @@ func TestDist(t *testing.T) {
 
 // TestTypes checks the types of the sources where Node and TypeScript are.
 func TestTypes(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	node, modules := testenv.Node(t, "typescript")
 	tsc := filepath.Join(modules, "typescript", "bin", "tsc")
 	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p", ".").CombinedOutput(); err != nil {

@@ -242,6 +242,8 @@ func TestUpgrade(t *testing.T) {
 
 // TestOff starts a server without a console.
 func TestOff(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	s := startServer(t, "", "--http-console", "off")
 	for _, path := range []string{"/", "/console/", "/console/devices"} {
 		answer, err := http.Get(s.url(path)) //nolint:noctx // it is answered at once
