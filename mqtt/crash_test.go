@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/packet"
 )
@@ -17,7 +18,11 @@ import (
 // be killed, at random. In the end each receiver has each message, and a group of receivers has it
 // together: with QoS 2 once, in the order of those with QoS 2.
 func TestCrash(t *testing.T) {
-	for seed := range uint64(200) {
+	seeds := uint64(60)
+	if testenv.Checks() {
+		seeds = 200
+	}
+	for seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			w := newWorld(t, seed)
 			for range 300 {

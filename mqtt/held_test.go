@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/packet"
 )
@@ -265,7 +266,11 @@ func TestHeldIDs(t *testing.T) {
 
 // TestHeldAtRandom has clients do anything at all with too little room.
 func TestHeldAtRandom(t *testing.T) {
-	for seed := range uint64(20) {
+	seeds := uint64(5)
+	if testenv.Checks() {
+		seeds *= 4
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 9))
 		b := newBroker(t, quiet)
 		clients := make(map[string]*client)

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
 // TestQuick asks everything of a small fleet.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	var out strings.Builder
 	if err := run.Main(t.Context(), []string{"api", "-quick"}, nil, &out, t.Output(), Command()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())

@@ -3,27 +3,47 @@
 package attack
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
 // TestQuick plays some attacks for a moment.
 func TestQuick(t *testing.T) {
-	only := "tls-refused|^loris|garbage|flood|silent|pings|tokens|^proxy"
-	if _, err := exec.LookPath("haproxy"); err == nil {
-		only += "|haproxy"
+	testenv.Check(t)
+	attacked(t, "-quick", "-only", "flood|pings|tokens")
+}
+
+// TestSoakAttack plays all attacks, in full. HOLTER_SOAK is the length of all of them.
+func TestSoakAttack(t *testing.T) {
+	testenv.Soak(t)
+	args := []string{"-seconds", fmt.Sprint((testenv.SoakFor(t, 75*time.Second) / 15).Seconds())}
+	if _, err := exec.LookPath("haproxy"); err != nil {
+		var names []string
+		for _, w := range attacks() {
+			names = append(names, w.name)
+		}
+		args = append(args, "-only", "^("+strings.Join(names, "|")+")$")
 	}
+	attacked(t, args...)
+}
+
+// attacked plays attacks, after which no device may be any the worse.
+func attacked(t *testing.T, args ...string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "reliability.md")
 	var out strings.Builder
-	if err := run.Main(t.Context(), []string{"attack", "-quick", "-only", only, "-md", file}, nil, &out, t.Output(), Command()); err != nil {
+	if err := run.Main(t.Context(), append([]string{"attack", "-md", file}, args...), nil, &out, t.Output(), Command()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	text, err := os.ReadFile(file)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
@@ -35,6 +36,7 @@ func buildHolter(t *testing.T) string {
 }
 
 func TestChaos(t *testing.T) {
+	testenv.Check(t)
 	holter := buildHolter(t)
 	// The program, with its default settings, is killed, stopped, starved and restarted, its disk
 	// is filled and its database destroyed, while devices come and go: no verdict is wrong or
@@ -49,16 +51,6 @@ func TestChaos(t *testing.T) {
 				report.Starts, report.Bound, len(report.Evidence.Writes))
 		}
 		testTampered(t, report.Evidence)
-	})
-	// The same, stopped again and again, for so long that silent devices must be judged meanwhile.
-	t.Run("stalls", func(t *testing.T) {
-		t.Parallel()
-		cfg := smallConfig()
-		cfg.Devices, cfg.Faults, cfg.For, cfg.Seed = 60, []FaultKind{Stalls}, cfg.For+30*time.Second, 9 // a stall of 1.3 s every 7 s
-		cfg.Rules.TTLs = cfg.Rules.TTLs[:2]
-		if report := runChaos(t, holter, cfg); report.Bound == 0 {
-			t.Error("no verdict was due whatever happened: nothing was proved")
-		}
 	})
 	// A judge and a standby on one database: whichever of them judges, the same holds, and a follower
 	// that goes from one to the other sees one log. `go run . chaos -nodes 2` is the large form.
@@ -90,6 +82,40 @@ func TestChaos(t *testing.T) {
 		}
 		t.Logf("%d verdicts were due", report.Due) // each ear that is lost puts verdicts off
 	})
+}
+
+// TestSoakChaos is the same with each database, for longer, and with more devices. `go run . chaos` is the form for hours.
+func TestSoakChaos(t *testing.T) {
+	testenv.Soak(t)
+	holter := buildHolter(t)
+	for _, tt := range []struct {
+		name   string
+		change func(c *Config)
+	}{
+		{"sqlite", func(*Config) {}},
+		{"postgres", func(c *Config) { c.Database = Postgres }},
+		{"mariadb", func(c *Config) { c.Database = MariaDB }},
+		{"nodes", func(c *Config) { c.Database, c.Nodes = Postgres, 2 }},
+		{"nodes on mariadb", func(c *Config) { c.Database, c.Nodes = MariaDB, 2 }},
+		{"ears", func(c *Config) { c.Ears, c.Namespaces = 3, true }},
+		{"ears of nodes", func(c *Config) { c.Database, c.Nodes, c.Ears, c.Namespaces = Postgres, 2, 3, true }},
+		// Stopped again and again, for so long that silent devices must be judged meanwhile: 1.3 s every 7 s.
+		{"stalls", func(c *Config) {
+			c.Devices, c.Faults, c.Seed, c.Rules.TTLs = 60, []FaultKind{Stalls}, 9, c.Rules.TTLs[:2]
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := smallConfig()
+			cfg.Devices = 1000
+			tt.change(&cfg)
+			cfg.For = testenv.SoakFor(t, 75*time.Second)
+			testdb.Need(t, cfg.Database)
+			report := runChaos(t, holter, cfg)
+			if tt.name == "stalls" && report.Bound == 0 {
+				t.Error("no verdict was due whatever happened: nothing was proved")
+			}
+		})
+	}
 }
 
 // runChaos runs the program as the configuration says, and checks that no promise was broken.

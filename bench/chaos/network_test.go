@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/network"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // newNetworkTrial returns a run with a network, and skips the test if there is none to be had.
@@ -155,6 +156,7 @@ func TestCertify(t *testing.T) {
 }
 
 func TestNoAddressLeft(t *testing.T) {
+	testenv.Check(t) // it makes 250 namespaces
 	r := newNetworkTrial(t)
 	for err := error(nil); err == nil; {
 		_, err = r.place(new(program), 100, 1)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
@@ -22,6 +23,7 @@ func TestParse(t *testing.T) {
 
 // TestQuick makes every measurement that takes no server, on a small scale. A measurement fails unless each event arrives once.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	var out bytes.Buffer
 	args := []string{"delivery", "-quick", "-only", "webhooks|latency|SQLite|silence"}
 	if err := run.Main(t.Context(), args, nil, &out, t.Output(), Command()); err != nil {

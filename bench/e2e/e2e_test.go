@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -193,15 +194,13 @@ func TestRunMQTT(t *testing.T) {
 	}
 }
 
-// All verdicts on clients of the broker inside holter, at two ears, are right.
-func TestRealMQTT(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 15 s")
-	}
+// TestSoakMQTT: all verdicts on clients of the broker inside holter, at two ears, are right.
+func TestSoakMQTT(t *testing.T) {
+	testenv.Soak(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
 	args := []string{
-		"e2e", "-quick", "-ears", "2", "-protocol", "mqtt5", "-qos", "1", "-connections", "300", "-interval", "1s", "-duration", "8s", "-only", "session-ends",
+		"e2e", "-quick", "-ears", "2", "-protocol", "mqtt5", "-qos", "1", "-connections", "300", "-interval", "1s", "-duration", testenv.SoakFor(t, 20*time.Second).String(), "-only", "session-ends",
 	}
 	if err := run.Main(t.Context(), args, nil, &out, t.Output(), Command()); err != nil {
 		t.Errorf("run = %v\n%s", err, out.String())

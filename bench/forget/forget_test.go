@@ -8,17 +8,36 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
+// TestSoakForget floods a server and waits until the devices are forgotten, and the memory they took is given back.
+func TestSoakForget(t *testing.T) {
+	testenv.Soak(t)
+	out := flooded(t, "-quick", "-seconds", "120")
+	for _, want := range []string{"500 |", "of before: met"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 // TestQuick floods a server for a moment, and waits for nothing.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
+	if out := flooded(t, "-quick", "-seconds", "1"); !strings.Contains(out, "500 unknown devices say hello and goodbye") {
+		t.Error(out)
+	}
+}
+
+// flooded returns what is said of a flood.
+func flooded(t *testing.T, args ...string) string {
+	t.Helper()
 	var out strings.Builder
-	if err := run.Main(t.Context(), []string{"forget", "-quick", "-seconds", "1"}, nil, &out, t.Output(), Command()); err != nil {
+	if err := run.Main(t.Context(), append([]string{"forget"}, args...), nil, &out, t.Output(), Command()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	if !strings.Contains(out.String(), "500 unknown devices say hello and goodbye") {
-		t.Error(out.String())
-	}
+	return out.String()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
@@ -16,6 +17,7 @@ func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 // TestQuick makes every measurement, with next to no connections. Each protocol is answered by both
 // servers.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	file := filepath.Join(t.TempDir(), "numbers.md")
 	var out, log bytes.Buffer
 	args := []string{"gateway", "-quick", "-only", "^(beats-16/|(beats-1|idle)/line)", "-md", file}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
@@ -24,6 +25,7 @@ func TestParse(t *testing.T) {
 
 // TestQuick makes every measurement on a small scale. A measurement fails unless each node runs once, and after those before it.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	var out bytes.Buffer
 	if err := run.Main(t.Context(), []string{"graphs", "-quick", "-n", "200"}, nil, &out, t.Output(), Command()); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
@@ -25,6 +26,7 @@ func TestParse(t *testing.T) {
 
 // TestQuick simulates all groups for a short time.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	var out bytes.Buffer
 	dir := t.TempDir()
 	if err := run.Main(t.Context(), []string{name, "-quick", "-svg", dir}, nil, &out, t.Output(), Command()); err != nil {

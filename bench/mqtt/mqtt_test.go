@@ -75,6 +75,7 @@ func TestArrived(t *testing.T) {
 
 // TestQuick checks what does not depend on the machine.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	testenv.Program(t, "mosquitto")
 	document := filepath.Join(t.TempDir(), "numbers.md")
 	var out, log bytes.Buffer

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
@@ -23,6 +24,7 @@ func TestParse(t *testing.T) {
 
 // TestQuick makes measurements of all kinds on a small scale. One fails unless each job is stored once, and worked once.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	testdb.Need(t, "postgres")
 	only := []string{
 		"enqueue/holter", "enqueue/river", "bulk/river-copy", "work/holter", "work/river-2000", "latency-1000/holter", "latency-1000/river",

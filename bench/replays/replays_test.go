@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
-// TestQuick plays a short plan, of which every verdict is compared all the same.
-func TestQuick(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes most of a minute")
-	}
+// TestSoakReplay plays a short plan, which takes most of a minute, and of which every verdict is compared all the same.
+func TestSoakReplay(t *testing.T) {
+	testenv.Soak(t)
 	var out strings.Builder
 	err := run.Main(t.Context(), []string{"replay", "-quick"}, nil, &out, t.Output(), Command())
 	switch {

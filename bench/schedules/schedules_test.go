@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/test/testcron"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
@@ -24,6 +25,7 @@ func TestParse(t *testing.T) {
 
 // TestQuick makes every measurement on a small scale. It fails if package schedule differs from the model.
 func TestQuick(t *testing.T) {
+	testenv.Check(t)
 	var out bytes.Buffer
 	if err := run.Main(t.Context(), []string{name, "-quick", "-expressions", "1"}, nil, &out, t.Output(), Command()); err != nil {
 		t.Fatal(err)

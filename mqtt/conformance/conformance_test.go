@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqtt/conformance"
 )
@@ -16,11 +17,12 @@ var (
 	holter = flag.String("holter", "", "run the tests against the holter whose broker is at this address, too")
 )
 
-// TestMosquitto tests the tests: what a broker does that many use is right, or a fault that is known. It also writes the
+// TestSoakMosquitto tests the tests: what a broker does that many use is right, or a fault that is known. It also writes the
 // table that compares it with holter, whose settings have to be those of testdata/holter.yaml:
 //
-//	go test ./mqtt/conformance -run TestMosquitto -holter 127.0.0.1:1883 -table /tmp/table.md
-func TestMosquitto(t *testing.T) {
+//	HOLTER_TEST=soak go test ./mqtt/conformance -run TestSoakMosquitto -holter 127.0.0.1:1883 -table /tmp/table.md
+func TestSoakMosquitto(t *testing.T) {
+	testenv.Soak(t)
 	server := testmqtt.Mosquitto(t, testmqtt.Options{Lines: []string{"max_keepalive 10", "max_packet_size 200000"}})
 	if !strings.Contains(server.Log(), "mosquitto version "+mosquittoVersion+" ") {
 		t.Skip("another version of mosquitto than " + mosquittoVersion + ", whose faults are known")

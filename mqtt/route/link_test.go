@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/route"
@@ -20,7 +21,10 @@ func TestCuts(t *testing.T) {
 	back, there := connect(t, p.two.broker, "back"), connect(t, p.one.broker, "there").subscribe("b")
 	reach(from, to, "a")
 	reach(back, there, "b")
-	const n = 600
+	n := 200
+	if testenv.Checks() {
+		n = 600
+	}
 	var wantTo, wantThere []string
 	for i := range n {
 		from.publish("a", strconv.Itoa(i), uint8(1+i%2))
