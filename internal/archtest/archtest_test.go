@@ -55,6 +55,9 @@ func TestViolations(t *testing.T) {
 		{name: "command line on all", pkg: pkg{path: "internal/cli", imports: []string{"gateway", "httpapi", "internal/doctor", "internal/server", "loadgen"}}},
 		{name: "server on edges", pkg: pkg{path: "internal/server", imports: []string{"gateway", "httpapi", "internal/config"}}},
 
+		{name: "helper of a test", pkg: pkg{path: "timer", imports: []string{"internal/test/testenv"}}},
+		{name: "helper of tests outside of them", pkg: pkg{path: "timer", imports: []string{"internal/test/testenv"}, code: []string{"internal/test/testenv"}}, want: "timer imports internal/test/testenv,"},
+
 		{name: "dualmap on timer", pkg: pkg{path: "dualmap", imports: []string{"timer"}}, want: "dualmap imports timer,"},
 		{name: "dualmap on internal", pkg: pkg{path: "dualmap", imports: []string{"internal/pad"}}, want: "dualmap imports internal/pad,"},
 		{name: "timer on liveness", pkg: pkg{path: "timer", imports: []string{"dualmap", "liveness"}}, want: "timer imports liveness,"},
