@@ -21,6 +21,9 @@ func (w *wanderer) send(r *rand.Rand, now time.Duration) {
 	}
 	w.said.Add(1)
 	w.granted.Store(0)
+	if !slices.ContainsFunc(w.ears, func(e *listener) bool { return !e.isAvoided() }) { // it is lost before it comes to an ear
+		return
+	}
 	for w.at == nil || w.at.isAvoided() || !slices.Contains(w.ears, w.at) || r.IntN(6) == 0 {
 		w.at = w.ears[r.IntN(len(w.ears))]
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -68,6 +69,7 @@ func TestDoctorServerErrors(t *testing.T) {
 
 // The databases of the tests have the clock of this machine, and PostgreSQL does not wait for the disk.
 func TestDoctorRealServer(t *testing.T) {
+	testenv.Check(t)
 	for _, tt := range []struct {
 		name string
 		url  func(testing.TB) string
