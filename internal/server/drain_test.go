@@ -17,7 +17,7 @@ import (
 // drainDelay is long enough to ask a process a few things meanwhile.
 func drainDelay() string {
 	if testenv.Checks() { // the race detector is slow
-		return "15s"
+		return "10s"
 	}
 	return "4s"
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	_ = os.Setenv(PrivateEnv, "127.0.0.0/8")
 	file := os.Getenv(serveVariable)
 	if file == "" {
-		_ = flag.Set("test.parallel", "8") // they mainly wait
+		_ = flag.Set("test.parallel", parallel())
 		os.Exit(testdb.Main(m).Run())
 	}
 	cfg, err := config.Resolve(file, nil)
@@ -41,6 +41,15 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		os.Exit(1) // it is in the log
 	}
+}
+
+// parallel returns how many tests run at a time: they mainly wait. With the race detector they do so less, and an ear gives its
+// judge up that is kept from answering for 2.7 s.
+func parallel() string {
+	if testenv.Checks() {
+		return "3"
+	}
+	return "6"
 }
 
 // lockedBuffer is a log that is read while it is written.
