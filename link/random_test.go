@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 )
 
-var seedsFlag = flag.Int("seeds", 4, "runs with random faults")
+var seedsFlag = flag.Int("seeds", 0, "runs with random faults; 0: as many as fit the level")
 
 // device sends a heartbeat every few seconds by way of some ear, and connects again when it is
 // disconnected, until it dies.
@@ -98,7 +99,15 @@ func (d *device) read(now time.Duration) {
 
 // Whatever breaks, no device that is alive is judged for its silence, and those that are dead are.
 func TestRandomFaults(t *testing.T) {
-	for seed := range *seedsFlag {
+	seeds := *seedsFlag
+	switch {
+	case seeds > 0:
+	case testenv.Checks():
+		seeds = 4
+	default:
+		seeds = 2
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			inFleet(t, func(f *fleet, a *node) {
 				b := f.node("b", link.JudgeConfig{Redirect: func() (string, bool) { return "", false }})

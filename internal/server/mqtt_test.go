@@ -1,8 +1,6 @@
 package server
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,11 +18,7 @@ func TestShownPresets(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			text := "bridges:\n- url: a\n" + "  " + strings.ReplaceAll(spec.YAML(), "\n", "\n  ")
-			file := filepath.Join(t.TempDir(), "fleet.yaml")
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			cfg, err := config.ResolveMonitor(file, nil)
+			cfg, err := config.ResolveMonitor(tempFile(t, text), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -327,18 +327,8 @@ func change(t *testing.T, url string, queries ...string) {
 // puts makes a thing by the API.
 func (s *served) puts(path, body string) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPut, s.api+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if text, _ := io.ReadAll(answer.Body); answer.StatusCode >= 300 {
-		s.t.Errorf("PUT %s: %d %s", path, answer.StatusCode, text)
+	if status, _, text := s.send(http.MethodPut, path, strings.NewReader(body)); status/100 != 2 {
+		s.t.Errorf("PUT %s: %d %s", path, status, text)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,11 +19,7 @@ import (
 // resolvedFrom resolves a file with a text.
 func resolvedFrom(t *testing.T, text string) config.Config {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "fleet.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Resolve(file, nil)
+	c, err := config.Resolve(tempFile(t, text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,42 +1,19 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"google.golang.org/grpc"
-
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/test/testwait"
-	"github.com/holter-iot/holter/link"
-	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // posts sends a message by the API.
 func (s *served) posts(id, message string) (status int, body string) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.api+"/v1/devices/"+id+"/send", strings.NewReader(message))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(text)
+	status, _, body = s.send(http.MethodPost, "/v1/devices/"+id+"/send", strings.NewReader(message))
+	return status, body
 }
 
 // A message finds the device at whatever ear it is connected to, and at the judge's own port; the
@@ -88,122 +65,4 @@ func TestSendToEars(t *testing.T) {
 		return strings.Contains(body, `"connected":false`)
 	})
 	wants(`{"text": "x"}`, 409, `the device is not connected here; it was heard last at \"gateway/one\"`)
-}
-
-// linked is a judge with a sender, without an API, and a link that can be cut.
-type linked struct {
-	sender
-
-	registry *liveness.Registry
-	cut      func()
-}
-
-// newLinked returns a judge at a socket, which ends with the test.
-func newLinked(t *testing.T, socket string) *linked {
-	t.Helper()
-	log, err := eventlog.New(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := &linked{sender: sender{ears: new(atomic.Pointer[link.Judge])}}
-	if k.registry, err = liveness.New(log, liveness.Config{Policy: liveness.Policy{Timeout: time.Hour}}); err != nil {
-		t.Fatal(err)
-	}
-	l, err := listenLink(t.Context(), socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, server := link.NewJudge(k.registry, link.JudgeConfig{}), grpc.NewServer()
-	j.Register(server)
-	k.ears.Store(j)
-	k.cut = server.Stop
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	judging, end := context.WithCancel(ctx)
-	var running, registry sync.WaitGroup
-	registry.Go(func() { _ = k.registry.Run(ctx) })
-	running.Go(func() { _ = serveLink(judging, server, l, j.Run) })
-	t.Cleanup(func() {
-		end()
-		running.Wait()
-		stop()
-		registry.Wait()
-	})
-	return k
-}
-
-// A thousand messages at once to the devices of an ear are all written.
-func TestSendMuchToAnEar(t *testing.T) {
-	t.Parallel()
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	k := newLinked(t, socket)
-	e := hear(t, "one", "judges: ['"+socket+"']")
-	testwait.Until(t, "the ear is ready", e.ready)
-	const devices, each = 100, 10
-	var all []*device
-	for i := range devices {
-		d := connect(t, e.devices)
-		d.says(fmt.Sprintf("HELLO d%d ttl=300s", i), "OK 1")
-		all = append(all, d)
-	}
-	var sending sync.WaitGroup
-	for i := range devices * each {
-		sending.Go(func() {
-			sent, err := k.Send(t.Context(), fmt.Sprint("d", i%devices), []byte(strings.Repeat("x", 1000)), false)
-			if want := (httpapi.Sent{Protocol: "line", Bytes: 1005}); err != nil || sent != want {
-				t.Errorf("Send = %+v, %v", sent, err)
-			}
-		})
-	}
-	for _, d := range all {
-		for range each {
-			d.gets("MSG xxx")
-		}
-	}
-	sending.Wait()
-}
-
-// Of a message that is under way when the link is cut it is not known whether it was written. When the
-// link is back, the device is sent to as before.
-func TestSendWhileTheLinkIsCut(t *testing.T) {
-	t.Parallel()
-	socket := "unix:" + filepath.Join(t.TempDir(), "j")
-	k := newLinked(t, socket)
-	e := hear(t, "one", "judges: ['"+socket+"']")
-	defer e.stop() // while it has a judge
-	testwait.Until(t, "the ear is ready", e.ready)
-	d := connect(t, e.devices)
-	d.says("HELLO pump ttl=300s", "OK 1")
-	payload := make([]byte, 40_000)
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		_, err := k.Send(ctx, "pump", payload, true)
-		cancel()
-		if err != nil && strings.Contains(err.Error(), "some of it may be written later") {
-			break // the device does not read
-		} else if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, httpapi.ErrUncertain) { // the machine may be busy
-			t.Fatal(err)
-		}
-	}
-	results := make(chan error, 17)
-	for range cap(results) {
-		go func() {
-			_, err := k.Send(t.Context(), "pump", []byte("x"), true)
-			results <- err
-		}()
-	}
-	if err := <-results; !errors.Is(err, httpapi.ErrTooMany) || err.Error() != "too many messages wait for the device: 16; send one when another is written" {
-		t.Errorf("the 17th message that waits: %v", err)
-	}
-	k.cut()
-	for range cap(results) - 1 {
-		if err := <-results; !errors.Is(err, httpapi.ErrUncertain) || err.Error() != `it is not known whether the message was written: the ear "one" has not answered` {
-			t.Errorf("Send = %v", err)
-		}
-	}
-	again := newLinked(t, socket)
-	go func() { _, _ = io.Copy(io.Discard, d.conn) }()
-	testwait.Until(t, "the ear has joined again", func() bool {
-		_, err := again.Send(t.Context(), "pump", []byte("x"), true)
-		return err == nil
-	})
 }

@@ -49,16 +49,20 @@ func TestEveryProtocol(t *testing.T) {
 	}
 }
 
-// What is printed at the start says what is spoken where.
-func TestAnnounceListeners(t *testing.T) {
-	cfg, err := config.Resolve(tempFile(t, "http: 127.0.0.1:0\nmqtt: {listen: off}\nlisten: [jt808+gt06://127.0.0.1:0, udp+line://127.0.0.1:0, line://127.0.0.1:0]\ndata: "+t.TempDir()+"\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+// built returns a server that does not run, with addresses for devices.
+func built(t *testing.T, devices string) *server {
+	t.Helper()
+	cfg := resolvedFrom(t, "http: 127.0.0.1:0\nmqtt: {listen: off}\nlisten: ["+devices+"]\ndata: "+t.TempDir()+"\n")
 	s := &server{front: front{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}, http: listen(t)}
 	if err := s.build(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// What is printed at the start says what is spoken where.
+func TestAnnounceListeners(t *testing.T) {
+	s := built(t, "jt808+gt06://127.0.0.1:0, udp+line://127.0.0.1:0, line://127.0.0.1:0")
 	text := s.summary()
 	line := s.gateway.Addrs()[2].String()
 	for _, want := range []string{"devices   jt808+gt06://127.0.0.1:", "          udp+line://127.0.0.1:", "          line://" + line, "nc 127.0.0.1 " + line[strings.LastIndexByte(line, ':')+1:] + "\n"} {
@@ -70,14 +74,7 @@ func TestAnnounceListeners(t *testing.T) {
 
 // What is printed at the start says where the console is, in a form that a browser takes, and nothing if there is none.
 func TestAnnounceConsole(t *testing.T) {
-	cfg, err := config.Resolve(tempFile(t, "http: 127.0.0.1:0\nlisten: [off]\nmqtt: {listen: off}\ndata: "+t.TempDir()+"\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{front: front{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}, http: listen(t)}
-	if err := s.build(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := built(t, "off")
 	tests := []struct {
 		name string
 		at   net.IP

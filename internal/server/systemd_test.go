@@ -103,10 +103,7 @@ func TestServiceOfServe(t *testing.T) {
 func TestServiceOfStandby(t *testing.T) {
 	file := testdb.SQLite(t)
 	first := serveWith(t, file, "")
-	testwait.Until(t, "the first judges", func() bool {
-		status, _, _ := first.ask("GET", "/readyz")
-		return status == 200
-	})
+	testwait.Until(t, "the first judges", first.judges)
 	m := manage(t, filepath.Join(t.TempDir(), "notify"))
 	second := serveFile(t, "k", fmt.Sprintf("listen: ['127.0.0.1:0']\ndatabase: %q\n", file), io.Discard)
 	m.await(t, "STATUS=standing by: ")
@@ -115,10 +112,7 @@ func TestServiceOfStandby(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	testwait.Until(t, "the second judges", func() bool {
-		status, _, _ := second.ask("GET", "/readyz")
-		return status == 200
-	})
+	testwait.Until(t, "the second judges", second.judges)
 	m.await(t, "STATUS=judging ")
 	if err := second.stop(); err != nil {
 		t.Fatal(err)
