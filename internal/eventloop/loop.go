@@ -258,7 +258,6 @@ func (l *Loop) handle(events []unix.EpollEvent) {
 
 // work calls some of the tasks that have come. The others wait until connections had their turn.
 func (l *Loop) work() {
-	l.receive() // a task may be about a connection that was added before it
 	l.mu.Lock()
 	tasks := l.tasks[:min(len(l.tasks), maxTasks)]
 	if l.tasks = l.tasks[len(tasks):]; len(l.tasks) == 0 {
@@ -267,6 +266,7 @@ func (l *Loop) work() {
 		ring(l.wake)
 	}
 	l.mu.Unlock()
+	l.receive() // a task may be about a connection that was added before it: both may have come since receive was called last
 	for i, f := range tasks {
 		f()
 		tasks[i] = nil // what it holds is free
