@@ -479,21 +479,21 @@ func TestLargeBatches(t *testing.T) {
 			s, _ := open(t, config{URL: url})
 			const n = 8192
 			batch := make([]liveness.Event, n)
-			for round := range uint64(3) {
+			for round := range uint64(2) {
 				for i := range batch {
 					batch[i] = device(uint32((i*4093)%n+1), fmt.Sprintf("dev-%d", (i*4093)%n+1), round+1, liveness.DeviceOnline)
 				}
 				appendAll(t, s, batch...)
 			}
 			for i := range batch { // all go
-				batch[i] = device(uint32(i+1), fmt.Sprintf("dev-%d", i+1), 4, liveness.DeviceForgotten)
+				batch[i] = device(uint32(i+1), fmt.Sprintf("dev-%d", i+1), 3, liveness.DeviceForgotten)
 			}
 			appendAll(t, s, batch...)
 			if got := s.Stats().Devices; got != 0 {
 				t.Errorf("%d devices are left", got)
 			}
-			if got := len(readAll(t, s)); got != 4*n {
-				t.Errorf("%d events, want %d", got, 4*n)
+			if got := len(readAll(t, s)); got != 3*n {
+				t.Errorf("%d events, want %d", got, 3*n)
 			}
 		})
 	}

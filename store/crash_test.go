@@ -52,6 +52,7 @@ func appendForEver(url string) {
 func TestKilled(t *testing.T) {
 	for _, db := range testdb.Databases() {
 		t.Run("db="+db.Name, func(t *testing.T) {
+			t.Parallel() // they wait for leases
 			url := db.URL(t)
 			committed := uint64(0)
 			for life := range 3 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
@@ -64,12 +63,6 @@ func (c config) store() (*store.Store, error) {
 		Memory: c.Memory, Checkpoint: c.Checkpoint, Keep: c.Keep, MaxAge: c.MaxAge, Cache: c.Cache, Outbox: c.Outbox, Follower: c.Follower, Tail: c.Tail,
 		MaxBytes: c.MaxBytes, GapsMaxAge: c.GapsMaxAge, GapsMaxBytes: c.GapsBytes,
 	})
-}
-
-// bubble runs a subtest in simulated time. What it waits for are the intervals of the program, never the disk.
-func bubble(t *testing.T, name string, test func(t *testing.T)) {
-	t.Helper()
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
 // newStore returns a store that is not open.

@@ -99,36 +99,38 @@ func TestFileMended(t *testing.T) {
 		{"the directory deleted", func(t *testing.T, path string) { t.Helper(); remove(t, filepath.Dir(path)) }},
 		{"the directory moved", func(t *testing.T, path string) { t.Helper(); move(t, filepath.Dir(path), filepath.Dir(path)+".away") }},
 	} {
-		bubble(t, c.name, func(t *testing.T) {
-			url := testdb.SQLite(t)
-			path := strings.TrimPrefix(url, "sqlite:")
-			s, _ := open(t, config{URL: url})
-			r := registry(t, s)
-			running(t, s, r)
-			for seq := range uint64(20) {
-				appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
-			}
-			c.do(t, path)
-			refused := offer(t, s, []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)})
-			if c.name != "moved away and back" && refused == 0 {
-				t.Error("an append counts at once")
-			}
-			if got := kept(t, path); got != 21 {
-				t.Errorf("the file at the path has %d events, want 21", got)
-			}
-			healthy(t, s, time.Minute, "")
-			if st := s.Stats(); refused > 0 && (st.Repairs == 0 || !strings.Contains(st.LastRepair, "nothing is lost")) {
-				t.Errorf("repairs: %d, %q", st.Repairs, st.LastRepair)
-			}
-			if err := s.Checkpoint(t.Context(), r); err != nil {
-				t.Error(err)
-			}
-			if err := newStore(t, config{URL: url}).Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
-				t.Errorf("Open of what is open: %v, want ErrLocked", err)
-			}
-			testwait.Until(t, "the notes", func() bool {
-				notes, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "fleet-*"))
-				return len(notes) == 1
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				url := testdb.SQLite(t)
+				path := strings.TrimPrefix(url, "sqlite:")
+				s, _ := open(t, config{URL: url})
+				r := registry(t, s)
+				running(t, s, r)
+				for seq := range uint64(20) {
+					appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
+				}
+				c.do(t, path)
+				refused := offer(t, s, []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)})
+				if c.name != "moved away and back" && refused == 0 {
+					t.Error("an append counts at once")
+				}
+				if got := kept(t, path); got != 21 {
+					t.Errorf("the file at the path has %d events, want 21", got)
+				}
+				healthy(t, s, time.Minute, "")
+				if st := s.Stats(); refused > 0 && (st.Repairs == 0 || !strings.Contains(st.LastRepair, "nothing is lost")) {
+					t.Errorf("repairs: %d, %q", st.Repairs, st.LastRepair)
+				}
+				if err := s.Checkpoint(t.Context(), r); err != nil {
+					t.Error(err)
+				}
+				if err := newStore(t, config{URL: url}).Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
+					t.Errorf("Open of what is open: %v, want ErrLocked", err)
+				}
+				testwait.Until(t, "the notes", func() bool {
+					notes, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "fleet-*"))
+					return len(notes) == 1
+				})
 			})
 		})
 	}
@@ -273,35 +275,37 @@ func TestFileOverwritten(t *testing.T) {
 			}
 		}},
 	} {
-		bubble(t, c.name, func(t *testing.T) {
-			cfg := config{URL: testdb.SQLite(t)}
-			path := strings.TrimPrefix(cfg.URL, "sqlite:")
-			lives(t, cfg)
-			copyInto(t, path, path+".backup")
-			s, _ := open(t, cfg)
-			end := running(t, s, registry(t, s))
-			for seq := range uint64(20) {
-				appendAll(t, s, device(1, "dev-1", seq+2, liveness.DeviceOnline))
-			}
-			c.do(t, path)
-			if err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 22, liveness.DeviceOffline)}); !errors.Is(err, sqldb.ErrFile) {
-				t.Errorf("Append: %v, want ErrFile", err)
-			}
-			healthy(t, s, time.Minute, "stop holter")
-			then, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			end()
-			if err := s.Close(); err != nil {
-				t.Errorf("Close: %v", err)
-			}
-			if now, err := os.ReadFile(path); err != nil || string(now) != string(then) {
-				t.Errorf("what is there now was changed: %d bytes, %d before; %v", len(now), len(then), err)
-			}
-			if _, err := os.Stat(path + "-wal"); err == nil {
-				t.Error("the log lies beside it still")
-			}
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := config{URL: testdb.SQLite(t)}
+				path := strings.TrimPrefix(cfg.URL, "sqlite:")
+				lives(t, cfg)
+				copyInto(t, path, path+".backup")
+				s, _ := open(t, cfg)
+				end := running(t, s, registry(t, s))
+				for seq := range uint64(20) {
+					appendAll(t, s, device(1, "dev-1", seq+2, liveness.DeviceOnline))
+				}
+				c.do(t, path)
+				if err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 22, liveness.DeviceOffline)}); !errors.Is(err, sqldb.ErrFile) {
+					t.Errorf("Append: %v, want ErrFile", err)
+				}
+				healthy(t, s, time.Minute, "stop holter")
+				then, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				end()
+				if err := s.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+				if now, err := os.ReadFile(path); err != nil || string(now) != string(then) {
+					t.Errorf("what is there now was changed: %d bytes, %d before; %v", len(now), len(then), err)
+				}
+				if _, err := os.Stat(path + "-wal"); err == nil {
+					t.Error("the log lies beside it still")
+				}
+			})
 		})
 	}
 }

@@ -2,8 +2,6 @@ package store_test
 
 import (
 	"errors"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -53,32 +51,6 @@ func TestNotOpen(t *testing.T) {
 			}
 			s = newStore(t, config{URL: url})
 			check("before Open")
-		})
-	}
-}
-
-func TestLocked(t *testing.T) {
-	for _, db := range testdb.Databases() {
-		t.Run("db="+db.Name, func(t *testing.T) {
-			url := db.URL(t)
-			s, _ := open(t, config{URL: url})
-			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
-			second := newStore(t, config{URL: url})
-			err := second.Open(t.Context())
-			if !errors.Is(err, sqldb.ErrLocked) {
-				t.Fatalf("Open of what is open: %v, want ErrLocked", err)
-			}
-			t.Log(err)
-			if !strings.HasPrefix(url, "mysql") && !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
-				t.Errorf("the error does not name the process: %v", err)
-			}
-			appendAll(t, s, device(1, "dev-1", 2, liveness.DeviceOnline))
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if loaded := reopen(t, second); loaded.Devices != 1 {
-				t.Errorf("the second one finds %+v", loaded)
-			}
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
@@ -29,12 +30,13 @@ type failing struct {
 func eachFailing(t *testing.T, test func(f *failing)) {
 	t.Helper()
 	for _, db := range testdb.Databases() {
-		bubble(t, "db="+db.Name, func(t *testing.T) {
-			t.Helper()
-			f := &failing{T: t, outbox: &outbox{}}
-			f.config = config{URL: db.URL(t), Outbox: f.outbox, Tail: new(store.Tail), Terms: new(sqldb.Terms)}
-			f.store, _ = open(t, f.config)
-			test(f)
+		t.Run("db="+db.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // what it waits for are the pauses of the program
+				f := &failing{T: t, outbox: &outbox{}}
+				f.config = config{URL: db.URL(t), Outbox: f.outbox, Tail: new(store.Tail), Terms: new(sqldb.Terms)}
+				f.store, _ = open(t, f.config)
+				test(f)
+			})
 		})
 	}
 }
