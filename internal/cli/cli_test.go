@@ -126,6 +126,10 @@ func TestPrecedence(t *testing.T) {
 			"HOLTER_LOG_FORMAT", "json", config.LogJSON, "--log-format=auto", config.LogAuto,
 		},
 	}
+	byDefault, err := resolve(t)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			check := func(where string, want any, args ...string) {
@@ -139,7 +143,9 @@ func TestPrecedence(t *testing.T) {
 				}
 			}
 			file := "--config=" + tempFile(t, tt.file)
-			check("default", tt.byDefault)
+			if got := tt.of(byDefault); !reflect.DeepEqual(got, tt.byDefault) {
+				t.Errorf("default: %v, want %v", got, tt.byDefault)
+			}
 			check("file", tt.fromFile, file)
 			t.Setenv(tt.env, "")
 			check("file beside an empty variable", tt.fromFile, file)
