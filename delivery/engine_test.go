@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
@@ -168,7 +168,7 @@ func TestDeadLetter(t *testing.T) {
 // A job whose event is too old to be kept is a dead letter with all of it: replaying it delivers what the job would have.
 func TestDeadLetterOutlivesItsEvent(t *testing.T) {
 	rc := newReceiver(t, nil)
-	r := &rig{tb: t, url: "sqlite:" + filepath.Join(t.TempDir(), "data", "holter.db"), keep: 2, seqs: make(map[string]uint64)}
+	r := &rig{tb: t, url: testdb.SQLite(t), keep: 2, seqs: make(map[string]uint64)}
 	r.start()
 	t.Cleanup(r.end)
 	r.endpoint("ops", "webhook", rc.URL, "")

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
@@ -38,7 +38,7 @@ type rig struct {
 // newRig returns one that runs until the test ends.
 func newRig(tb testing.TB, cfg delivery.Config) *rig {
 	tb.Helper()
-	r := &rig{tb: tb, url: "sqlite:" + filepath.Join(tb.TempDir(), "data", "holter.db"), cfg: cfg, seqs: make(map[string]uint64)}
+	r := &rig{tb: tb, url: testdb.SQLite(tb), cfg: cfg, seqs: make(map[string]uint64)}
 	r.start()
 	tb.Cleanup(func() { r.end() })
 	return r

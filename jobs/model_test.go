@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -398,6 +399,7 @@ func TestJobsModel(t *testing.T) {
 		}
 		return errors.Join(r.Open(t.Context()), r.Close())
 	})
+	testenv.Tries(t, 30, 40)
 	rapid.Check(t, func(t *rapid.T) {
 		url, err := fresh()
 		if err != nil {

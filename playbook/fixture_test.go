@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
@@ -141,7 +141,7 @@ type rig struct {
 func newRig(t *testing.T, books ...playbook.Playbook) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, poll: 50 * time.Millisecond, url: "sqlite:" + filepath.Join(t.TempDir(), "holter.db"), books: books, memo: &memo{}, seqs: make(map[string]uint64),
+		t: t, poll: 50 * time.Millisecond, url: testdb.SQLite(t), books: books, memo: &memo{}, seqs: make(map[string]uint64),
 		fleet: &fleet{views: make(map[string]liveness.View), peers: make(map[string]*peer)},
 	}
 	r.start()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
@@ -43,7 +43,7 @@ type rig struct {
 // newRig returns one whose engine runs until the test ends.
 func newRig(tb testing.TB, cfg cron.Config) *rig {
 	tb.Helper()
-	r := &rig{TB: tb, url: "sqlite:" + filepath.Join(tb.TempDir(), "data", "holter.db"), cfg: cfg, clock: new(atomic.Int64)}
+	r := &rig{TB: tb, url: testdb.SQLite(tb), cfg: cfg, clock: new(atomic.Int64)}
 	r.clock.Store(start.UnixNano())
 	r.open()
 	r.run()

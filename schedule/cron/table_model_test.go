@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -174,6 +175,7 @@ func TestSchedulesModel(t *testing.T) {
 		}
 		return err
 	})
+	testenv.Tries(t, 40, 40)
 	rapid.Check(t, func(t *rapid.T) {
 		url, err := fresh()
 		if err != nil {
