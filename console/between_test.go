@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -13,15 +14,11 @@ import (
 // between stands between browser and server, and answers instead of the server when it is to.
 type between struct {
 	server *httptest.Server
+	proxy  *httputil.ReverseProxy // to the server
 
 	mu       sync.Mutex // guards the fields below
 	instead  http.HandlerFunc
-	requests []request
-}
-
-type request struct {
-	path string
-	at   time.Time
+	requests map[string][]time.Time // those that were not answered by the server, by their paths
 }
 
 func newBetween(t *testing.T, s *server) *between {
@@ -32,12 +29,12 @@ func newBetween(t *testing.T, s *server) *between {
 	}
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
-	p := &between{}
+	p := &between{proxy: proxy}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		instead := p.instead
 		if instead != nil {
-			p.requests = append(p.requests, request{r.URL.Path, time.Now()})
+			p.requests[r.URL.Path] = append(p.requests[r.URL.Path], time.Now())
 		}
 		p.mu.Unlock()
 		if instead == nil {
@@ -56,7 +53,7 @@ func newBetween(t *testing.T, s *server) *between {
 // answer has all requests answered by a function from now on, and ends those that last; nil for the server.
 func (p *between) answer(f http.HandlerFunc) {
 	p.mu.Lock()
-	p.instead, p.requests = f, nil
+	p.instead, p.requests = f, make(map[string][]time.Time)
 	p.mu.Unlock()
 	if f != nil {
 		p.server.CloseClientConnections()
@@ -67,9 +64,5 @@ func (p *between) answer(f http.HandlerFunc) {
 func (p *between) asked() map[string][]time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	asked := make(map[string][]time.Time)
-	for _, r := range p.requests {
-		asked[r.path] = append(asked[r.path], r.at)
-	}
-	return asked
+	return maps.Clone(p.requests)
 }

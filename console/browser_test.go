@@ -29,6 +29,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testprogram"
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // patience is how long a page may take to show what a test waits for. It bounds nothing but a test that fails.
@@ -77,19 +78,13 @@ func (s *server) start() {
 		s.t.Fatal(err)
 	}
 	s.stopped = false
-	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
-		answer, err := http.Get(s.url("/readyz")) //nolint:noctx // it is answered at once
-		if err == nil {
-			_ = answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return
-			}
-		}
-		if time.Since(began) > patience {
-			s.kill()
-			s.t.Fatalf("the server does not start:\n%s", s.log.String())
-		}
-	}
+	testwait.Until(s.t, "the server starts", func() bool {
+		code, _ := testprogram.Get(s.url("/readyz"))
+		return code == http.StatusOK
+	}, func() string {
+		s.kill()
+		return s.log.String()
+	})
 }
 
 // kill ends the server as a crash does.
@@ -104,44 +99,35 @@ func (s *server) kill() {
 
 func (s *server) url(path string) string { return "http://" + s.http + path }
 
-// ask makes a request to the API, and returns the answer to it. While a database on a busy machine does not store in time, it asks again, as
+// ask makes a request to the API, and returns the answer to it. While the database of a busy machine does not store in time, it asks again, as
 // the answer then says.
-func (s *server) ask(method, path string, body any) []byte {
+func (s *server) ask(method, path string, body any) (out []byte) {
 	s.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for began := time.Now(); ; {
-		status, answer := s.askOnce(method, path, text)
-		if status < 300 {
-			return answer
+	testwait.Until(s.t, method+" "+path, func() bool {
+		r, err := http.NewRequestWithContext(s.t.Context(), method, s.url(path), bytes.NewReader(text))
+		if err != nil {
+			s.t.Fatal(err)
 		}
-		if status != http.StatusServiceUnavailable || time.Since(began) > patience {
-			s.t.Fatalf("%s %s: %d\n%s", method, path, status, answer)
+		r.Header.Set("Content-Type", "application/json")
+		if s.token != "" {
+			r.Header.Set("Authorization", "Bearer "+s.token)
 		}
-	}
-}
-
-func (s *server) askOnce(method, path string, text []byte) (status int, out []byte) {
-	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url(path), bytes.NewReader(text))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	if s.token != "" {
-		r.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if out, err = io.ReadAll(answer.Body); err != nil {
-		s.t.Fatal(err)
-	}
-	return answer.StatusCode, out
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		out, err = io.ReadAll(answer.Body)
+		if busy := answer.StatusCode == http.StatusServiceUnavailable; err != nil || answer.StatusCode >= 300 && !busy {
+			s.t.Fatalf("%s %s: %s, %v\n%s", method, path, answer.Status, err, out)
+		}
+		return answer.StatusCode < 300
+	}, func() string { return string(out) })
+	return out
 }
 
 // beat sends a heartbeat for each id; ttl is the timeout that they announce.
@@ -179,7 +165,7 @@ func (s *server) makeToken(name, role string) string {
 
 // browser is the Chromium of all tests of the package. It is started when the first of them asks for it.
 //
-//nolint:gochecknoglobals,containedctx // to start one takes longer than most tests; chromedp's contexts are its browsers
+//nolint:containedctx // chromedp's contexts are its browsers
 var browser struct {
 	once sync.Once
 	ctx  context.Context

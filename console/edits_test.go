@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/internal/test/testenv"
 )
@@ -53,7 +54,7 @@ func TestEditedPolicy(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1")
+	s.beat(time.Hour, "pump-1")
 	const exact = "3661500" // the form shows it exactly
 	s.ask(http.MethodPut, "/v1/devices/pump-1/policy", map[string]any{"timeout_ms": json.Number(exact)})
 	one := newTab(t, look{})

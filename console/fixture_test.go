@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
 // fixtureConfig has something for each screen.
@@ -93,10 +95,8 @@ func connect(t *testing.T, s *server, id string) net.Conn {
 func (s *server) until(what, path string, is func(body string) bool) {
 	s.t.Helper()
 	var body string
-	for began := time.Now(); time.Since(began) < patience; <-time.After(50 * time.Millisecond) {
-		if body = string(s.ask(http.MethodGet, path, nil)); is(body) {
-			return
-		}
-	}
-	s.t.Fatalf("it does not come to this: %s\n%s", what, body)
+	testwait.Until(s.t, what, func() bool {
+		body = string(s.ask(http.MethodGet, path, nil))
+		return is(body)
+	}, func() string { return body })
 }

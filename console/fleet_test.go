@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/internal/test/testenv"
 )
@@ -29,12 +30,12 @@ func TestSoakFleetMap(t *testing.T) {
 
 func fleetMap(t *testing.T, n int) {
 	t.Helper()
-	s := startServer(t, "policy: {timeout: 24h, interval: 1h}")
+	s := startServer(t, "")
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("meter-%07d", i)
 	}
-	s.beat(0, ids...)
+	s.beat(time.Hour, ids...)
 	s.until("all have a number", "/v1/devices?number="+strconv.Itoa(n), func(body string) bool { return len(body) > 30 })
 	b := newTab(t, look{})
 	b.visit(s.url("/console/"))

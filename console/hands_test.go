@@ -26,7 +26,7 @@ func TestKeyboard(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2", "pump-3")
+	s.beat(time.Hour, "pump-1", "pump-2", "pump-3")
 	b := newTab(t, look{})
 	b.visit(s.url("/console/"))
 	b.sees("3 devices")
@@ -108,7 +108,7 @@ func TestFirstRun(t *testing.T) {
 	b.awaits("it is online on the map", shades("online")+" > 0")
 	s.beat(time.Second, id[1])
 	b.awaits("it falls silent", shades("offline")+" > 0 && "+shades("online")+" === 0")
-	b.awaits("it is counted", counted("Offline", 1))
+	b.awaits("it is counted", offline(1))
 	isMarked(b)
 	b.isClean(s)
 }
@@ -118,7 +118,7 @@ func TestNoScript(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2")
+	s.beat(time.Hour, "pump-1", "pump-2")
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
 	b := newTab(t, look{noScript: true})
 	b.visit(s.url("/console/"))
@@ -136,7 +136,7 @@ func TestPrint(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2")
+	s.beat(time.Hour, "pump-1", "pump-2")
 	for _, dark := range []bool{false, true} {
 		b := newTab(t, look{dark: dark})
 		for path, there := range map[string]string{"/console/": shades("online") + " > 0", "/console/devices": `document.querySelector('tbody tr')`, "/console/devices/pump-1": `document.querySelector('.why')`} {

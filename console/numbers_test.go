@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -97,13 +98,7 @@ func medianOf(all []measured) measured {
 		for i, m := range all {
 			values[i] = of(m)
 		}
-		for i := range values { // five at most
-			for j := range i {
-				if values[j] > values[i] {
-					values[i], values[j] = values[j], values[i]
-				}
-			}
-		}
+		slices.Sort(values)
 		return values[len(values)/2]
 	}
 	return measured{

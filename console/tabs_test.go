@@ -37,7 +37,7 @@ func TestTwoTabs(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2", "pump-3")
+	s.beat(time.Hour, "pump-1", "pump-2", "pump-3")
 	one := newTab(t, look{})
 	two := one.another()
 	for _, b := range []*tab{one, two} {
@@ -47,11 +47,11 @@ func TestTwoTabs(t *testing.T) {
 	s.streams(1)
 	s.ask(http.MethodPost, "/v1/beat/pump-1/bye", nil)
 	for _, b := range []*tab{two, one} {
-		b.awaits("it is live", counted("Offline", 1))
+		b.awaits("it is live", offline(1))
 	}
 	one.close()
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
-	two.awaits("the other is live", counted("Offline", 2))
+	two.awaits("the other is live", offline(2))
 	s.streams(1)
 	two.isClean(s)
 	two.visit("about:blank")
@@ -63,7 +63,7 @@ func TestHiddenTab(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2")
+	s.beat(time.Hour, "pump-1", "pump-2")
 	hidden := newTab(t, look{})
 	seen := hidden.another()
 	for _, b := range []*tab{hidden, seen} {
@@ -109,7 +109,7 @@ func flood(t *testing.T, rounds int) {
 	for i := range ids {
 		ids[i] = fmt.Sprintf("flood-%05d", i)
 	}
-	s.beat(0, ids...)
+	s.beat(time.Hour, ids...)
 	b := newTab(t, look{})
 	for _, path := range []string{"/console/", "/console/events?follow=true", "/console/devices?state=offline"} {
 		b.visit(s.url(path))

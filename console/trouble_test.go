@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/holter-iot/holter/internal/test/testenv"
+	"github.com/holter-iot/holter/internal/test/testprogram"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
@@ -26,7 +26,7 @@ func TestToken(t *testing.T) {
 	s.token = s.makeToken("chief", "admin")
 	guest := s.makeToken("guest", "read")
 	s.until("the tokens are known", "/v1/tokens", func(body string) bool { return strings.Contains(body, "guest") })
-	s.beat(0, "pump-1")
+	s.beat(time.Hour, "pump-1")
 	b := newTab(t, look{})
 	b.visit(s.url("/console/devices/pump-1"))
 	b.sees("This server asks for a token.")
@@ -102,7 +102,7 @@ func TestCrash(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2", "pump-3")
+	s.beat(time.Hour, "pump-1", "pump-2", "pump-3")
 	b := newTab(t, look{})
 	other := b.another()
 	for _, b := range []*tab{b, other} {
@@ -120,7 +120,7 @@ func TestCrash(t *testing.T) {
 	s.start()
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
 	b.awaits("it is live again", `!document.querySelector('.stale') && !document.body.innerText.includes('does not answer')`)
-	b.awaits("it shows who went offline", counted("Offline", 1))
+	b.awaits("it shows who went offline", offline(1))
 	b.awaits("the map shows it", shades("offline")+" > 0 && "+shades("unknown")+" > 0")
 	isMarked(b)
 	b.isClean(s)
@@ -140,9 +140,9 @@ func isMarked(b *tab) {
 	}
 }
 
-// counted is an expression: whether the legend says that so many devices are in the state with a label.
-func counted(label string, n int) string {
-	return fmt.Sprintf(`/%s\s*%d\b/.test(document.querySelector('.legend')?.innerText)`, label, n)
+// offline is an expression: whether the legend says that so many devices are offline.
+func offline(n int) string {
+	return fmt.Sprintf(`/Offline\s*%d\b/.test(document.querySelector('.legend')?.innerText)`, n)
 }
 
 // shades is an expression: how many pixels of the map have the colour of a state.
@@ -163,7 +163,7 @@ func TestBusy(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2")
+	s.beat(time.Hour, "pump-1", "pump-2")
 	p := newBetween(t, s)
 	b := newTab(t, look{})
 	b.visit(p.server.URL + "/console/devices")
@@ -192,7 +192,7 @@ func TestBusy(t *testing.T) {
 			}
 		}
 	}
-	s.beat(0, "pump-3")
+	s.beat(time.Hour, "pump-3")
 	p.answer(nil)
 	b.awaits("it is live again", `!document.querySelector('.stale') && !document.querySelector('.trouble')`)
 	b.sees("3 devices")
@@ -205,33 +205,21 @@ func TestUpgrade(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1")
+	s.beat(time.Hour, "pump-1")
 	p := newBetween(t, s)
 	b := newTab(t, look{})
 	b.visit(p.server.URL + "/console/")
 	b.sees("1 device")
 	mark(b)
-	proxied := func(w http.ResponseWriter, r *http.Request) {
-		answer, err := http.Get(s.url(r.URL.RequestURI())) //nolint:noctx // it is answered at once
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		defer func() { _ = answer.Body.Close() }()
-		w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
-		var body bytes.Buffer
-		_, _ = body.ReadFrom(answer.Body)
-		_, _ = w.Write(body.Bytes())
-	}
 	p.answer(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, ".js"):
 			http.NotFound(w, r)
+			return
 		case strings.HasPrefix(r.URL.Path, "/console/"):
-			defer p.answer(nil) // the page that is asked for now is the new one
-			proxied(w, r)
-		default:
-			proxied(w, r)
+			p.answer(nil) // the page that is asked for now is the new one
 		}
+		p.proxy.ServeHTTP(w, r)
 	})
 	b.clickText("Sources")
 	b.sees("Sources of heartbeats")
@@ -246,13 +234,8 @@ func TestOff(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "", "--http-console", "off")
 	for _, path := range []string{"/", "/console/", "/console/devices"} {
-		answer, err := http.Get(s.url(path)) //nolint:noctx // it is answered at once
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != http.StatusNotFound {
-			t.Errorf("%s: %s, want 404", path, answer.Status)
+		if code, _ := testprogram.Get(s.url(path)); code != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404", path, code)
 		}
 	}
 }
@@ -262,7 +245,7 @@ func TestWrongClock(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	s := startServer(t, "")
-	s.beat(0, "pump-1", "pump-2")
+	s.beat(time.Hour, "pump-1", "pump-2")
 	s.ask(http.MethodPost, "/v1/beat/pump-2/bye", nil)
 	for _, hours := range []int{1, -1} {
 		t.Run(fmt.Sprintf("%+d hours", hours), func(t *testing.T) {
