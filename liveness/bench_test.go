@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/holter-iot/holter/liveness"
 )
@@ -110,54 +109,6 @@ func BenchmarkBeat(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// BenchmarkLookup looks devices up by ids that were just read, as an edge does: the id is in the
-// cache, the device is not.
-func BenchmarkLookup(b *testing.B) {
-	f := startFleet(b)
-	f.open(b)
-	order := rand.Perm(benchDevices)
-	id := []byte("device-0000000")
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		n := order[i]
-		for j := len(id) - 1; j >= len(id)-7; j-- {
-			id[j] = byte('0' + n%10)
-			n /= 10
-		}
-		if !f.registry.Known(unsafe.String(&id[0], len(id))) {
-			b.Fatal("unknown")
-		}
-		if i++; i == benchDevices {
-			i = 0
-		}
-	}
-}
-
-// BenchmarkReopen is a fleet that comes back: each device is known, and opens a new session in
-// place of the one that it had.
-func BenchmarkReopen(b *testing.B) {
-	f := startFleet(b)
-	f.open(b)
-	order := rand.Perm(benchDevices)
-	sessions := make([]liveness.Session, benchDevices)
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		if i&255 == 0 {
-			runtime.Gosched() // to the sink
-		}
-		n := order[i]
-		if _, err := f.source.Open(&sessions[n], f.ids[n], liveness.Hello{}, nil, 0); err != nil {
-			b.Fatal(err)
-		}
-		if i++; i == benchDevices {
-			i = 0
-			sessions, f.sessions = f.sessions, sessions
-		}
 	}
 }
 

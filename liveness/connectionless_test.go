@@ -48,22 +48,6 @@ func TestDeafen(t *testing.T) {
 	})
 }
 
-// A heartbeat from before the source was deaf is older than the deaf interval, even if the deafness
-// is noticed late.
-func TestDeafenGrace(t *testing.T) {
-	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 3 * unit}}, liveness.SourceConfig{}, func(r *rig) {
-		r.listen(unit)
-		r.open("a")
-		r.source.Deafen(time.Now())
-		time.Sleep(50 * unit)
-		r.pulse()
-		r.listen(10 * unit)
-		r.wantState("a", liveness.Unknown)
-		r.listen(2 * unit)
-		r.wantState("a", liveness.Offline)
-	})
-}
-
 func TestDeafenBeforeTheFirstPulse(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		s := addSource(t, r.registry, liveness.SourceConfig{Name: "other", Note: "a"})
@@ -108,77 +92,6 @@ func TestNever(t *testing.T) {
 		r.listen(5 * unit)
 		r.want("a:2 device.offline will at 1007 seen 1002 due 1007 silent 5")
 	})
-}
-
-func TestDisconnectedAndRetained(t *testing.T) {
-	const (
-		disconnected = "disconnected"
-		retained     = "retained"
-		beat         = "beat"
-		connected    = "connected"
-		bye          = "bye"
-		quiet        = "quiet"
-	)
-	tests := []struct {
-		name string
-		do   []string
-		want []string
-		left liveness.State
-	}{
-		{"a new device is lost", []string{disconnected}, []string{"a:1 device.offline will at 1 seen 1 due 31 silent 0"}, liveness.Offline},
-		{"a new device was online", []string{retained}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
-		{"lost, and back in time", []string{beat, disconnected, beat}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
-		{"lost, and a word from later", []string{beat, disconnected, retained}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
-		{"gone, and a word from later", []string{beat, bye, retained}, []string{
-			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline bye at 1 seen 1 due 31 silent 0",
-			"a:3 device.online at 1 seen 1 due 31 silent 0",
-		}, liveness.Online},
-		{"silent, and a word from before", []string{beat, quiet, retained}, []string{
-			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline silence at 31 seen 1 due 31 silent 30",
-		}, liveness.Offline},
-		{"a word is no heartbeat", []string{beat, quiet[:4], retained, quiet[:4], retained}, []string{
-			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline silence at 31 seen 1 due 31 silent 30",
-		}, liveness.Offline},
-		{"another session", []string{connected, connected}, []string{
-			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.session_replaced at 1 seen 1 due 31 silent 0",
-		}, liveness.Online},
-		{"another session of a lost one", []string{connected, disconnected, connected}, []string{
-			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.changed at 1 seen 1 due 31 silent 0",
-		}, liveness.Online},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-				r.listen(unit)
-				epoch := uint64(0)
-				for _, do := range tt.do {
-					var err error
-					switch do {
-					case disconnected:
-						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Epoch: epoch, Reason: liveness.Will})
-					case retained:
-						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Retained, At: r.now()})
-					case beat:
-						_, err = r.source.Apply("a", liveness.Signal{At: r.now()})
-					case connected:
-						epoch++
-						_, err = r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: epoch})
-					case bye:
-						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Goodbye, At: r.now()})
-					case quiet:
-						r.listen(30 * unit)
-					default:
-						r.listen(15 * unit)
-					}
-					if err != nil {
-						t.Fatalf("%s: %v", do, err)
-					}
-				}
-				r.want(tt.want...)
-				r.wantState("a", tt.left)
-			})
-		})
-	}
 }
 
 // What is reported at once is judged when the clock has passed it: what came right behind it counts.
@@ -227,27 +140,6 @@ func TestReportedAtOnce(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The end of an old session never takes a device offline, whatever ends it.
-func TestDisconnectedWithAnOldEpoch(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		r.listen(unit)
-		for _, epoch := range []uint64{300, 301} {
-			if _, err := r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: epoch}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Epoch: 300, Reason: liveness.Will}); !errors.Is(err, liveness.ErrStaleEpoch) {
-			t.Errorf("Lost of an old session = %v, want ErrStaleEpoch", err)
-		}
-		if _, err := r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: 300}); !errors.Is(err, liveness.ErrStaleEpoch) {
-			t.Errorf("Greet with an old epoch = %v, want ErrStaleEpoch", err)
-		}
-		if v := r.device("a"); v.Closing != liveness.NoReason || v.Epoch != 301 {
-			t.Errorf("the device is %+v", v)
-		}
-	})
 }
 
 // Disconnected and Retained signals of another source change nothing while the device is heard

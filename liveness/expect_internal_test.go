@@ -149,20 +149,3 @@ func FuzzParseExpect(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParseExpect(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := parseExpect("0 3 * * MON#2 Europe/Berlin"); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkExpectDue(b *testing.B) {
-	e := mustExpect(b, "0 3 * * * Europe/Berlin")
-	at := time.Unix(1_800_000_000, 0)
-	for b.Loop() {
-		e.due(at, time.Hour)
-	}
-}

@@ -56,54 +56,6 @@ func (r *rig) wantNever(state liveness.State) {
 	}
 }
 
-func TestExpectNextInstant(t *testing.T) {
-	inExpect(t, liveness.Config{}, func(r *rig) {
-		r.signal("a", liveness.Signal{})
-		r.until("1 02:59:58") // by a clock that is two seconds ahead
-		r.signal("a", liveness.Signal{})
-		v := r.device("a")
-		if want := time.Date(2000, 1, 2, 3, 0, 0, 0, time.UTC); !v.Expected.Equal(want) || !v.Deadline.Equal(want.Add(time.Hour)) {
-			t.Errorf("expected at %v, offline at %v, want %v and an hour later", v.Expected, v.Deadline, want)
-		}
-		if v.Policy.Timeout != time.Hour || v.Policy.Interval != 24*time.Hour || v.From != "default" {
-			t.Errorf("%+v, from %s", v.Policy, v.From)
-		}
-		r.until("2 03:59:59")
-		r.wantNever(liveness.Online)
-		r.until("2 04:00:01")
-		r.wantState("a", liveness.Offline)
-		for _, e := range r.events() {
-			if e.Type == liveness.DeviceOffline && (e.Timeout != time.Hour || !e.Deadline.Equal(time.Date(2000, 1, 2, 4, 0, 0, 0, time.UTC)) || e.HeardSilence < 25*time.Hour) {
-				t.Errorf("%+v", e)
-			}
-		}
-	})
-}
-
-// Only what was listened for after the instant counts, and a restart of the source forgives no more than ever.
-func TestExpectDeaf(t *testing.T) {
-	inExpect(t, liveness.Config{}, func(r *rig) {
-		r.until("1 03:05:00")
-		r.signal("a", liveness.Signal{})
-		r.until("1 12:00:00")
-		r.cut(time.Hour)
-		r.wantState("a", liveness.Online) // it was not expected meanwhile
-		r.until("2 02:50:00")
-		r.source.Deafen(time.Now())
-		r.wantState("a", liveness.Online)
-		time.Sleep(20 * time.Minute)
-		r.wantState("a", liveness.Unknown) // it may have reported
-		r.pulse()
-		r.until("2 03:20:00")
-		r.wantState("a", liveness.Unknown)
-		r.cut(30 * time.Minute)
-		r.until("2 04:39:59")
-		r.wantNever(liveness.Unknown)
-		r.until("2 04:40:01")
-		r.wantState("a", liveness.Offline)
-	})
-}
-
 func TestExpectLateAndRecover(t *testing.T) {
 	inExpect(t, liveness.Config{Policy: liveness.Policy{LateAfter: 10 * time.Minute, RecoverAfter: 2}}, func(r *rig) {
 		r.signal("a", liveness.Signal{})
@@ -124,19 +76,6 @@ func TestExpectLateAndRecover(t *testing.T) {
 		r.until("3 03:05:00") // in time: a whole day is no pause
 		r.signal("a", liveness.Signal{})
 		r.wantState("a", liveness.Online)
-	})
-}
-
-func TestExpectWithQuiet(t *testing.T) {
-	inExpect(t, liveness.Config{Policy: liveness.Policy{Quiet: "00:00-03:30"}}, func(r *rig) {
-		r.signal("a", liveness.Signal{})
-		if v := r.device("a"); !v.Deadline.Equal(time.Date(2000, 1, 1, 4, 30, 0, 0, time.UTC)) {
-			t.Errorf("offline at %v, want 04:30", v.Deadline)
-		}
-		r.until("1 04:29:59")
-		r.wantNever(liveness.Online)
-		r.until("1 04:30:01")
-		r.wantState("a", liveness.Offline)
 	})
 }
 

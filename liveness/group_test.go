@@ -206,7 +206,7 @@ func TestOutageShareIsExact(t *testing.T) {
 func TestOutageSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, outageConfig(0.3, 4), origin, false)
+		l := begin(t, k, outageConfig(0.3, 4), origin)
 		l.pulse()
 		l.openAll("site/", 20)
 		for i := range 5 { // 0 to 4 die one by one
@@ -240,7 +240,7 @@ func TestOutageSides(t *testing.T) {
 		k.checkpoint(l.registry)
 		l.stop()
 
-		l = begin(t, k, outageConfig(0.3, 4), origin, false)
+		l = begin(t, k, outageConfig(0.3, 4), origin)
 		if g := l.registry.Groups()[0]; g != before || !g.Outage || g.Silent != 7 {
 			t.Errorf("after the restart %+v, before it %+v", g, before)
 		}
@@ -261,7 +261,7 @@ func TestOutageWithNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newShelf(t)
 		k.groups["site"] = liveness.GroupRecord{Name: "site", Seq: 7, Outage: true, From: time.Now().Add(-time.Hour)}
-		l := begin(t, k, outageConfig(0.3, 4), time.Now(), false)
+		l := begin(t, k, outageConfig(0.3, 4), time.Now())
 		l.pulse()
 		l.listen(2 * unit)
 		if got := l.outages(); len(got) != 1 || !strings.HasPrefix(got[0], "group/site:8 group.outage.ended") {
@@ -275,7 +275,7 @@ func TestOutageWithNobody(t *testing.T) {
 // to come online and a second passes in between. It ends when enough of all its devices are back.
 func TestOutageWhileRestoring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := begin(t, newShelf(t), outageConfig(0.3, 4), time.Now(), false)
+		l := begin(t, newShelf(t), outageConfig(0.3, 4), time.Now())
 		defer l.stop()
 		if err := l.registry.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: 100 * unit, At: time.Now()}); err != nil {
 			t.Fatal(err)

@@ -392,7 +392,7 @@ func TestLearnedSurvives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newShelf(t)
 		begun := time.Now()
-		one := begin(t, k, liveness.Config{}, begun, false)
+		one := begin(t, k, liveness.Config{}, begun)
 		one.registry.RecordGaps()
 		l := &learner{rig: one.rig, pulses: unit}
 		l.open("a")
@@ -410,7 +410,7 @@ func TestLearnedSurvives(t *testing.T) {
 		one.stop()
 
 		time.Sleep(1000 * unit)
-		two := begin(t, k, liveness.Config{}, begun, false)
+		two := begin(t, k, liveness.Config{}, begun)
 		defer two.stop()
 		two.registry.RecordGaps()
 		for group, data := range shapes {

@@ -2,7 +2,7 @@ package liveness_test
 
 import (
 	"flag"
-	"fmt"
+	"strconv"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -23,7 +23,7 @@ func fewer(t *testing.T, n int) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
 	if asked := checks.Value.String(); !testenv.Checks() && asked == checks.DefValue {
-		if err := checks.Value.Set(fmt.Sprint(n)); err != nil {
+		if err := checks.Value.Set(strconv.Itoa(n)); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = checks.Value.Set(asked) })
@@ -36,4 +36,16 @@ func atLevel(test, check int) int {
 		return check
 	}
 	return test
+}
+
+// seeded lets the test try the same runs each time, unless -rapid.checks or -rapid.seed asks for others.
+func seeded(t *testing.T) {
+	t.Helper()
+	seed, checks := flag.Lookup("rapid.seed"), flag.Lookup("rapid.checks")
+	if asked := seed.Value.String(); asked == seed.DefValue && checks.Value.String() == checks.DefValue {
+		if err := seed.Value.Set("1"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = seed.Value.Set(asked) })
+	}
 }

@@ -152,7 +152,7 @@ func TestWindowExcusesLess(t *testing.T) {
 func TestWindowRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
+		l := begin(t, k, liveness.Config{}, origin)
 		l.pulse()
 		for i := range 3 {
 			l.open(fmt.Sprint("d", i))
@@ -161,7 +161,7 @@ func TestWindowRestart(t *testing.T) {
 		l.listen(unit)
 		k.checkpoint(l.registry)
 		l.stop()
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		defer func() { l.stop() }()
 		if v, err := l.registry.Device("d1"); err != nil || !v.Window || !v.Maintenance {
 			t.Errorf("d1: %+v, %v", v, err)
@@ -177,7 +177,7 @@ func TestWindowRestart(t *testing.T) {
 func TestWindowExcusesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
+		l := begin(t, k, liveness.Config{}, origin)
 		l.pulse()
 		devices := []string{"d-none", "d-over", "d-past", "d-open"}
 		for _, id := range devices {
@@ -188,7 +188,7 @@ func TestWindowExcusesAfterARestart(t *testing.T) {
 		l.listen(100 * unit)
 		k.checkpoint(l.registry)
 		l.stop()
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		defer func() { l.stop() }()
 		ends := map[string]time.Duration{"d-over": -30 * unit, "d-past": -10 * unit, "d-open": 40 * unit}
 		l.registry.Suppress(func(id, _ string, timeout time.Duration) (time.Duration, bool) {

@@ -47,14 +47,14 @@ func TestOfflineFor(t *testing.T) {
 func TestOfflineForAcrossRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
+		l := begin(t, k, liveness.Config{}, origin)
 		l.source.Pulse(time.Now())
 		l.open("d").Bye(l.now())
 		l.listen(10 * unit)
 		k.checkpoint(l.registry)
 		l.stop()
 		time.Sleep(1000 * unit)
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		defer func() { l.stop() }()
 		l.pulse()
 		l.events()

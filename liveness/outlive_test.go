@@ -46,7 +46,7 @@ func (l *life) resume(id string, epoch uint64, heard time.Duration) (*liveness.S
 func TestResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}}, origin, false)
+		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}}, origin)
 		l.source.Pulse(time.Now())
 		for _, id := range []string{"late", "lost", "gone", "moved", "alive", "asleep"} {
 			l.open(id)
@@ -111,7 +111,7 @@ func TestResume(t *testing.T) {
 func TestContinueAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
+		l := begin(t, k, liveness.Config{}, origin)
 		l.source.Pulse(time.Now())
 		l.open("d")
 		l.listen(5 * unit)
@@ -142,7 +142,7 @@ func TestAwait(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			k, origin := newShelf(t), time.Now()
-			l := begin(t, k, liveness.Config{}, origin, false)
+			l := begin(t, k, liveness.Config{}, origin)
 			l.source.Pulse(time.Now())
 			l.open("d")
 			l.listen(5 * unit)
@@ -182,7 +182,7 @@ func TestAwait(t *testing.T) {
 func TestMoveInPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
+		l := begin(t, k, liveness.Config{}, origin)
 		a := addSource(t, l.registry, liveness.SourceConfig{Name: "gateway/a", Pool: "gateway", MaxGap: unit})
 		listenWith(3*unit, a)
 		b := addSource(t, l.registry, liveness.SourceConfig{Name: "gateway/b", Pool: "gateway", MaxGap: unit})
@@ -213,7 +213,7 @@ func TestMoveInPool(t *testing.T) {
 		}
 		l.stop()
 
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		defer func() { l.stop() }()
 		for id, want := range map[string]struct {
 			source string
@@ -231,7 +231,7 @@ func TestMoveInPool(t *testing.T) {
 func TestExcusedInAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}}, origin, false)
+		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}}, origin)
 		l.pulse()
 		ends := map[string]time.Duration{"d-past": -10 * unit, "d-over": 0, "d-open": 10 * unit}
 		for id := range ends {
@@ -277,7 +277,7 @@ func TestStillAsleep(t *testing.T) {
 	for _, still := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			k, origin := newShelf(t), time.Now()
-			l := begin(t, k, liveness.Config{}, origin, false)
+			l := begin(t, k, liveness.Config{}, origin)
 			l.source.Pulse(time.Now())
 			l.open("d")
 			l.sessions["d"].Sleep(l.now(), 100*unit)

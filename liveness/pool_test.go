@@ -51,42 +51,6 @@ func (p *pooled) clocks(a, b float64) {
 	}
 }
 
-// A clock passes an instant once all members have handled what they had read by then.
-func TestPoolWaits(t *testing.T) {
-	inPool(t, liveness.Config{}, func(p *pooled) {
-		marked(p.a, p.b)
-		a1 := p.a.Pulse(time.Now()) // at 0.25
-		time.Sleep(step)
-		b1 := p.b.Pulse(time.Now()) // at 0.5
-		p.a.Watermark(0, a1)
-		p.clocks(0, 0)
-		p.b.Watermark(0, b1)
-		p.clocks(0.25, 0.25)
-		p.b.Watermark(0, b1) // again
-		time.Sleep(step)
-		a2 := p.a.Pulse(time.Now()) // at 0.75
-		p.a.Watermark(0, (a1+a2)/2) // a mark between two pulses
-		p.clocks(0.5, 0.5)
-		p.a.Watermark(0, a2)
-		p.clocks(0.5, 0.5)
-	})
-}
-
-// A pool of which one member listens moves at once.
-func TestPoolOfOne(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{Name: "gateway/a", Pool: "gateway"}, func(r *rig) {
-		alone := addSource(r.T, r.registry, liveness.SourceConfig{Name: "gateway/b", Pool: "gateway"}) // never pulsed
-		other := r.addSource(liveness.SourceConfig{Name: "other", Pool: "other"})
-		r.listen(3 * unit)
-		if got := inUnits(r.source.Now()); got != 3 {
-			r.Errorf("the clock is %g, want 3", got)
-		}
-		if alone.Now() != 0 || other.Now() != 0 {
-			r.Errorf("others' clocks are %v and %v", alone.Now(), other.Now())
-		}
-	})
-}
-
 // A hello that comes late does not replace the session that the device has opened since at another
 // member: its heartbeats still count.
 func TestLateHello(t *testing.T) {
@@ -186,23 +150,6 @@ func TestPoolJoin(t *testing.T) {
 		if c.Now() != second {
 			p.Errorf("the clock of the third is %v, want %v", c.Now(), second)
 		}
-	})
-}
-
-// A stall of all of them is deaf time for each, wherever its marks are.
-func TestPoolStall(t *testing.T) {
-	inPool(t, liveness.Config{}, func(p *pooled) {
-		listenWith(unit, p.a, p.b)
-		time.Sleep(step)
-		early := p.b.Pulse(time.Now()) // at 1.25
-		time.Sleep(5 * unit)
-		p.a.Watermark(0, p.a.Pulse(time.Now()))
-		late := p.b.Pulse(time.Now())
-		p.clocks(1, 1)
-		p.b.Watermark(0, early)
-		p.clocks(1.25, 1.25)
-		p.b.Watermark(0, late)
-		p.clocks(2, 2.25)
 	})
 }
 
@@ -413,7 +360,7 @@ func TestMarksBeforeLeave(t *testing.T) {
 func TestLeftIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, origin, false)
+		l := begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, origin)
 		b := l.addSource(liveness.SourceConfig{Name: "edge:b", Pool: "edge"})
 		s := new(liveness.Session)
 		if _, err := b.Open(s, "d", liveness.Hello{}, nil, b.Time(time.Now())); err != nil {
@@ -425,7 +372,7 @@ func TestLeftIsRestored(t *testing.T) {
 		l.listen(unit)
 		k.checkpoint(l.registry)
 		l.stop()
-		l = begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, origin, false)
+		l = begin(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, origin)
 		defer func() { l.stop() }()
 		l.listen(2 * unit)
 		if v := l.registry.Sources()[1].View(); v.Name != "edge:b" || !v.Absent || !v.Retired {

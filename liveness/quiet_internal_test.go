@@ -69,51 +69,6 @@ func TestParseQuiet(t *testing.T) {
 	}
 }
 
-// In Berlin the clocks go from 02:00 to 03:00 on 29 March 2026, and from 03:00 back to 02:00 on 25 October.
-func TestStretch(t *testing.T) {
-	const h, m = time.Hour, time.Minute
-	tests := []struct {
-		name, windows, from string // from in UTC
-		d, want             time.Duration
-	}{
-		{"before", "22:00-06:00", "2026-01-05 20:00", h, h},
-		{"up to it", "22:00-06:00", "2026-01-05 20:00", 2 * h, 2 * h},
-		{"beyond its beginning", "22:00-06:00", "2026-01-05 20:00", 2*h + 1, 10*h + 1},
-		{"in it", "22:00-06:00", "2026-01-06 01:30", 90 * time.Second, 4*h + 30*m + 90*time.Second},
-		{"at its end", "22:00-06:00", "2026-01-06 06:00", m, m},
-		{"nothing", "22:00-06:00", "2026-01-06 01:30", 0, 0},
-		{"two nights", "22:00-06:00", "2026-01-05 20:00", 18*h + 1, 34*h + 1},
-		{"winter in Berlin", "22:00-06:00 Europe/Berlin", "2026-01-05 20:30", h, 9 * h},
-		{"summer in Berlin", "22:00-06:00 Europe/Berlin", "2026-07-06 19:30", h, 9 * h},
-		{"the short night", "22:00-06:00 Europe/Berlin", "2026-03-28 20:30", h, 8 * h},
-		{"the long night", "22:00-06:00 Europe/Berlin", "2026-10-24 19:30", h, 10 * h},
-		{"the lost hour", "02:00-03:00 Europe/Berlin", "2026-03-29 00:30", h, h},
-		{"begins in the lost hour", "02:30-05:00 Europe/Berlin", "2026-03-29 00:30", h, 3 * h},
-		{"ends in the lost hour", "00:00-02:30 Europe/Berlin", "2026-03-28 22:30", h, 3 * h},
-		{"the hour that comes twice", "02:00-03:00 Europe/Berlin", "2026-10-24 23:30", h, 3 * h},
-		{"ends in it", "01:00-02:30 Europe/Berlin", "2026-10-24 22:30", 30*m + 30*m + 1, 150*m + 30*m + 1},
-		{"on Friday until Saturday", "Fri 22:00-06:00", "2026-01-09 21:00", 2 * h, 10 * h},
-		{"not on Saturday", "Fri 22:00-06:00", "2026-01-10 21:00", 2 * h, 2 * h},
-		{"the weekend", "Sat,Sun 00:00-24:00", "2026-01-09 23:00", 2 * h, 50 * h},
-		{"over midnight into Friday", "Fri 22:00-06:00", "2026-01-09 05:00", 2 * h, 2 * h},
-		{"windows that overlap", "20:00-23:00; 22:00-01:00", "2026-01-05 19:00", 2 * h, 7 * h},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			from, err := time.Parse("2006-01-02 15:04", tt.from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := mustQuiet(t, tt.windows).stretch(from, tt.d); got != tt.want {
-				t.Errorf("stretch(%v, %v) = %v, want %v", from, tt.d, got, tt.want)
-			}
-		})
-	}
-	if got := mustQuiet(t, "00:00-23:50").stretch(time.Unix(0, 0), Never-1); got != maxSpan {
-		t.Errorf("stretch of the longest = %v, want %v", got, maxSpan)
-	}
-}
-
 // naiveQuiet reports whether the clocks show a time in the window, by the words of the documentation.
 func naiveQuiet(w *quietWindow, at time.Time) bool {
 	at = at.In(w.zone)

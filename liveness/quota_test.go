@@ -28,7 +28,7 @@ func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, began := newShelf(t), time.Now()
 		fleet := liveness.Config{Devices: map[string]liveness.Policy{"configured": {}}}
-		l := begin(t, k, fleet, began, false)
+		l := begin(t, k, fleet, began)
 		q, other := addQuota(t, l.registry, "port", 2), addQuota(t, l.registry, "other", 1)
 		l.pulse()
 		open := func(id string, q *liveness.Quota, want error) {

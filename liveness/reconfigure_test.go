@@ -26,45 +26,6 @@ func (r *rig) reconfigure(cfg liveness.Config) liveness.Reconfigured {
 	return done
 }
 
-// What becomes of a silence of 20 units that is under way under a timeout of 30, with an interval of 10.
-func TestReconfigureTimeout(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		to     liveness.Policy
-		before func(r *rig, s *liveness.Session)
-		due    float64 // in units since the last heartbeat
-		reason liveness.Reason
-	}{
-		{"longer", liveness.Policy{Timeout: 50 * unit}, nil, 50, liveness.Silence},
-		{"shorter, and passed", liveness.Policy{Timeout: 12 * unit}, nil, 30, liveness.Silence},
-		{"shorter, and to come", liveness.Policy{Timeout: 25 * unit}, nil, 30, liveness.Silence},
-		{"not the timeout", liveness.Policy{Timeout: 30 * unit, Interval: 2 * unit}, nil, 30, liveness.Silence},
-		{"its connection has ended", liveness.Policy{Timeout: 12 * unit}, func(r *rig, s *liveness.Session) { s.Close(r.now(), liveness.Closed) }, 25, liveness.Silence},
-		{"its connection has ended, longer", liveness.Policy{Timeout: 40 * unit}, func(r *rig, s *liveness.Session) { s.Close(r.now(), liveness.Closed) }, 25, liveness.Closed},
-		{"it sleeps", liveness.Policy{Timeout: 12 * unit}, func(r *rig, s *liveness.Session) { _, _ = s.Sleep(0, 15*unit) }, 40, liveness.Silence},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			fleet := liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, Interval: 10 * unit, CloseGrace: 5 * unit}}
-			inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
-				s := r.open("a")
-				r.listen(20 * unit)
-				if tt.before != nil {
-					tt.before(r, s)
-				}
-				r.reconfigure(liveness.Config{Policy: tt.to})
-				r.listen(time.Duration(tt.due*float64(unit)) - 20*unit - step)
-				if v := r.device("a"); v.State == liveness.Offline || v.Policy.Timeout != tt.to.Timeout {
-					r.Errorf("before its time it is %+v", v)
-				}
-				r.listen(step)
-				if v := r.device("a"); v.State != liveness.Offline || v.Reason != tt.reason {
-					r.Errorf("at %v it is %v, %v", tt.due, v.State, v.Reason)
-				}
-			})
-		})
-	}
-}
-
 // A timeout that becomes much shorter gives a dead device its former interval and a grace; one that beats as
 // ever stays online, and is judged by the new timeout after that.
 func TestReconfigureGrants(t *testing.T) {
@@ -299,7 +260,7 @@ func TestReconfigureIsARestart(t *testing.T) {
 		first, second, third := drawConfig(rt, "first"), drawConfig(rt, "second"), drawConfig(rt, "third")
 		synctest.Test(t, func(t *testing.T) {
 			k, origin := newShelf(t), time.Now()
-			l := begin(t, k, first, origin, false)
+			l := begin(t, k, first, origin)
 			l.pulse()
 			for i, kind := range []string{"a", "b", "c"} {
 				for n := range 3 {
@@ -326,7 +287,7 @@ func TestReconfigureIsARestart(t *testing.T) {
 			k.checkpoint(l.registry)
 			reloaded, groups := described(l.registry), grouped(l.registry)
 			l.stop()
-			l = begin(t, k, third, origin, false)
+			l = begin(t, k, third, origin)
 			defer func() { l.stop() }()
 			if got := described(l.registry); got != reloaded {
 				rt.Fatalf("after a restart:\n%s\nafter Reconfigure:\n%s", got, reloaded)

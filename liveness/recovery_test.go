@@ -167,7 +167,7 @@ func TestRecoverAfterARestart(t *testing.T) {
 	for _, heard := range []time.Duration{0, 40 * unit} {
 		synctest.Test(t, func(t *testing.T) {
 			k, origin := newShelf(t), time.Now()
-			l := begin(t, k, recovering(), origin, false)
+			l := begin(t, k, recovering(), origin)
 			l.pulse()
 			l.open("a")
 			l.listen(30 * unit)
@@ -181,7 +181,7 @@ func TestRecoverAfterARestart(t *testing.T) {
 			rec := k.devices["a"]
 			rec.Heard, rec.HeardBy = heard, "edge"
 			k.devices["a"] = rec
-			l = begin(t, k, recovering(), origin, false)
+			l = begin(t, k, recovering(), origin)
 			defer func() { l.stop() }()
 			l.pulse()
 			l.wantRecovering("a", 0)

@@ -110,8 +110,8 @@ type life struct {
 	stop  func()
 }
 
-// begin starts a process on what was kept. late adds the source after the devices are restored.
-func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late bool) *life {
+// begin starts a process on what was kept.
+func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time) *life {
 	t.Helper()
 	if fleet.Policy.Timeout == 0 {
 		fleet.Policy.Timeout = 30 * unit
@@ -120,76 +120,11 @@ func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late
 	l := &life{rig: &rig{T: t, log: k.Log, start: start0, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
 	l.registry = newRegistry(t, k, fleet)
 	l.stop = start(t, l.registry)
-	add := func() {
-		l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit})
-	}
-	if !late {
-		add()
-	}
+	l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit})
 	if err := k.restore(l.registry); err != nil {
 		t.Fatal(err)
 	}
-	if late {
-		add()
-	}
 	return l
-}
-
-// A restart is deaf time: silence goes on where it was, nothing is reported twice, and numbers and
-// epochs go on.
-func TestRestart(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		t.Run(fmt.Sprint("late=", late), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				k, origin := newShelf(t), time.Now()
-				l := begin(t, k, liveness.Config{}, origin, false)
-				l.source.Pulse(time.Now())
-				l.open("silent")
-				alive := l.open("alive")
-				l.open("gone").Bye(l.now())
-				l.open("asleep").Sleep(l.now(), 100*unit)
-				l.listen(12 * unit)
-				alive.Beat(l.now())
-				l.want(
-					"silent:1 device.online at 0 seen 0 due 30 silent 0",
-					"alive:1 device.online at 0 seen 0 due 30 silent 0",
-					"gone:1 device.online at 0 seen 0 due 30 silent 0",
-					"gone:2 device.offline bye at 0 seen 0 due 30 silent 0",
-					"asleep:1 device.online at 0 seen 0 due 30 silent 0",
-					"asleep:2 device.sleeping at 0 seen 0 due 130 silent 0",
-				)
-				k.checkpoint(l.registry)
-				l.listen(3 * unit) // which are forgotten
-				l.stop()
-				time.Sleep(1000*unit - 15*unit)
-
-				l = begin(t, k, liveness.Config{}, origin, late)
-				defer func() { l.stop() }()
-				for id, want := range map[string]liveness.State{
-					"silent": liveness.Unknown, "alive": liveness.Unknown, "gone": liveness.Offline, "asleep": liveness.Sleeping,
-				} {
-					l.wantState(id, want)
-				}
-				l.pulse()
-				l.want("source/edge:1 source.deaf at 12 deaf 988", "source/edge:2 source.heard at 1000 deaf 988")
-				w, err := l.source.Open(new(liveness.Session), "alive", liveness.Hello{}, nil, l.now())
-				if err != nil || w.Epoch != 2 {
-					l.Errorf("Open = %+v, %v, want epoch 2", w, err)
-				}
-				l.want()
-				l.wantState("alive", liveness.Online)
-				l.listen(20*unit - step) // 12 of silence before, 18 after, and two more of the grace
-				l.want()
-				l.listen(step)
-				l.want("silent:2 device.offline silence at 1020 seen 0 due 1020 silent 32")
-				l.listen(10 * unit)
-				l.want("alive:2 device.offline silence at 1030 seen 1000 due 1030 silent 30")
-				l.wantState("asleep", liveness.Sleeping)
-				l.open("gone")
-				l.want("gone:3 device.online at 1030 seen 1030 due 1060 silent 0")
-			})
-		})
-	}
 }
 
 // A device has its grace after each restart, and however often there is one, its silence adds up.
@@ -197,7 +132,7 @@ func TestCrashLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
 		for life := range 4 {
-			l := begin(t, k, liveness.Config{Policy: liveness.Policy{Interval: unit}}, origin, false)
+			l := begin(t, k, liveness.Config{Policy: liveness.Policy{Interval: unit}}, origin)
 			l.pulse()
 			if life == 0 {
 				l.open("dead")
@@ -223,7 +158,7 @@ func TestCrashLoop(t *testing.T) {
 // beyond begins a process that listens for 5 units, has a checkpoint made, and listens for some more.
 func beyond(t *testing.T, k *shelf, origin time.Time, more time.Duration) *life {
 	t.Helper()
-	l := begin(t, k, liveness.Config{}, origin, false)
+	l := begin(t, k, liveness.Config{}, origin)
 	l.pulse()
 	l.listen(5 * unit)
 	k.checkpoint(l.registry)
@@ -239,7 +174,7 @@ func TestRestartAfterTheCheckpoint(t *testing.T) {
 		l := beyond(t, k, origin, 4*unit)
 		l.open("late") // kept by its event, at 9; the clock goes on at 5
 		l.stop()
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		defer func() { l.stop() }()
 		l.wantState("late", liveness.Unknown)
 		l.pulse()
@@ -259,42 +194,18 @@ func TestAsleepAfterTwoCrashes(t *testing.T) {
 		l := beyond(t, k, origin, 6*unit)
 		l.open("a").Sleep(l.now(), 100*unit) // at 11; the clock goes on at 5
 		l.stop()
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		l.pulse()
 		k.checkpoint(l.registry)
 		l.listen(2 * unit)
 		l.open("a").Sleep(l.now(), 100*unit) // at 7
 		l.stop()
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		defer func() { l.stop() }()
 		l.wantState("a", liveness.Sleeping)
 		l.pulse()
 		l.listen(60 * unit)
 		l.wantState("a", liveness.Sleeping)
-	})
-}
-
-// The devices of a process that died before its first checkpoint have their grace.
-func TestRestartBeforeTheCheckpoint(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k, origin := newShelf(t), time.Now()
-		k.sources["edge"] = liveness.SourceRecord{Name: "edge"}
-		fleet := liveness.Config{Policy: liveness.Policy{Timeout: 3 * unit, Interval: unit}}
-		l := begin(t, k, fleet, origin, false)
-		l.pulse()
-		l.open("a")
-		synctest.Wait()
-		l.stop()
-		l = begin(t, k, fleet, origin, false)
-		defer func() { l.stop() }()
-		l.pulse()
-		l.wantState("a", liveness.Unknown)
-		l.listen(11 * unit) // interval and ten more
-		if v := l.device("a"); v.State != liveness.Unknown || v.Seq != 1 {
-			t.Errorf("%+v", v)
-		}
-		l.listen(step)
-		l.wantState("a", liveness.Offline)
 	})
 }
 
@@ -307,7 +218,7 @@ func TestRestartKeepsAll(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, fleet, origin, false)
+		l := begin(t, k, fleet, origin)
 		l.pulse()
 		for range 3 {
 			l.open("flapper").Bye(l.now())
@@ -344,7 +255,7 @@ func TestRestartKeepsAll(t *testing.T) {
 		before, groups, stats := views(), l.registry.Groups(), l.registry.Stats()
 		l.stop()
 
-		l = begin(t, k, fleet, origin, false)
+		l = begin(t, k, fleet, origin)
 		defer func() { l.stop() }()
 		after := views()
 		for _, id := range slices.Sorted(maps.Keys(before)) {
@@ -540,7 +451,7 @@ func TestRestoreFails(t *testing.T) {
 func TestEpochIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, origin, false)
+		l := begin(t, k, liveness.Config{}, origin)
 		l.pulse()
 		l.openAs("d", liveness.Hello{Epoch: 5}, nil).Close(l.now(), liveness.Closed)
 		l.openAs("d", liveness.Hello{Epoch: 9}, nil)
@@ -548,7 +459,7 @@ func TestEpochIsKept(t *testing.T) {
 		k.checkpoint(l.registry)
 		l.stop()
 
-		l = begin(t, k, liveness.Config{}, origin, false)
+		l = begin(t, k, liveness.Config{}, origin)
 		l.pulse()
 		if _, err := l.source.Open(new(liveness.Session), "d", liveness.Hello{Epoch: 6}, nil, l.now()); !errors.Is(err, liveness.ErrStaleEpoch) {
 			t.Errorf("Open with a lower number: %v", err)
@@ -565,7 +476,7 @@ func TestBusyHelloCounts(t *testing.T) {
 	for _, own := range []uint64{0, 7} {
 		synctest.Test(t, func(t *testing.T) {
 			k := newShelf(t)
-			l := begin(t, k, liveness.Config{Outbox: 2}, time.Now(), false)
+			l := begin(t, k, liveness.Config{Outbox: 2}, time.Now())
 			l.pulse()
 			l.open("d").Close(l.now(), liveness.Closed)
 			synctest.Wait()

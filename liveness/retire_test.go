@@ -105,12 +105,12 @@ func TestMissedIsKept(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
 		k.sources["old"] = liveness.SourceRecord{Name: "old", Listened: time.Minute, At: origin.Add(-time.Minute)}
 		for range 10 {
-			l := begin(t, k, liveness.Config{RetireAfter: time.Minute}, origin, false)
+			l := begin(t, k, liveness.Config{RetireAfter: time.Minute}, origin)
 			l.listen(8 * time.Second)
 			k.checkpoint(l.registry)
 			l.stop()
 		}
-		l := begin(t, k, liveness.Config{RetireAfter: time.Minute}, origin, false)
+		l := begin(t, k, liveness.Config{RetireAfter: time.Minute}, origin)
 		defer func() { l.stop() }()
 		l.listen(time.Second)
 		for _, s := range l.registry.Sources() {

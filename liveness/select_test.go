@@ -300,16 +300,3 @@ func BenchmarkSelect(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkSurvey looks at a million devices.
-func BenchmarkSurvey(b *testing.B) {
-	f := startFleet(b)
-	f.open(b)
-	for b.Loop() {
-		n := 0
-		f.registry.Survey(nil, func(uint32, liveness.State, int) { n++ })
-		if n != benchDevices {
-			b.Fatal(n)
-		}
-	}
-}

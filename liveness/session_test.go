@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -30,97 +29,6 @@ func (p *peer) Probe() bool {
 	return !p.mute
 }
 
-func TestClose(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{CloseGrace: 4 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
-		for _, id := range []string{"back", "gone", "broke", "silent"} {
-			r.open(id)
-		}
-		r.events()
-		r.listen(10 * unit)
-		r.sessions["back"].Close(r.now(), liveness.Closed)
-		r.sessions["gone"].Close(r.now(), liveness.Closed)
-		r.sessions["broke"].Close(r.now(), liveness.Protocol)
-		for id, why := range map[string]liveness.Reason{"back": liveness.Closed, "broke": liveness.Protocol, "silent": liveness.NoReason} {
-			v := r.device(id)
-			due := 14.
-			if why == liveness.NoReason {
-				due = 30
-			}
-			if v.State != liveness.Online || v.Closing != why || v.Connected != (why == liveness.NoReason) || r.units(v.Deadline) != due {
-				r.Errorf("%s: %v, closing %v, connected %v, due %g", id, v.State, v.Closing, v.Connected, r.units(v.Deadline))
-			}
-		}
-		r.listen(3 * unit)
-		r.open("back")
-		r.want()
-		r.listen(unit)
-		got := r.events()
-		if len(got) != 2 || got[0].Subject == got[1].Subject {
-			r.Fatalf("events = %+v", got)
-		}
-		for _, e := range got {
-			want := map[string]liveness.Reason{"gone": liveness.Closed, "broke": liveness.Protocol}[e.Subject]
-			if e.Type != liveness.DeviceOffline || e.Reason != want || r.units(e.Deadline) != 14 || e.HeardSilence != 14*unit {
-				r.Errorf("event %s", r.line(&e))
-			}
-		}
-		r.listen(12 * unit)
-		r.sessions["silent"].Close(r.now(), liveness.Closed) // 4 before its timeout
-		if v := r.device("silent"); v.Closing != liveness.Closed {
-			r.Errorf("closing %v", v.Closing)
-		}
-		r.listen(4 * unit)
-		r.want("silent:2 device.offline silence at 30 seen 0 due 30 silent 30")
-		r.wantState("back", liveness.Online)
-	})
-}
-
-func TestBye(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		p := new(peer)
-		s := r.openAs("a", liveness.Hello{}, p)
-		r.listen(2 * unit)
-		if !s.Bye(r.now()) {
-			r.Error("Bye = false")
-		}
-		r.want(
-			"a:1 device.online at 0 seen 0 due 30 silent 0",
-			"a:2 device.offline bye at 2 seen 2 due 32 silent 0",
-		)
-		if s.Bye(r.now()) || s.Beat(r.now()) || s.Close(r.now(), liveness.Closed) || s.Fail(r.now(), "x") == nil {
-			r.Error("something on a session that has ended = true")
-		}
-		r.listen(100 * unit)
-		r.want()
-		if v := r.device("a"); v.Reason != liveness.Bye || v.Connected || *p != (peer{}) {
-			r.Errorf("%v, connected %v, peer %+v", v.Reason, v.Connected, *p)
-		}
-	})
-}
-
-// A device that was judged and then says goodbye was back: its events report that, and its state
-// agrees with the last one.
-func TestByeAfterVerdict(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		p := new(peer)
-		s := r.openAs("a", liveness.Hello{}, p)
-		r.listen(30 * unit)
-		if !s.Judged() || p.judged != 1 {
-			r.Errorf("Judged = %v, peer %+v", s.Judged(), *p)
-		}
-		r.events()
-		s.Bye(r.now())
-		r.want(
-			"a:3 device.online at 30 seen 30 due 60 silent 0",
-			"a:4 device.offline bye at 30 seen 30 due 60 silent 0",
-		)
-		if v := r.device("a"); v.Reason != liveness.Bye || v.Seq != 4 {
-			r.Errorf("view = %+v", v)
-		}
-	})
-}
-
 func TestJudged(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		open, closed := new(peer), new(peer)
@@ -140,88 +48,6 @@ func TestJudged(t *testing.T) {
 			r.Error("Judged = true after it was heard")
 		}
 		r.wantState("a", liveness.Online)
-	})
-}
-
-func TestSleep(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{SleepLimit: 100 * unit, LateAfter: 20 * unit, CloseGrace: unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
-		s := r.open("a")
-		r.events()
-		for _, tt := range []struct{ length, want time.Duration }{
-			{-unit, 0}, {0, 0}, {40 * unit, 40 * unit}, {100*unit + 1, 100 * unit}, {math.MaxInt64, 100 * unit}, {50 * unit, 50 * unit},
-		} {
-			if granted, err := s.Sleep(r.now(), tt.length); granted != tt.want || err != nil {
-				r.Errorf("Sleep(%v) = %v, %v, want %v", tt.length, granted, err, tt.want)
-			}
-		}
-		if v := r.device("a"); v.State != liveness.Sleeping || r.units(v.Sleep) != 50 || r.units(v.Deadline) != 80 {
-			r.Errorf("%v until %g, due %g, want sleeping until 50, due 80", v.State, r.units(v.Sleep), r.units(v.Deadline))
-		}
-		s.Close(r.now(), liveness.Closed) // as one does who sleeps
-		r.listen(80*unit - step)
-		r.want(
-			"a:2 device.sleeping at 0 seen 0 due 30 silent 0",
-			"a:3 device.sleeping at 0 seen 0 due 70 silent 0",
-			"a:4 device.sleeping at 0 seen 0 due 130 silent 0",
-			"a:5 device.sleeping at 0 seen 0 due 80 silent 0",
-		)
-		r.listen(step)
-		r.want("a:6 device.offline silence at 80 seen 0 due 80 silent 80")
-		s = r.open("a")
-		s.Sleep(r.now(), 10*unit)
-		r.listen(5 * unit)
-		s.Beat(r.now()) // woke up
-		r.listen(30 * unit)
-		r.want(
-			"a:7 device.online at 80 seen 80 due 110 silent 0",
-			"a:8 device.sleeping at 80 seen 80 due 120 silent 0",
-			"a:9 device.online at 85 seen 85 due 115 silent 0",
-			"a:10 device.late at 105 seen 85 due 115 silent 20",
-			"a:11 device.offline silence at 115 seen 85 due 115 silent 30",
-		)
-	})
-}
-
-// A device sleeps on while its source is cut off, and has its grace if it should have woken up
-// meanwhile.
-func TestSleepAndDeaf(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		r.open("a").Sleep(r.now(), 5*unit)
-		r.events()
-		r.listen(34 * unit)
-		r.cut(100 * unit)
-		r.events()
-		r.wantState("a", liveness.Sleeping)
-		r.listen(20*unit - step)
-		r.want()
-		r.listen(step)
-		r.want("a:3 device.offline silence at 154 seen 0 due 154 silent 54")
-	})
-}
-
-func TestFail(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		s := r.open("a")
-		r.listen(20 * unit)
-		s.Fail(r.now(), "disk")
-		r.listen(30 * unit)
-		s.Fail(r.now(), "again")
-		events := r.events()
-		var got []string
-		for _, e := range events {
-			got = append(got, r.line(&e)+" "+e.Message)
-		}
-		want := []string{
-			"a:1 device.online at 0 seen 0 due 30 silent 0 ",
-			"a:2 device.failed at 20 seen 20 due 50 silent 0 disk",
-			"a:3 device.offline silence at 50 seen 20 due 50 silent 30 ",
-			"a:4 device.online at 50 seen 50 due 80 silent 0 ",
-			"a:5 device.failed at 50 seen 50 due 80 silent 0 again",
-		}
-		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			r.Errorf("events:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
 	})
 }
 
@@ -465,35 +291,6 @@ func TestOpenCopiesTheID(t *testing.T) {
 				t.Errorf("%s is called %q", want, r.device(want).ID)
 			}
 		}
-	})
-}
-
-func TestRepace(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		session := r.open("a")
-		r.listen(20 * unit)
-		if _, err := session.UpdatePolicy(r.now(), liveness.Policy{Timeout: -1}); err == nil {
-			r.Error("Repace to a negative timeout = nil")
-		}
-		p, err := session.UpdatePolicy(r.now(), liveness.Policy{Timeout: 5 * unit})
-		if err != nil || p.Timeout != 5*unit || p.Interval != 5*unit/3 {
-			r.Errorf("Repace = %+v, %v", p, err)
-		}
-		if v := r.device("a"); v.Policy != p || v.From != "announced" {
-			r.Errorf("policy %+v from %q", v.Policy, v.From)
-		}
-		r.listen(4 * unit)
-		session.Beat(r.now())
-		r.listen(5 * unit)
-		r.want(
-			"a:1 device.online at 0 seen 0 due 30 silent 0",
-			"a:2 device.changed at 20 seen 20 due 25 silent 0",
-			"a:3 device.offline silence at 29 seen 24 due 29 silent 5",
-		)
-		if _, err := session.UpdatePolicy(r.now(), liveness.Policy{Timeout: 50 * unit}); err != nil {
-			r.Error(err)
-		}
-		r.want("a:4 device.online at 29 seen 29 due 79 silent 0")
 	})
 }
 

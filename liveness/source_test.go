@@ -14,49 +14,6 @@ import (
 
 const s = time.Second
 
-func TestSilence(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		r.listen(unit)
-		s := r.open("a")
-		for range 5 {
-			r.listen(29 * unit)
-			if !s.Beat(r.now()) {
-				r.Error("Beat = false")
-			}
-		}
-		r.want("a:1 device.online at 1 seen 1 due 31 silent 0")
-		r.listen(30*unit - step)
-		r.want()
-		r.wantState("a", liveness.Online)
-		r.listen(step)
-		r.want("a:2 device.offline silence at 176 seen 146 due 176 silent 30")
-		if !s.Beat(r.now()) {
-			r.Error("Beat of an offline device = false")
-		}
-		r.want("a:3 device.online at 176 seen 176 due 206 silent 0")
-	})
-}
-
-func TestLate(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{LateAfter: 20 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
-		s := r.open("a")
-		r.listen(19 * unit)
-		s.Beat(r.now())
-		r.listen(20 * unit)
-		r.wantState("a", liveness.Late)
-		s.Beat(r.now())
-		r.listen(30 * unit)
-		r.want(
-			"a:1 device.online at 0 seen 0 due 30 silent 0",
-			"a:2 device.late at 39 seen 19 due 49 silent 20",
-			"a:3 device.online at 39 seen 39 due 69 silent 0",
-			"a:4 device.late at 59 seen 39 due 69 silent 20",
-			"a:5 device.offline silence at 69 seen 39 due 69 silent 30",
-		)
-	})
-}
-
 func TestDeaf(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		dead, alive, fresh := r.open("dead"), r.open("alive"), r.open("fresh")
@@ -121,27 +78,6 @@ func TestReconnectGrace(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A stall puts a verdict off by its own length at most, and makes no device unknown.
-func TestStall(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		r.open("a")
-		r.listen(28 * unit)
-		r.deafen(3 * unit) // the clock reads 29
-		r.wantState("a", liveness.Online)
-		r.events()
-		r.listen(3*unit - step)
-		r.want()
-		r.listen(step)
-		r.want("a:2 device.offline silence at 35 seen 0 due 35 silent 32")
-		r.open("b")
-		r.listen(10 * unit)
-		r.deafen(3 * unit)
-		r.events()
-		r.listen(20 * unit) // it costs nothing where the timeout lies far enough behind it
-		r.want("b:2 device.offline silence at 68 seen 35 due 68 silent 30")
-	})
 }
 
 // A pulse that ends a time in which the source did not listen is handed in some time after the instant
@@ -231,44 +167,6 @@ func TestGapsAreBounded(t *testing.T) {
 	}
 }
 
-// Late, too, waits for the grace: a fleet is not late because its source was deaf.
-func TestDeafAndLate(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, LateAfter: 20 * unit, Interval: 5 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
-		r.open("dead")
-		alive := r.open("alive")
-		r.listen(19 * unit)
-		r.cut(1000 * unit)
-		r.events()
-		r.listen(5 * unit)
-		alive.Beat(r.now())
-		r.listen(10*unit - step)
-		r.want()
-		r.listen(step)
-		r.want("dead:2 device.late at 1034 seen 0 due 1060 silent 34")
-		alive.Beat(r.now())
-		r.listen(20*unit - step)
-		r.want()
-	})
-}
-
-// A LateAfter beyond the timeout is off, also while its grace keeps the device from being judged.
-func TestDeafAndLateOff(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 15 * unit, Interval: 2 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
-		r.open("a")
-		r.listen(8 * unit)
-		r.cut(unit)
-		r.events()
-		fired := r.source.View().Timers.Fired
-		r.listen(12 * unit)
-		r.want("a:2 device.offline silence at 21 seen 0 due 21 silent 20")
-		if n := r.source.View().Timers.Fired - fired; n > 2 {
-			r.Errorf("the timer came due %d times, want 2", n)
-		}
-	})
-}
-
 // Timers round: a device is not judged too early, nor shown as seen before it was, or much later.
 func TestRounding(t *testing.T) {
 	for _, tt := range []struct{ opened, timeout time.Duration }{
@@ -300,21 +198,6 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// A heartbeat at an interval equal to a LateAfter that is off does not change the device's timeout.
-func TestTouchAfterStall(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 18 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
-		s := r.open("a")
-		r.listen(7 * unit)
-		r.deafen(10 * unit) // not to be judged before 18
-		r.listen(3 * unit)
-		s.Beat(r.now())
-		r.events()
-		r.listen(10 * unit)
-		r.want("a:2 device.offline silence at 31 seen 21 due 31 silent 10")
-	})
-}
-
 // A dead device is judged however often its source is deaf; the latest deaf intervals are kept.
 func TestDeafAgainAndAgain(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
@@ -336,25 +219,6 @@ func TestDeafAgainAndAgain(t *testing.T) {
 		v := r.source.View()
 		if len(v.Deaf) != 64 || v.DeafTotal != 100*unit {
 			r.Errorf("%d intervals, %g in all, want 64, 100", len(v.Deaf), inUnits(v.DeafTotal))
-		}
-	})
-}
-
-// A verdict that was due before the source became deaf stands.
-func TestJudgedBeforeDeaf(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		r.open("a")
-		r.listen(30 * unit)
-		r.deafen(5 * unit)
-		r.want(
-			"a:1 device.online at 0 seen 0 due 30 silent 0",
-			"a:2 device.offline silence at 30 seen 0 due 30 silent 30",
-			"source/edge:1 source.deaf at 31 deaf 5",
-			"source/edge:2 source.heard at 36 deaf 5",
-		)
-		v := r.device("a")
-		if v.State != liveness.Offline || !v.LastSeen.Equal(r.start) || len(v.Deaf) != 1 || v.HeardSilence != 31*unit {
-			r.Errorf("view = %+v", v)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestUnverified(t *testing.T) {
 func TestForgetUnverified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, began := newShelf(t), time.Now()
-		l := begin(t, k, liveness.Config{}, began, false)
+		l := begin(t, k, liveness.Config{}, began)
 		l.pulse()
 		l.openAs("stranger", liveness.Hello{Unverified: true}, nil).Close(l.now(), liveness.Closed)
 		l.openAs("known", liveness.Hello{}, nil).Close(l.now(), liveness.Closed)
@@ -79,7 +79,7 @@ func TestForgetUnverified(t *testing.T) {
 		l.listen(10 * unit)
 		k.checkpoint(l.registry)
 		l.stop()
-		l = begin(t, k, liveness.Config{}, began, false)
+		l = begin(t, k, liveness.Config{}, began)
 		defer l.stop()
 		l.pulse()
 		sooner := liveness.Forgetting{After: 100 * unit, Message: "never verified"}

@@ -56,12 +56,3 @@ func (m *mapping) growLocked() (err error) {
 	m.segments = append(m.segments, m.room)
 	return err
 }
-
-// close gives the memory back; nobody may use it any more.
-func (m *mapping) close() {
-	for _, s := range m.segments {
-		_ = syscall.Munmap(s)
-	}
-	_ = m.file.Close()
-	_ = os.Remove(m.file.Name())
-}
