@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 	"github.com/holter-iot/holter/loadgen/score"
@@ -46,6 +47,9 @@ type Config struct {
 
 	// Tool and CommandLine are for the report, without secrets.
 	Tool, CommandLine string
+
+	// players makes what plays the devices of a worker in this process; default: a [drive.Drive].
+	players func(drive.Config) (player, error)
 }
 
 // Follower is a [score.Follower] with the place that it reads from, for people.
@@ -94,6 +98,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Patience == 0 {
 		c.Patience = 12 * time.Second
+	}
+	if c.players == nil {
+		c.players = newDrive
 	}
 	list := []error{c.Plan.Validate()}
 	no := func(wrong bool, format string, args ...any) {

@@ -1,6 +1,19 @@
 package loadgen
 
-import "time"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/drive"
+)
+
+// Player plays the devices of a worker.
+type Player = player
+
+// With makes the workers of a run, which have to be in this process, play devices otherwise.
+func With(cfg Config, players func(drive.Config) (Player, error)) Config {
+	cfg.players = players
+	return cfg
+}
 
 // Parts is [Config] as Run splits it where a process may open so many files.
 func Parts(cfg Config, files int) (n int, processes bool) { return cfg.parts(files) }

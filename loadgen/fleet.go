@@ -18,13 +18,15 @@ type fleet struct {
 	members []*member
 	wg      sync.WaitGroup
 	waiting int // members that have not ended
+	players func(drive.Config) (player, error)
 
 	fresh, all drive.Histograms // since the last sample, and of the whole run
 }
 
 // startWorkers starts the workers, a process each if there is a command.
-func startWorkers(ctx context.Context, p *plan.Plan, parts int, command []string, pipeline int, start time.Time) (*fleet, error) {
-	f := &fleet{inbox: make(chan workerMessage), fresh: drive.NewHistograms(), all: drive.NewHistograms()}
+func startWorkers(ctx context.Context, cfg *Config, parts int, command []string, start time.Time) (*fleet, error) {
+	p := cfg.Plan
+	f := &fleet{players: cfg.players, inbox: make(chan workerMessage), fresh: drive.NewHistograms(), all: drive.NewHistograms()}
 	ranges := p.Split(parts)
 	for i, r := range ranges {
 		m, err := f.start(ctx, command)
@@ -37,7 +39,7 @@ func startWorkers(ctx context.Context, p *plan.Plan, parts int, command []string
 		f.members = append(f.members, m)
 		f.waiting++
 		wait, rate := turn(p, ranges, i)
-		f.tell(m, order{Job: &job{Plan: *p, From: r.From, To: r.To, Start: start, Wait: wait, Rate: rate, Pipeline: pipeline}})
+		f.tell(m, order{Job: &job{Plan: *p, From: r.From, To: r.To, Start: start, Wait: wait, Rate: rate, Pipeline: cfg.Pipeline}})
 	}
 	return f, nil
 }
@@ -60,7 +62,7 @@ func turn(p *plan.Plan, ranges []plan.Range, i int) (wait time.Duration, rate fl
 func (f *fleet) start(ctx context.Context, command []string) (*member, error) {
 	ctx, kill := context.WithCancel(context.WithoutCancel(ctx)) // workers end in order
 	if len(command) == 0 {
-		return startHere(ctx, kill, f.inbox, &f.wg), nil
+		return startHere(ctx, kill, f.players, f.inbox, &f.wg), nil
 	}
 	m, err := startProcess(ctx, kill, command, f.inbox, &f.wg)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/loadgen"
@@ -565,72 +565,51 @@ func numberCases() []lieCase {
 	}
 }
 
-// outcome is how a run against a gateway ended.
-type outcome struct {
-	final *report.Final
-	err   error
-}
-
 // The judge catches each lie by its name, and lets the honest pass.
 func TestLies(t *testing.T) {
 	t.Parallel()
-	cases := slices.Concat(honestCases(), deafCases(), behindCases(), verdictCases(), silenceCases(), presenceCases(), numberCases())
-	outcomes := make([]outcome, len(cases))
-	seats := make(chan struct{}, 16) // so many are played at a time
-	var all sync.WaitGroup
-	for i, c := range cases {
-		all.Go(func() {
-			seats <- struct{}{}
-			defer func() { <-seats }()
-			outcomes[i] = judged(t, c)
-		})
-	}
-	all.Wait()
-	for i, c := range cases {
-		t.Run(c.name, func(t *testing.T) { c.check(t, outcomes[i]) })
+	for _, c := range slices.Concat(honestCases(), deafCases(), behindCases(), verdictCases(), silenceCases(), presenceCases(), numberCases()) {
+		t.Run(c.name, func(t *testing.T) { synctest.Test(t, c.judged) })
 	}
 }
 
 // judged plays a fleet against a gateway.
-func judged(t *testing.T, c lieCase) outcome {
-	t.Helper()
+func (c *lieCase) judged(t *testing.T) {
 	p := storyOf("127.0.0.1:1")
 	if c.plan != nil {
 		c.plan(p)
 	}
 	g := begin(t, p, c.lie)
-	defer g.end()
-	p.Targets = []string{g.devices.Addr().String()}
 	h, url := g.follower(t)
-	f, err := loadgen.Run(t.Context(), loadgen.Config{
+	f, err := loadgen.Run(t.Context(), loadgen.With(loadgen.Config{
 		Plan: p, Limits: loadgen.DefaultLimits(p), Followers: []loadgen.Follower{{Follower: h, URL: url, Knows: h.Knows}},
-	})
-	return outcome{f, err}
+	}, g.devices.players))
+	g.end()
+	c.check(t, f, err)
 }
 
-func (c *lieCase) check(t *testing.T, o outcome) {
+func (c *lieCase) check(t *testing.T, f *report.Final, err error) {
 	t.Helper()
-	f := o.final
 	if f == nil || f.Verdicts == nil {
-		t.Fatalf("there is no report: %v", o.err)
+		t.Fatalf("there is no report: %v", err)
 	}
 	var text strings.Builder
 	if err := report.WriteSummary(&text, f); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s", &text)
-	wrong, ok := errors.AsType[*loadgen.Error](o.err)
+	wrong, ok := errors.AsType[*loadgen.Error](err)
 	switch {
-	case len(c.names) == 0 && o.err != nil:
-		t.Errorf("it is honest, and does not pass: %v", o.err)
+	case len(c.names) == 0 && err != nil:
+		t.Errorf("it is honest, and does not pass: %v", err)
 	case len(c.names) > 0 && (!ok || wrong.Status != loadgen.StatusFailed):
-		t.Errorf("Run = %v, want status %d", o.err, loadgen.StatusFailed)
+		t.Errorf("Run = %v, want status %d", err, loadgen.StatusFailed)
 	}
 	for _, name := range c.names {
 		i := slices.IndexFunc(f.Verdicts.Mistakes, func(m report.Mistake) bool { return m.Name == name })
 		switch {
 		case i >= 0 && f.Verdicts.Mistakes[i].Count > 0:
-		case i < 0 && o.err != nil && strings.Contains(o.err.Error(), name):
+		case i < 0 && err != nil && strings.Contains(err.Error(), name):
 		default:
 			t.Errorf("it is not called %q", name)
 		}

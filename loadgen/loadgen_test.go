@@ -15,10 +15,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/loadgen"
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
@@ -37,6 +39,7 @@ func TestMain(m *testing.M) {
 	how := os.Getenv(workerEnv)
 	switch how {
 	case "":
+		testenv.Together(16) // they wait
 		goleak.VerifyTestMain(m)
 		return
 	case diesEarly:
@@ -328,6 +331,22 @@ func TestRunLosesItsTarget(t *testing.T) {
 	}
 }
 
+// runFunc is [loadgen.Run] against a gateway.
+type runFunc func(cfg loadgen.Config) (*report.Final, error)
+
+// simulate runs a test in a bubble, against a gateway in memory that says nothing.
+func simulate(test func(t *testing.T, run runFunc)) func(t *testing.T) {
+	return func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			test(t, func(cfg loadgen.Config) (*report.Final, error) {
+				g := begin(t, cfg.Plan, lie{blind: func(*liar) bool { return true }})
+				defer g.end()
+				return loadgen.Run(t.Context(), loadgen.With(cfg, g.devices.players))
+			})
+		})
+	}
+}
+
 func TestRunScores(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -359,11 +378,9 @@ func TestRunScores(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			g := serve(t, "127.0.0.1:0", welcomeAll)
-			p := somePlan(50, 4*time.Second, g.Addr().String())
-			f, err := loadgen.Run(t.Context(), loadgen.Config{Plan: p, Limits: tt.limits, Followers: []loadgen.Follower{{
+		t.Run(tt.name, simulate(func(t *testing.T, run runFunc) { //nolint:thelper // it is the test
+			p := somePlan(50, 4*time.Second, "127.0.0.1:1")
+			f, err := run(loadgen.Config{Plan: p, Limits: tt.limits, Followers: []loadgen.Follower{{
 				URL: "test", Follower: follower(func(ctx context.Context, tell func(score.Verdict)) error {
 					allOnline(p, tell)
 					select {
@@ -377,31 +394,30 @@ func TestRunScores(t *testing.T) {
 			if f.Verdicts == nil || len(f.Verdicts.Mistakes) == 0 || last(t, f).Score == nil {
 				t.Errorf("there is no score: %+v", f.Verdicts)
 			}
-		})
+		}))
 	}
 }
 
 // Whoever falls silent shortly before the end is waited for, and whoever is not called offline is missed.
 func TestRunMissesVerdicts(t *testing.T) {
-	t.Parallel()
-	g := serve(t, "127.0.0.1:0", welcomeAll)
-	p := somePlan(50, 2*time.Second, g.Addr().String())
-	p.Phases[0].Acts = []plan.Act{{Kind: plan.Silent, Count: 3, After: time.Second}}
-	f, err := loadgen.Run(t.Context(), loadgen.Config{Plan: p, Followers: []loadgen.Follower{{
-		URL: "test", Follower: follower(func(_ context.Context, tell func(score.Verdict)) error {
-			allOnline(p, tell)
-			return nil
-		}),
-	}}})
-	want(t, f, err, loadgen.StatusFailed, "3 × missed offline")
-	if took := f.Duration(); took < p.Length()+p.Timeout {
-		t.Errorf("it took %v, and did not wait", took)
-	}
+	simulate(func(t *testing.T, run runFunc) { //nolint:thelper // it is the test
+		p := somePlan(50, 2*time.Second, "127.0.0.1:1")
+		p.Phases[0].Acts = []plan.Act{{Kind: plan.Silent, Count: 3, After: time.Second}}
+		f, err := run(loadgen.Config{Plan: p, Followers: []loadgen.Follower{{
+			URL: "test", Follower: follower(func(_ context.Context, tell func(score.Verdict)) error {
+				allOnline(p, tell)
+				return nil
+			}),
+		}}})
+		want(t, f, err, loadgen.StatusFailed, "3 × missed offline")
+		if took := f.Duration(); took < p.Length()+p.Timeout {
+			t.Errorf("it took %v, and did not wait", took)
+		}
+	})(t)
 }
 
 // Verdicts on the devices of a run before are none on this one.
 func TestRunOnAServerThatWasUsed(t *testing.T) {
-	t.Parallel()
 	tests := []struct {
 		name   string
 		offset uint64 // of the server's log
@@ -414,11 +430,9 @@ func TestRunOnAServerThatWasUsed(t *testing.T) {
 		{"fresh and silent", 0, 0, loadgen.StatusFailed},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			g := serve(t, "127.0.0.1:0", welcomeAll)
-			p := somePlan(50, time.Second, g.Addr().String())
-			f, err := loadgen.Run(t.Context(), loadgen.Config{Plan: p, Followers: []loadgen.Follower{{
+		t.Run(tt.name, simulate(func(t *testing.T, run runFunc) { //nolint:thelper // it is the test
+			p := somePlan(50, time.Second, "127.0.0.1:1")
+			f, err := run(loadgen.Config{Plan: p, Followers: []loadgen.Follower{{
 				URL: "test", Knows: func(context.Context, string, time.Time, time.Time) (bool, error) { return true, nil },
 				Follower: followFunc(func(ctx context.Context, tell func(score.Verdict)) error {
 					now := time.Now()
@@ -434,7 +448,7 @@ func TestRunOnAServerThatWasUsed(t *testing.T) {
 				}),
 			}}})
 			want(t, f, err, tt.status)
-		})
+		}))
 	}
 }
 

@@ -78,13 +78,13 @@ func startProcess(ctx context.Context, kill func(), command []string, inbox chan
 }
 
 // startHere starts a worker in this process; kill ends ctx, and it.
-func startHere(ctx context.Context, kill func(), inbox chan<- workerMessage, wg *sync.WaitGroup) *member {
+func startHere(ctx context.Context, kill func(), players func(drive.Config) (player, error), inbox chan<- workerMessage, wg *sync.WaitGroup) *member {
 	ordersOut, ordersIn := io.Pipe()
 	newsOut, newsIn := io.Pipe()
 	m := &member{orders: ordersIn, encoder: gob.NewEncoder(ordersIn), end: kill}
 	ended := make(chan error, 1) // one send
 	wg.Go(func() {
-		err := Work(ctx, ordersOut, newsIn)
+		err := work(ctx, ordersOut, newsIn, players)
 		ended <- err
 		_ = newsIn.Close()
 		_ = ordersOut.Close()

@@ -119,7 +119,7 @@ func (r *run) prepare(ctx context.Context) bool {
 	r.began = time.Now()
 	r.sampled, r.progress = r.began, r.began
 	r.final.Began = r.began
-	if r.fleet, err = startWorkers(ctx, r.p, parts, command, r.cfg.Pipeline, r.began); err != nil {
+	if r.fleet, err = startWorkers(ctx, &r.cfg, parts, command, r.began); err != nil {
 		r.fail(StatusNotRun, "%v", err)
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // A worker reports each tellEvery, and once more when the last of its devices has been welcomed for
@@ -22,6 +23,21 @@ const (
 // out, until it is told to stop, in ends, or ctx is done. The command of [Config] calls it with
 // standard input and output. It returns only after in has ended, which the other side closes.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
+	return work(ctx, in, out, newDrive)
+}
+
+// player plays devices, as a [drive.Drive] does.
+type player interface {
+	Run(ctx context.Context) error
+	Begin(at time.Time)
+	Stats() drive.Stats
+	Truths() []plan.Truth
+}
+
+func newDrive(cfg drive.Config) (player, error) { return drive.New(cfg) }
+
+// work is [Work] with any player.
+func work(ctx context.Context, in io.Reader, out io.Writer, players func(drive.Config) (player, error)) error {
 	orders := gob.NewDecoder(in)
 	w := worker{encoder: gob.NewEncoder(out)}
 	var first order
@@ -31,7 +47,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if first.Job == nil {
 		return errors.New("loadgen: the first order of a worker has no job")
 	}
-	err := w.take(first.Job)
+	err := w.take(first.Job, players)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{}) // closed when the input has ended
@@ -57,13 +73,15 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 
 type worker struct {
 	encoder *gob.Encoder
-	drive   *drive.Drive
+	drive   player           // nil if there is none
 	held    drive.Histograms // not reported yet
 }
 
-func (w *worker) take(j *job) error {
-	d, err := drive.New(drive.Config{Plan: &j.Plan, From: j.From, To: j.To, Start: j.Start, Wait: j.Wait, Rate: j.Rate, Pipeline: j.Pipeline})
-	w.drive = d
+func (w *worker) take(j *job, players func(drive.Config) (player, error)) error {
+	d, err := players(drive.Config{Plan: &j.Plan, From: j.From, To: j.To, Start: j.Start, Wait: j.Wait, Rate: j.Rate, Pipeline: j.Pipeline})
+	if err == nil {
+		w.drive = d
+	}
 	return err
 }
 

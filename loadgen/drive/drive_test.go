@@ -13,12 +13,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 func TestMain(m *testing.M) {
 	serveIfChild()
+	testenv.Together(12)     // they wait
 	goleak.VerifyTestMain(m, // but for what the gateway's libraries keep running in each process
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
@@ -38,6 +40,7 @@ func fleetPlan(devices int, targets ...string) *plan.Plan {
 
 // TestClosed checks that heartbeats follow the answers, and that none is sent as planned.
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	const devices, pipeline = 3, 4
 	r := start(t, drive.Config{Plan: fleetPlan(devices, s.address()), Closed: true, Pipeline: pipeline})
@@ -142,6 +145,7 @@ func (r *run) first(kind plan.Kind) {
 }
 
 func TestBeats(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*plan.Plan){
 		"line":        func(*plan.Plan) {},
 		"line, token": func(p *plan.Plan) { p.Token = "secret" },
@@ -156,6 +160,7 @@ func TestBeats(t *testing.T) {
 	} {
 		for _, pipeline := range []int{1, 16} {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				p := fleetPlan(20)
 				change(p)
 				s := newServer(t, "127.0.0.1:0", p.Protocol == plan.MQTT)
@@ -185,6 +190,7 @@ func TestBeats(t *testing.T) {
 
 // The instants of a truth lie between what the server saw before and after: the kernel's order.
 func TestActs(t *testing.T) {
+	t.Parallel()
 	away := 150 * time.Millisecond
 	for _, mqtt := range []bool{false, true} {
 		for _, c := range []struct {
@@ -209,6 +215,7 @@ func TestActs(t *testing.T) {
 				continue
 			}
 			t.Run(name+c.kind.String(), func(t *testing.T) {
+				t.Parallel()
 				s := newServer(t, "127.0.0.1:0", mqtt)
 				p := acting(fleetPlan(3, s.address()), plan.Act{Kind: c.kind, Back: away})
 				if mqtt {
@@ -290,8 +297,10 @@ func checkTruth(t *testing.T, truth plan.Truth, events []seenEvent, ends string)
 }
 
 func TestForGood(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []plan.Kind{plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash} {
 		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
 			s := newServer(t, "127.0.0.1:0", false)
 			p := acting(fleetPlan(4, s.address()), plan.Act{Kind: kind})
 			r := start(t, drive.Config{Plan: p})
@@ -308,8 +317,10 @@ func TestForGood(t *testing.T) {
 }
 
 func TestReturnsAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []plan.Kind{plan.Move, plan.Reconnect} {
 		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
 			s := newServer(t, "127.0.0.1:0", false)
 			p := acting(fleetPlan(4, s.address()), plan.Act{Kind: kind})
 			p.Sources = []netip.Addr{netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")}
@@ -326,8 +337,10 @@ func TestReturnsAtOnce(t *testing.T) {
 }
 
 func TestDuplicate(t *testing.T) {
+	t.Parallel()
 	for name, keepOld := range map[string]bool{"replaced": false, "both stay": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newServer(t, "127.0.0.1:0", false)
 			s.set(func() { s.keepOld = keepOld })
 			r := start(t, drive.Config{Plan: acting(fleetPlan(2, s.address()), plan.Act{Kind: plan.Duplicate})})
@@ -350,6 +363,7 @@ func TestDuplicate(t *testing.T) {
 
 // The first connection may hear of its duplicate before the duplicate is welcomed.
 func TestDuplicateIsTold(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	s.set(func() {
 		s.greet = func(id string, times int) string {
@@ -370,8 +384,10 @@ func TestDuplicateIsTold(t *testing.T) {
 }
 
 func TestDuplicateIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, order := range []string{"close", "reset", "ERR full no\n", "what?\n"} {
 		t.Run(order, func(t *testing.T) {
+			t.Parallel()
 			s := newServer(t, "127.0.0.1:0", false)
 			s.set(func() {
 				s.greet = func(_ string, times int) string {
@@ -395,6 +411,7 @@ func TestDuplicateIsRefused(t *testing.T) {
 }
 
 func TestStall(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	p := acting(fleetPlan(2, s.address()), plan.Act{Kind: plan.Stall, Back: 300 * time.Millisecond})
 	r := start(t, drive.Config{Plan: p})
@@ -416,6 +433,7 @@ func TestStall(t *testing.T) {
 }
 
 func TestStalledDeviceIsClosed(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	p := acting(fleetPlan(1, s.address()), plan.Act{Kind: plan.Stall, Back: 400 * time.Millisecond})
 	r := start(t, drive.Config{Plan: p})
@@ -436,6 +454,7 @@ func TestStalledDeviceIsClosed(t *testing.T) {
 
 // A gateway that reads nothing: heartbeats do not fit any more, and that is told.
 func TestSocketFull(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	s.set(func() { s.pong = func(string) string { return "block" } })
 	p := fleetPlan(1, s.address())
@@ -449,6 +468,7 @@ func TestSocketFull(t *testing.T) {
 }
 
 func TestLost(t *testing.T) {
+	t.Parallel()
 	for _, reset := range []bool{false, true} {
 		s := newServer(t, "127.0.0.1:0", false)
 		r := start(t, drive.Config{Plan: fleetPlan(5, s.address())})
@@ -471,6 +491,7 @@ func TestLost(t *testing.T) {
 }
 
 func TestGreetings(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		order, cause string
 		mqtt         bool
@@ -491,6 +512,7 @@ func TestGreetings(t *testing.T) {
 		{order: "\xD0\x00", cause: drive.CauseGarbage, mqtt: true},
 	} {
 		t.Run(c.cause, func(t *testing.T) {
+			t.Parallel()
 			s := newServer(t, "127.0.0.1:0", c.mqtt)
 			s.set(func() {
 				s.greet = func(_ string, times int) string {
@@ -525,6 +547,7 @@ func TestGreetings(t *testing.T) {
 
 // A device that is made to go while it waits for its welcome tells when it had said hello.
 func TestActBeforeTheWelcome(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	s.set(func() {
 		s.greet = func(_ string, times int) string {
@@ -545,6 +568,7 @@ func TestActBeforeTheWelcome(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		order, cause string
 		lost         bool
@@ -559,6 +583,7 @@ func TestAnswers(t *testing.T) {
 		{order: "silence", cause: drive.CauseUnanswered},
 	} {
 		t.Run(c.order, func(t *testing.T) {
+			t.Parallel()
 			s := newServer(t, "127.0.0.1:0", false)
 			s.set(func() { s.pong = func(string) string { return c.order } })
 			r := start(t, drive.Config{Plan: fleetPlan(1, s.address()), AnswerTimeout: 60 * time.Millisecond})
@@ -572,6 +597,7 @@ func TestAnswers(t *testing.T) {
 
 // Answers that come in pieces are put together.
 func TestPieces(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	s.set(func() { s.pong = func(string) string { return "PO" } })
 	r := start(t, drive.Config{Plan: fleetPlan(1, s.address()), AnswerTimeout: time.Minute})
@@ -584,6 +610,7 @@ func TestPieces(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	var lc net.ListenConfig
 	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -605,6 +632,7 @@ func TestRefused(t *testing.T) {
 
 // Acts happen to devices that are not connected, too.
 func TestActsWithoutConnection(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	s.set(func() { s.greet = func(string, int) string { return "silence" } })
 	p := fleetPlan(6, s.address())
@@ -634,6 +662,7 @@ func TestActsWithoutConnection(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
+	t.Parallel()
 	if ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "[::1]:0"); err != nil {
 		t.Skipf("there is no IPv6: %v", err)
 	} else {
@@ -660,6 +689,7 @@ func TestTargets(t *testing.T) {
 }
 
 func TestName(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	_, port, err := net.SplitHostPort(s.address())
 	if err != nil {
@@ -671,6 +701,7 @@ func TestName(t *testing.T) {
 }
 
 func TestRampAndEnd(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	r := start(t, drive.Config{Plan: fleetPlan(100, s.address()), Rate: 200, Connecting: 3, Start: time.Now().Add(-100 * time.Millisecond)})
 	r.until("some have begun", func() bool { return r.stats.Seen > 0 })

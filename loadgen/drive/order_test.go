@@ -10,6 +10,7 @@ import (
 
 // A device follows an order: it beats once more, is silent on its connection, and beats again.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	p := fleetPlan(2, s.address())
 	p.Interval = time.Second
@@ -62,6 +63,7 @@ func TestOrder(t *testing.T) {
 
 // A device that waits before it tries again gives up if it is told to; one that is away already follows no order.
 func TestOrderWithoutConnection(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	s.set(func() { s.greet = func(string, int) string { return "ERR busy the store is slow\n" } })
 	p := fleetPlan(1, s.address())
@@ -84,6 +86,7 @@ func TestOrderWithoutConnection(t *testing.T) {
 }
 
 func TestNoJournal(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	r := start(t, drive.Config{Plan: fleetPlan(1, s.address())})
 	r.welcomed(1)
@@ -97,6 +100,7 @@ func TestNoJournal(t *testing.T) {
 
 // A device that is silent notes when the gateway ends its connection.
 func TestSilentIsCutOff(t *testing.T) {
+	t.Parallel()
 	s := newServer(t, "127.0.0.1:0", false)
 	r := start(t, drive.Config{Plan: fleetPlan(1, s.address()), Journal: true})
 	r.welcomed(1)
@@ -119,6 +123,7 @@ func TestSilentIsCutOff(t *testing.T) {
 
 // A device that roams goes to another target when it is not let in, not welcomed or not answered.
 func TestRoam(t *testing.T) {
+	t.Parallel()
 	a, b := newServer(t, "127.0.0.1:0", false), newServer(t, "127.0.0.1:0", false)
 	b.ln.Close()
 	p := fleetPlan(2, a.address(), b.address())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -56,6 +57,7 @@ func startGateway(t *testing.T) (string, *eventlog.Log) {
 
 // What the real gateway says of devices agrees with the truth about them.
 func TestRealGateway(t *testing.T) {
+	t.Parallel()
 	address, log := startGateway(t)
 	p := fleetPlan(200, address)
 	p.Interval, p.Timeout = 200*time.Millisecond, 1200*time.Millisecond
@@ -122,6 +124,7 @@ func TestRealGateway(t *testing.T) {
 }
 
 func TestRealBroker(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	for name, change := range map[string]func(*plan.Plan){
 		"ping": func(*plan.Plan) {},

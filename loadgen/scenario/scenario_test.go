@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/scenario"
 )
@@ -86,6 +87,10 @@ func TestReady(t *testing.T) {
 	if got := scenario.Names(); !slices.Equal(got, want) {
 		t.Errorf("Names() = %q, want %q", got, want)
 	}
+	sizes := []int{50, 1000}
+	if testenv.Checks() {
+		sizes = append(sizes, 1_000_000)
+	}
 	for _, name := range want {
 		t.Run(name, func(t *testing.T) {
 			summary, err := scenario.Summary(name)
@@ -93,7 +98,7 @@ func TestReady(t *testing.T) {
 				t.Errorf("Summary = %q, %v", summary, err)
 			}
 			for _, protocol := range []string{plan.Line, plan.MQTT} {
-				for _, devices := range []int{50, 1000, 1_000_000} {
+				for _, devices := range sizes {
 					for _, interval := range []time.Duration{2 * s, 30 * s, m} {
 						checkReady(t, name, plan.Plan{
 							Devices: devices, Protocol: protocol, Interval: interval, Targets: []string{"127.0.0.1:7700"},

@@ -31,10 +31,8 @@ type arrivals struct {
 	since atomic.Int64    // Unix time in nanoseconds: until then there was nothing to be read
 }
 
-// dial connects, as the default of [http.Transport] does.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, network, address)
+// noting returns a new connection as one that notes arrivals, unless there is none.
+func noting(c net.Conn, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}

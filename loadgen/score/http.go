@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,6 +38,8 @@ type HTTPConfig struct {
 	// Quiet is how long nothing may arrive before a connection counts as broken. Holter sends
 	// something every 15 s. Default 45 s.
 	Quiet time.Duration
+	// Dial connects. Default: by the network, as a [net.Dialer] does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // HTTP is a [Follower] of the event stream of Holter's HTTP API.
@@ -49,6 +52,9 @@ type HTTP struct {
 func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	cfg.Retry = cmp.Or(cfg.Retry, 200*time.Millisecond)
 	cfg.Quiet = cmp.Or(cfg.Quiet, 45*time.Second)
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
+	}
 	u, err := url.Parse(cfg.URL)
 	switch {
 	case cfg.URL == "":
@@ -61,7 +67,9 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	cfg.URL = strings.TrimSuffix(cfg.URL, "/")
 	return &HTTP{config: cfg, client: &http.Client{Transport: &http.Transport{
 		ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second, DialContext: dial,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return noting(cfg.Dial(ctx, network, address))
+		},
 	}}}, nil
 }
 

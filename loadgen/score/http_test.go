@@ -89,6 +89,7 @@ func TestParse(t *testing.T) {
 
 // What the API says of listening clocks is told again and again, with the time that it says, or that at which it was asked.
 func TestFollowWatchesClocks(t *testing.T) {
+	t.Parallel()
 	stamp := time.Now().Add(time.Minute).UTC()
 	srv := httptest.NewServer(&api{t: t, scripts: []func(http.ResponseWriter, *http.Request){stays("id: 4\n\n")}, sources: []string{
 		`{"sources":[]}`, "", fmt.Sprintf(`{"sources":[{"name":"line","behind_ms":1500.5}],"as_of":%q}`, stamp.Format(time.RFC3339Nano)),

@@ -10,6 +10,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/loadgen/score"
 )
@@ -87,6 +88,7 @@ func TestNewMQTT(t *testing.T) {
 
 // A real broker tells a state, a will, and after a restart what it kept.
 func TestFollowMosquitto(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	url := "tcp://" + broker.Addr()
 	m, err := score.NewMQTT(score.MQTTConfig{URL: url, State: score.State{Topic: "state/{device}", Online: "1", Offline: "0"}})

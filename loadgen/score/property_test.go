@@ -308,6 +308,7 @@ func mutations() []mutation {
 }
 
 func TestMutations(t *testing.T) {
+	t.Parallel()
 	for _, m := range mutations() {
 		t.Run(m.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
