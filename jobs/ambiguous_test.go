@@ -171,16 +171,18 @@ func TestAmbiguousCommit(t *testing.T) {
 		for name, c := range map[string]struct {
 			faults  []fault
 			claimed bool // the jobs are delivered before the store knows that they are committed
+			file    bool // only with a file: a server shows nothing that the others do not
 		}{
-			"refused":                      {faults: []fault{refused}},
-			"not committed":                {faults: []fault{lostHere}},
+			"refused":                      {faults: []fault{refused}, file: true},
 			"not committed twice":          {faults: []fault{lostHere, lostHere}},
-			"committed":                    {faults: []fault{lostThere}},
 			"committed and delivered":      {faults: []fault{lostThere}, claimed: true},
-			"committed, the rest refused":  {faults: []fault{lostThere, refused}},
+			"committed, the rest refused":  {faults: []fault{lostThere, refused}, file: true},
 			"committed in two parts":       {faults: []fault{lostThere, lostThere}},
 			"not committed, and committed": {faults: []fault{lostHere, lostThere, lostHere}},
 		} {
+			if c.file && db.Name != "sqlite" {
+				continue
+			}
 			t.Run("db="+db.Name+"/"+name, func(t *testing.T) {
 				f, url := newFaulty(t, db.URL(t))
 				to := lane

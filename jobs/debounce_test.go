@@ -21,8 +21,8 @@ func (q *queue) request(content string, window time.Duration, debounce bool) uin
 	return q.enqueue(spec)
 }
 
-// clocked runs a test on each kind of database, whose clock is that of the queue.
-func clocked(t *testing.T, test func(t *testing.T, q *queue)) {
+// clocked runs a test on databases whose clock is that of the queue.
+func clocked(t *testing.T, on func(*testing.T, config, func(*testing.T, *rig)), test func(t *testing.T, q *queue)) {
 	t.Helper()
 	var q *queue
 	wall := func() time.Time {
@@ -31,7 +31,7 @@ func clocked(t *testing.T, test func(t *testing.T, q *queue)) {
 		}
 		return q.now
 	}
-	eachDatabase(t, config{Wall: wall}, func(t *testing.T, s *rig) {
+	on(t, config{Wall: wall}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q = newQueue(t, s)
 		defer func() { q = nil }()
@@ -41,7 +41,7 @@ func clocked(t *testing.T, test func(t *testing.T, q *queue)) {
 
 // An idempotency key counts for its window.
 func TestUniqueWindow(t *testing.T) {
-	clocked(t, func(t *testing.T, q *queue) {
+	clocked(t, eachDatabase, func(t *testing.T, q *queue) {
 		t.Helper()
 		first := q.request("1", 5*time.Second, false)
 		q.now = q.now.Add(5*time.Second - 1)
@@ -64,7 +64,7 @@ func TestUniqueWindow(t *testing.T) {
 
 // A debounced job has the content of the last request, and runs a window after it.
 func TestDebounce(t *testing.T) {
-	clocked(t, func(t *testing.T, q *queue) {
+	clocked(t, eachDatabase, func(t *testing.T, q *queue) {
 		t.Helper()
 		const window = 10 * time.Second
 		first := q.request("1", window, true)
@@ -92,7 +92,7 @@ func TestDebounce(t *testing.T) {
 
 // Requests that never end do not put a job off for ever.
 func TestDebounceEnds(t *testing.T) {
-	clocked(t, func(t *testing.T, q *queue) {
+	clocked(t, anyDatabase, func(t *testing.T, q *queue) {
 		t.Helper()
 		const window = 10 * time.Second
 		first, begin := q.request("1", window, true), q.now

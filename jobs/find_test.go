@@ -2,9 +2,9 @@ package jobs_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -96,13 +96,14 @@ func TestFindFar(t *testing.T) {
 	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
-		list := make([]jobs.Spec, 20_001)
-		for i := range list {
-			list[i] = jobs.Spec{Lane: lane, Body: jobs.Body{Name: "light", Key: strconv.Itoa(i)}}
+		const n = 20_000
+		q.enqueue(jobs.Spec{Lane: jobs.Lane{Queue: 3, Endpoint: 3}, Body: jobs.Body{Name: "heavy", Key: "last"}, RunAt: q.now.Add(time.Hour)})
+		q.check(s.Exec(t.Context(), fmt.Sprintf("UPDATE jobs SET id = %d", n+1)))
+		q.check(s.Exec(t.Context(), fmt.Sprintf("UPDATE job_bodies SET id = %d", n+1)))
+		q.check(s.Exec(t.Context(), fmt.Sprintf("INSERT INTO jobs (id, lane, event, okey) VALUES (1, %d, 0, 7)", 1<<32+1)))
+		for k := 1; k < n; k *= 2 { // each time as many again
+			q.check(s.Exec(t.Context(), fmt.Sprintf("INSERT INTO jobs (id, lane, event, okey) SELECT id + %d, lane, event, okey FROM jobs WHERE id <= %d", k, min(k, n-k))))
 		}
-		list[20_000] = jobs.Spec{Lane: jobs.Lane{Queue: 3, Endpoint: 3}, Body: jobs.Body{Name: "heavy", Key: "last"}, RunAt: q.now.Add(time.Hour)}
-		_, err := s.jobs.Enqueue(t.Context(), list)
-		q.check(err)
 		for _, query := range []jobs.Query{
 			{Name: "heavy"},
 			{Key: "last"},
@@ -110,12 +111,12 @@ func TestFindFar(t *testing.T) {
 			{Filter: jobs.Filter{Lanes: []jobs.Lane{{Queue: 3, Endpoint: 3}}}},
 		} {
 			views, next, err := s.jobs.Find(t.Context(), query, 10, q.now)
-			if err != nil || len(views) != 0 || next != 20_000 {
+			if err != nil || len(views) != 0 || next != n {
 				t.Errorf("Find(%+v) = %d jobs, next %d, %v, want none, and 20,000", query, len(views), next, err)
 			}
 			query.After = next
 			views, next, err = s.jobs.Find(t.Context(), query, 10, q.now)
-			if err != nil || len(views) != 1 || views[0].ID != 20_001 || next != 0 {
+			if err != nil || len(views) != 1 || views[0].ID != n+1 || next != 0 {
 				t.Errorf("Find(%+v) = %+v, next %d, %v, want the last job", query, views, next, err)
 			}
 		}

@@ -45,7 +45,7 @@ func (q *queue) wantStates(when string, want map[jobs.State][]uint64) {
 
 // Jobs without categories are popped in their order, some at a time; those of a category in theirs, and no job twice.
 func TestFireworqPop(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.want("at the beginning", q.claim(1).Jobs)
@@ -76,7 +76,7 @@ func TestFireworqPop(t *testing.T) {
 
 // A job that is updated for another try comes with one failure more when that is due, and a try leaves all others as they were.
 func TestFireworqUpdate(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		ids := q.push("", "", "", "")
@@ -120,7 +120,7 @@ func TestFireworqUpdate(t *testing.T) {
 // What is waiting, grabbed and deferred is found page by page, and can be deleted one by one, also what is grabbed: nothing that its
 // consumer says afterwards brings it back.
 func TestFireworqInspectAndDelete(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		var ids []uint64
@@ -245,7 +245,7 @@ func TestFireworqAsync(t *testing.T) {
 // A queue and a route of a category that are put again as they are stay as they are, are changed by another put, and are gone when they
 // are deleted. Another queue of the same name is a new one.
 func TestFireworqRepository(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		ctx := t.Context()

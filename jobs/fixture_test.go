@@ -93,7 +93,20 @@ func open(tb testing.TB, cfg config) *rig {
 // eachDatabase runs a test on each kind of database.
 func eachDatabase(t *testing.T, cfg config, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	for _, db := range testdb.Databases() {
+	onDatabases(t, testdb.Databases(), cfg, test)
+}
+
+// anyDatabase runs a test of what does not depend on the kind of database, because its statements are those of tests that [eachDatabase]
+// runs: on SQLite, and in make check on PostgreSQL.
+func anyDatabase(t *testing.T, cfg config, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	kinds := testdb.Databases()
+	onDatabases(t, kinds[:min(2, len(kinds))], cfg, test)
+}
+
+func onDatabases(t *testing.T, kinds []testdb.Database, cfg config, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	for _, db := range kinds {
 		t.Run("db="+db.Name, func(t *testing.T) {
 			cfg := cfg
 			cfg.URL = db.URL(t)

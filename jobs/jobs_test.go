@@ -347,7 +347,7 @@ func TestLongDeadLetters(t *testing.T) {
 
 // A dead letter for which there was no further attempt says what the last one came to.
 func TestDeadWithoutAttempt(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		for range 2 {
@@ -370,7 +370,7 @@ func TestDeadWithoutAttempt(t *testing.T) {
 
 // What failed or was postponed is due at once, and what is still to run for the first time is not.
 func TestRetryNow(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		failed, postponed := q.add("a"), q.add("")
@@ -487,7 +487,7 @@ func TestJobSettings(t *testing.T) {
 
 // A transaction that failed after it was committed is counted right in the end.
 func TestDepthsInDoubt(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		a, b := q.add("a"), q.add("b")
@@ -518,7 +518,7 @@ func TestDepthsInDoubt(t *testing.T) {
 
 // Jobs that failed while the clock was ahead are tried again soon after it was set right; those that are to run later, then.
 func TestRetryOfAClockAhead(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		month := 30 * 24 * time.Hour
@@ -565,7 +565,7 @@ func TestWake(t *testing.T) {
 
 // Before the settings are loaded, no event becomes a job.
 func TestBeforeLoad(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		err := errors.Join(
 			s.jobs.PutEndpoint(t.Context(), jobs.Endpoint{Name: "e", Kind: "webhook"}),
@@ -597,7 +597,7 @@ func TestClockAhead(t *testing.T) {
 	show := func(clock func() time.Time) { wall.Store(&clock) }
 	show(time.Now)
 	cfg := config{Wall: func() time.Time { return (*wall.Load())() }}
-	eachDatabase(t, cfg, func(t *testing.T, s *rig) {
+	anyDatabase(t, cfg, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		once := jobs.Spec{Lane: lane, Unique: "once", Body: jobs.Body{Created: q.now}}

@@ -354,11 +354,11 @@ func TestFencedTaking(t *testing.T) {
 	})
 }
 
-// 10,000 rows, and large ones, are taken in transactions of a bounded size, in order.
+// Many rows, and large ones, are taken in transactions of a bounded size, in order.
 func TestManyRows(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig, app *application, _ string) {
 		t.Helper()
-		const n = 10_000
+		const n = 2000
 		var values []string
 		for i := range n {
 			values = append(values, fmt.Sprintf("('ops', '%d', '%d')", i, i%7))

@@ -79,7 +79,7 @@ func TestJobsOutliveTheirEvents(t *testing.T) {
 // Events that jobs need are kept longer than others, but not beyond twice the bound: then their jobs
 // become dead letters.
 func TestEventsAreKeptForJobs(t *testing.T) {
-	eachDatabase(t, config{Outbox: everything, Keep: 15, Cache: 1}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{Outbox: everything, Keep: 15, Cache: 1}, func(t *testing.T, s *rig) {
 		t.Helper()
 		s.jobs.Describe(described)
 		q := newQueue(t, s)
@@ -123,7 +123,7 @@ func TestEventsAreKeptForJobs(t *testing.T) {
 
 // A job, and so the need of its event, stays while its dead letter cannot be written.
 func TestEventsWaitForDeadLetters(t *testing.T) {
-	eachDatabase(t, config{Outbox: everything, Keep: 5, Cache: 1}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{Outbox: everything, Keep: 5, Cache: 1}, func(t *testing.T, s *rig) {
 		t.Helper()
 		wrong := errors.New("no words")
 		s.jobs.Describe(func(context.Context, []jobs.Job) ([]jobs.Body, error) { return nil, wrong })
@@ -142,20 +142,20 @@ func TestEventsWaitForDeadLetters(t *testing.T) {
 
 // Replay takes the dead letters that there are, and not those that its own jobs become meanwhile.
 func TestReplayEnds(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		const letters, most = 250, 1000 // more than go in one transaction
 		deaths := 0
 		die := func() {
+			var acks []jobs.Ack
 			for _, job := range q.claim(most).Jobs {
-				q.ack(jobs.Ack{Job: job, Outcome: jobs.Dead, Error: "400", Body: jobs.Body{Data: []byte("{}")}})
-				deaths++
+				acks = append(acks, jobs.Ack{Job: job, Outcome: jobs.Dead, Error: "400", Body: jobs.Body{Data: []byte("{}")}})
 			}
+			deaths += len(acks)
+			q.ack(acks...)
 		}
-		for range letters {
-			q.add("")
-		}
+		q.enqueueAll(named("", letters)...)
 		die()
 		s.jobs.Watch(func([]jobs.Lane) { // a receiver that refuses at once
 			if deaths < most {
@@ -173,7 +173,7 @@ func TestReplayEnds(t *testing.T) {
 
 // Remove removes the jobs that there are, and not those that are made meanwhile.
 func TestDeleteEnds(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.add("a")
@@ -195,7 +195,7 @@ func TestDeleteEnds(t *testing.T) {
 // The depths are right however a count of all jobs, and the news that a transaction was committed,
 // follow each other.
 func TestInsertIsCountedOnce(t *testing.T) {
-	eachDatabase(t, config{Outbox: everything}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{Outbox: everything}, func(t *testing.T, s *rig) {
 		t.Helper()
 		events := []liveness.Event{device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline)}
 		insert := func() (committed func()) {

@@ -28,7 +28,7 @@ func priorities(list []jobs.Job) map[jobs.Priority]int {
 
 // Jobs of a higher priority are claimed first, whatever came before them and whatever their names are.
 func TestPriorities(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.enqueueAll(ranked("", jobs.PriorityLow, 3)...)
@@ -56,7 +56,7 @@ func TestPriorities(t *testing.T) {
 // A priority is not lost: not in lists, by a restart, when the job is moved, nor by a dead letter that is
 // replayed. The order of a key counts more.
 func TestPriorityKept(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.enqueueAll(ranked("", jobs.PriorityNormal, 5)...)

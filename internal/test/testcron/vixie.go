@@ -22,7 +22,8 @@ type Vixie struct {
 // NewVixie returns one for the instants from one to before another. A step is a minute, as cron's is, or a second, which is cron's loop
 // with that one.
 func NewVixie(loc *time.Location, from, to time.Time, step time.Duration) *Vixie {
-	v := &Vixie{step: int64(step / time.Second)}
+	n := int(to.Sub(from)/step) + 1
+	v := &Vixie{step: int64(step / time.Second), Instants: make([]time.Time, 0, n), local: make([]int64, 0, n)}
 	for t := from.Truncate(step); t.Before(to); t = t.Add(step) {
 		_, offset := t.In(loc).Zone()
 		v.Instants = append(v.Instants, t.In(loc))
