@@ -115,7 +115,7 @@ func TestEarsOverUDPEnd(t *testing.T) {
 	judge := serveWith(t, database, at)
 	judges := "judges: ['" + socket + "']"
 	one, two := hear(t, "one", judges, alsoUDP), hear(t, "two", judges, alsoUDP)
-	defer two.stop() // while it has a judge
+	defer func() { _ = two.stop() }() // while it has a judge
 	testwait.Until(t, "both ears are ready", func() bool { return one.ready() && two.ready() })
 	first, second := speakTo(t, one.devices), speakTo(t, two.devices)
 	const hello = "HELLO pump ttl=300s\n"

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,7 +88,7 @@ type follower struct {
 func (f *follower) all() []event {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.seen[:len(f.seen):len(f.seen)]
+	return slices.Clip(f.seen)
 }
 
 // has reports whether the follower has seen an event of a device.
