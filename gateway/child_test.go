@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -41,12 +43,22 @@ func TestMain(m *testing.M) {
 	case "crowd":
 		os.Exit(status(crowdChild()))
 	default:
+		flag.Parse()
+		_ = flag.Set("test.parallel", "16") // those that are run in parallel mostly wait
 		// ants, inside timer, keeps goroutines of its own for the length of the process.
 		goleak.VerifyTestMain(m,
 			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
 			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
 			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*goWorker).run.func1"))
 	}
+}
+
+// atChecks returns how long, or how often, something is tried: more at make check.
+func atChecks[T any](base, checks T) T {
+	if testenv.Checks() {
+		return checks
+	}
+	return base
 }
 
 func status(err error) int {
@@ -108,12 +120,12 @@ type child struct {
 	out   *bufio.Reader
 }
 
-func startChild(t *testing.T, kind string, files int) *child {
+func startChild(t *testing.T, kind string, files int, env ...string) *child {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // only so that a failing test ends
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+kind, fmt.Sprintf("%s=%d", filesEnv, files))
+	cmd.Env = append(append(os.Environ(), childEnv+"="+kind, fmt.Sprintf("%s=%d", filesEnv, files)), env...)
 	cmd.Stderr = io.Discard
 	if testing.Verbose() {
 		cmd.Stderr = os.Stderr

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -234,10 +235,13 @@ func (s *farSession) Release(heard time.Duration) {
 func TestJudgedElsewhere(t *testing.T) {
 	judgesElsewhere = true
 	t.Cleanup(func() { judgesElsewhere = false })
+	if testenv.Checks() {
+		t.Run("flood", TestFlood)
+	}
 	for name, test := range map[string]func(*testing.T){
 		"thread": TestThread, "conversations": TestConversations, "how it ends": TestHowItEnds, "replaced": TestReplaced,
 		"challenge": TestChallenge, "registration": TestRegistration, "dismissed": TestDismissed, "slots": TestSlots, "evicted": TestEvicted,
-		"flood": TestFlood, "slow reader": TestSlowReader, "idle": TestIdle, "shutdown": TestShutdown, "revoked": TestRevoked, "probe": TestProbe,
+		"slow reader": TestSlowReader, "idle": TestIdle, "shutdown": TestShutdown, "revoked": TestRevoked, "probe": TestProbe,
 		"MQTT presence": TestMQTTPresence, "MQTT guest": TestMQTTGuest, "MQTT large message": TestMQTTLargeMessage, "how TLS ends": TestHowTLSEnds, "TLS in pieces": TestTLSPieces, "TLS replaced": TestTLSReplaced, "TLS behind a message": TestTLSBehindAMessage,
 		"TLS panics": TestTLSPanic, "TLS shutdown": TestTLSShutdown, "through a proxy": TestThroughProxy,
 	} {

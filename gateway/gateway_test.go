@@ -202,6 +202,7 @@ func (r *rig) story(n int) string {
 }
 
 func TestThread(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{})
 	d := r.dial()
 	d.say("HELLO sensor-1 ttl=300ms\n")

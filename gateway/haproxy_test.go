@@ -120,6 +120,7 @@ func (r *rig) ofDevices(n int) []liveness.Event {
 // HAProxy speaks TLS with the devices, looks at their certificates, and says in the PROXY header
 // whose they are.
 func TestHAProxy(t *testing.T) {
+	testenv.Check(t)
 	k := newKeys(t)
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: time.Minute, CloseGrace: 300 * time.Millisecond}},
 		gateway.Config{Listen: []gateway.Listener{proxied()}, MaxPerAddress: 1, Guard: gateway.Password("s3cret")})
@@ -187,6 +188,7 @@ func TestHAProxy(t *testing.T) {
 
 // The other ways in which HAProxy may stand in front of a gateway.
 func TestHAProxyOtherwise(t *testing.T) {
+	testenv.Check(t)
 	k := newKeys(t).asking(tls.VerifyClientCertIfGiven)
 	secure := k.listener()
 	secure.Proxies = proxied().Proxies
@@ -235,6 +237,7 @@ func TestHAProxyOtherwise(t *testing.T) {
 // HAProxy passes on the first of two common names, and no sign of the other; with the rule that
 // docs/reference/protocols.md gives it, it refuses such a certificate, as the gateway's own TLS does.
 func TestHAProxyTwoNames(t *testing.T) {
+	testenv.Check(t)
 	const rule = "tcp-request session reject if { ssl_c_s_dn(CN,2) -m found }"
 	page, err := os.ReadFile("../docs/reference/protocols.md")
 	if err != nil || !strings.Contains(string(page), "\n    "+rule+"\n") {

@@ -185,6 +185,7 @@ func TestAnswersWait(t *testing.T) {
 // What is not committed in time is answered with "busy". Heartbeats are answered before and after,
 // and the device may say it again.
 func TestAnswersGiveUp(t *testing.T) {
+	t.Parallel()
 	eachCarrier(t, liveness.Config{}, func(t *testing.T, r *rig, v *valve, dial func() typist) {
 		t.Helper()
 		v.set(true)
@@ -253,6 +254,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 
 // A verdict is told once it is committed.
 func TestVerdictWaits(t *testing.T) {
+	t.Parallel()
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS=%v", secure), func(t *testing.T) {
 			t.Parallel()
@@ -319,6 +321,7 @@ func TestAnswersAfterTheLastWord(t *testing.T) {
 // The binary protocols wait as well. What they say while events cannot be stored, they say when the
 // wait is over.
 func TestBinaryAnswersWait(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		protocol codec.Protocol
 		client   codec.Client

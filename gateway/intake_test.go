@@ -21,6 +21,7 @@ func TestSlowed(t *testing.T) {
 		"messages over TLS": {MaxMessages: 400, MaxBytes: -1, TLS: k.listener().TLS},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l.Address = "127.0.0.1:0"
 			r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{l}})
 			d := r.dial()

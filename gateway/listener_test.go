@@ -40,6 +40,7 @@ func TestSharedPort(t *testing.T) {
 // TestBackInTheBacklog: a device that is back within its grace is not offline because the gateway
 // has not accepted it yet.
 func TestBackInTheBacklog(t *testing.T) {
+	t.Parallel()
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second, CloseGrace: 500 * time.Millisecond}}
 	r := startRig(t, fleet, gateway.Config{AcceptRate: 4})
 	d := r.dial()

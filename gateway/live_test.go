@@ -42,6 +42,7 @@ func TestLoginHoldsClock(t *testing.T) {
 	k := newKeys(t)
 	for name, tls := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			asked := make(chan func(codec.Admission), 1)
 			l := gateway.Listener{Address: "127.0.0.1:0", Protocols: []codec.Protocol{porter{asked: asked}}}
 			if tls {

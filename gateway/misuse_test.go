@@ -106,6 +106,7 @@ func TestHowItEnds(t *testing.T) {
 // While events cannot be stored, heartbeats count, and what would cause more of them is refused. No
 // event loop waits.
 func TestSinkBlocks(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	r := startGated(t, liveness.Config{Outbox: 1}, gateway.Config{Loops: 1}, gate)
 	var devices []*device
@@ -184,6 +185,7 @@ func TestToken(t *testing.T) {
 
 // Those who never speak are shown out, and are no hindrance to those who do.
 func TestSilentCrowd(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{HandshakeTimeout: 300 * time.Millisecond})
 	var crowd []*device
 	for range 1000 {
@@ -260,6 +262,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{IdleTimeout: 200 * time.Millisecond})
 	d := r.dial()
 	d.say("HELLO d ttl=1h\n")

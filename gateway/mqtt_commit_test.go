@@ -59,6 +59,7 @@ func TestMQTTCommitted(t *testing.T) {
 // A client whose CONNECT cannot be committed in time is told so, and its connection is closed. It may say
 // CONNECT on another one.
 func TestMQTTNotCommitted(t *testing.T) {
+	t.Parallel()
 	for name, v := range mqttVersions {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,6 +99,7 @@ func TestMQTTNotCommitted(t *testing.T) {
 // A client that says too much behind a CONNECT that is not committed is not told that it is in, and then
 // goes on: its connection ends.
 func TestMQTTTooMuchBehindConnect(t *testing.T) {
+	t.Parallel()
 	for name, committed := range map[string]bool{"committed": true, "not committed": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

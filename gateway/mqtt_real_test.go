@@ -87,6 +87,7 @@ func TestPaho(t *testing.T) {
 
 // The clients of mosquitto are at home here.
 func TestMosquittoClients(t *testing.T) {
+	testenv.Check(t)
 	pub, sub := testenv.Program(t, "mosquitto_pub"), testenv.Program(t, "mosquitto_sub")
 	for _, version := range []string{"mqttv31", "mqttv311", "mqttv5"} {
 		t.Run(version, func(t *testing.T) {
@@ -134,6 +135,7 @@ func TestMosquittoClients(t *testing.T) {
 
 // mqtt.js speaks MQTT 5 with the broker, also by WebSocket; user properties are passed on.
 func TestMQTTJS(t *testing.T) {
+	testenv.Check(t)
 	node, nodePath := testenv.Node(t, "mqtt")
 	const script = `
 const client = require('mqtt').connect(process.argv[1], {protocolVersion: 5, connectTimeout: 20000, clientId: 'js'})
@@ -157,6 +159,7 @@ client.on('error', (err) => { console.error(err); process.exit(1) })`
 
 // Clients of Eclipse Paho for Python are at home here: the script tries what clients do.
 func TestPahoPython(t *testing.T) {
+	testenv.Check(t)
 	python := testenv.Python(t, "paho.mqtt.client")
 	for _, version := range []string{"3.1.1", "5"} {
 		t.Run(version, func(t *testing.T) {
@@ -175,6 +178,7 @@ func TestPahoPython(t *testing.T) {
 
 // A process with a client of Eclipse Paho for Python is online until it is killed.
 func TestPahoPythonKilled(t *testing.T) {
+	testenv.Check(t)
 	python := testenv.Python(t, "paho.mqtt.client")
 	for _, version := range []string{"3.1.1", "5"} {
 		for mode, want := range map[string]liveness.Reason{"hold": liveness.Closed, "hold-will": liveness.Will} {

@@ -105,7 +105,7 @@ func TestMQTTTooLarge(t *testing.T) {
 // A connection whose CONNECT does not come in time ends; so does one of which nobody can decide in time,
 // and that is told so.
 func TestMQTTHandshakeTimeout(t *testing.T) {
-	cfg := gateway.Config{HandshakeTimeout: time.Second}
+	cfg := gateway.Config{HandshakeTimeout: 300 * time.Millisecond}
 	r, _ := startMQTT(t, liveness.Config{}, cfg, access.Config{})
 	late := r.mqtt()
 	late.send([]byte{0x10, 20, 0})
@@ -139,6 +139,7 @@ func TestMQTTFull(t *testing.T) {
 func TestMQTTBusy(t *testing.T) {
 	eachVersion(t, func(t *testing.T, v packet.Version) {
 		t.Helper()
+		t.Parallel()
 		r, valve := startMQTTValved(t, liveness.Config{Outbox: 1})
 		valve.set(true)
 		first := r.mqttIn(v)

@@ -61,6 +61,7 @@ func newMQTT(t *testing.T, who access.Config) *mqttcodec.Protocol {
 // The broker does what the Eclipse interoperability tests ask for, and more. Its settings are those of
 // the file holter.yaml beside the rules.
 func TestMQTTConformance(t *testing.T) {
+	t.Parallel()
 	fleet := liveness.Config{Groups: []liveness.GroupConfig{{Name: "limited", Match: "*limited", Policy: liveness.Policy{Timeout: 3 * time.Second}}}}
 	r, _ := startMQTT(t, fleet, gateway.Config{}, access.Config{Rules: "../mqtt/conformance/testdata/rules.yaml"})
 	for _, result := range conformance.Run(t, r.addr, conformance.Options{Prefix: "conform", Refused: "refused", KeepAlive: 2 * time.Second}) {
@@ -197,6 +198,7 @@ func TestMQTTPresence(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r, _ := startMQTT(t, grace, gateway.Config{}, access.Config{})
 			c := r.mqtt().welcome(tt.connect)
 			c.ping()
@@ -214,6 +216,7 @@ func TestMQTTPresence(t *testing.T) {
 
 // A client without an identifier is no device, and is disconnected when it is silent.
 func TestMQTTGuest(t *testing.T) {
+	t.Parallel()
 	r, _ := startMQTT(t, liveness.Config{}, gateway.Config{}, access.Config{})
 	c := r.mqtt()
 	ack := c.connect(mqttDevice("", 1))

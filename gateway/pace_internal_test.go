@@ -1,9 +1,13 @@
 package gateway
 
 import (
+	"context"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -241,4 +245,31 @@ func TestTurnsAfterTheClockWasSetBack(t *testing.T) {
 	if !p.turn("a", later, time.Minute) {
 		t.Error("an hour later it is not the turn of a device to be told an interval of a minute")
 	}
+}
+
+// The gateway looks at its load once a second: devices are told a longer interval when it rises, and a shorter one when it has been
+// low for a while.
+func TestKeepPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &Gateway{config: Config{MaxBeatRate: 100}, log: slog.New(slog.DiscardHandler)}
+		g.pacer.init()
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = g.keepPace(ctx) })
+		told := func(perSecond uint64, length time.Duration, want float64) {
+			t.Helper()
+			for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				g.pacer.weight.Add(2 * perSecond / 10) // as many as there were if none had been told
+			}
+			if got := factor(uint8(g.pacer.step.Load())); got != want {
+				t.Errorf("after %v of %d heartbeats a second the factor is %v, want %v", length, perSecond, got, want)
+			}
+		}
+		told(60, 20*time.Second, 1)
+		told(130, 20*time.Second, 2)
+		told(40, 30*time.Second, 2)
+		told(40, 2*time.Minute, 1)
+		cancel()
+		running.Wait()
+	})
 }

@@ -1,177 +1,63 @@
 package gateway_test
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
-	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
-// follower is a device of the line protocol that does as it is told: it sends three heartbeats in
-// each timeout.
-type follower struct {
-	told  []string     // only after it has ended
-	heard atomic.Int32 // how much of that there is
-	quit  chan struct{}
-}
-
-// follow runs a follower until it is told to quit.
-func (f *follower) follow(t *testing.T, c net.Conn, id string, interval, first time.Duration) {
-	t.Helper()
-	in := bufio.NewReader(c)
-	if _, err := fmt.Fprintf(c, "HELLO %s ttl=%v\n", id, 3*interval); err != nil {
-		t.Error(err)
-		return
-	}
-	for next := time.Now().Add(first); ; {
-		_ = c.SetReadDeadline(next)
-		text, err := in.ReadString('\n')
-		if errors.Is(err, os.ErrDeadlineExceeded) && text == "" {
-			if _, err := io.WriteString(c, "PING\n"); err != nil {
-				t.Error(err)
-				return
-			}
-			next = time.Now().Add(interval)
-			continue
-		}
-		if err != nil {
-			select {
-			case <-f.quit:
-			default:
-				t.Errorf("%s: %v", id, err)
-			}
-			return
-		}
-		if ttl, ok := strings.CutPrefix(strings.TrimSpace(text), "TTL "); ok {
-			timeout, err := time.ParseDuration(ttl + "s")
-			if err != nil {
-				t.Error(err)
-			}
-			f.told = append(f.told, ttl)
-			f.heard.Add(1)
-			interval = timeout / 3
-			next = time.Now().Add(interval)
-		}
-	}
-}
-
-// Devices that follow what they are told are told to slow down, and later that they need not any
-// more; nobody is judged wrongly, and a device with a configured policy is left alone.
+// A device is told to slow down, and later that it need not any more, which its policy follows: longer at once, shorter once it
+// is heard again. A device with a configured policy is left alone. How devices that follow make the load is in TestPacingOfAFleet.
 func TestPace(t *testing.T) {
-	const devices, interval = 100, time.Second
-	fleet := liveness.Config{Groups: []liveness.GroupConfig{{Name: "fixed", Match: "fixed-*", Policy: liveness.Policy{Timeout: 3 * time.Second}}}}
-	r := startRig(t, fleet, gateway.Config{MaxBeatRate: 110}) // it is on the way from 100/s to 66/s
-	gateway.SoonCalm(r.gateway, 2*time.Second)
-	var running sync.WaitGroup
-	defer running.Wait()
-	var all []*follower
-	var conns []net.Conn
-	for i := range devices {
-		f, d := &follower{quit: make(chan struct{})}, r.dial()
-		all, conns = append(all, f), append(conns, d.conn)
-		id := fmt.Sprintf("d-%d", i)
-		if i%10 == 9 {
-			id = "fixed-" + id
-		}
-		running.Go(func() { f.follow(t, d.conn, id, interval, interval*time.Duration(i+1)/devices) })
+	fleet := liveness.Config{Devices: map[string]liveness.Policy{"fixed": {Timeout: time.Hour}}}
+	r := pacedRig(t, fleet, nil, nil)
+	free, fixed := r.dial(), r.dial()
+	for d, id := range map[*device]string{free: "free", fixed: "fixed"} {
+		d.say("HELLO " + id + " ttl=1h\n")
+		d.expect("OK 1 ttl=3600")
 	}
-	end := func(from, to int) {
-		for i := from; i < to; i++ {
-			close(all[i].quit)
-			_, _ = io.WriteString(conns[i], "BYE\n")
-			_ = conns[i].Close()
+	beat := func(told string, timeout time.Duration) {
+		t.Helper()
+		free.say("PING\n")
+		if told != "" {
+			free.expect(told)
+		}
+		free.expect("PONG")
+		fixed.say("PING\n")
+		fixed.expect("PONG")
+		if a, b := r.device("free").Policy.Timeout, r.device("fixed").Policy.Timeout; a != timeout || b != time.Hour {
+			t.Errorf("the timeouts are %v and %v, want %v and an hour", a, b, timeout)
 		}
 	}
-	stretched := func(want time.Duration, times int32, from, to int) func() bool {
-		return func() bool {
-			for i := from; i < to; i++ {
-				if i%10 != 9 && (r.device(fmt.Sprintf("d-%d", i)).Policy.Timeout != want || all[i].heard.Load() < times) {
-					return false
-				}
-			}
-			return true
-		}
-	}
-	testwait.Until(t, "the fleet is slowed down", func() bool { return r.gateway.Stats().PaceFactor == 1.5 })
-	testwait.Until(t, "all were told", stretched(4500*time.Millisecond, 1, 0, devices))
-	if v := r.device("fixed-d-9"); v.Policy.Timeout != 3*time.Second || v.Policy.Interval != time.Second || v.Seq != 1 {
-		t.Errorf("the device with a policy of its own is %+v", v)
-	}
-	end(0, 50)
-	testwait.Until(t, "there is no need any more", func() bool { return r.gateway.Stats().PaceFactor == 1 })
-	testwait.Until(t, "all were told", stretched(3*time.Second, 2, 50, devices))
-	end(50, devices)
-	running.Wait()
-	for i, f := range all {
-		want := "[4.5 3]"
-		switch {
-		case i%10 == 9:
-			want = "[]"
-		case i < 50:
-			want = "[4.5]"
-		}
-		if got := fmt.Sprint(f.told); got != want {
-			t.Errorf("device %d was told %v, want %v", i, got, want)
-		}
-	}
-	events, err := r.log.Read(nil, 0, 1<<16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range events {
-		if e.Type == liveness.DeviceOffline && e.Reason != liveness.Bye {
-			t.Errorf("%+v", e)
-		}
-	}
+	beat("", time.Hour)
+	gateway.SetPace(r.gateway, factor2)
+	beat("TTL 7200", 2*time.Hour)
+	beat("", 2*time.Hour)
+	gateway.SetPace(r.gateway, 0)
+	beat("TTL 3600", 2*time.Hour)
+	beat("", time.Hour)
 }
-
-// A device that beats much too often sends a burst of heartbeats, and pauses.
-const (
-	burst      = 20
-	burstPause = 50 * time.Millisecond
-)
 
 // A terminal is told by its parameter of the interval of heartbeats. It keeps that when it comes
 // back, and so does its policy.
 func TestPaceOfATerminal(t *testing.T) {
 	t.Parallel()
 	const phone = "13800000000"
-	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 24 * time.Second, Interval: 2 * time.Second}}, gateway.Config{
-		Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}}}}, MaxBeatRate: 2,
-	})
+	r := pacedRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 24 * time.Second, Interval: 2 * time.Second}}, nil,
+		[]gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}}}})
 	var client jt808.Client
 	d := r.dial()
 	d.say(string(client.AppendHello(nil, phone, "", 0)))
 	d.answer(codec.Welcome)
-	var raw []byte
-	for raw == nil { // much more often than twice a second
-		var beats []byte
-		for range burst {
-			beats = client.AppendBeat(beats, phone, 7)
-		}
-		d.say(string(beats))
-		for range burst {
-			if answer := d.any(); bytes.HasPrefix(answer, []byte{0x7e, 0x81, 0x03}) {
-				raw = answer
-				d.answer(codec.Heard)
-			}
-		}
-		<-time.After(burstPause)
-	}
+	gateway.SetPace(r.gateway, factor8)
+	d.say(string(client.AppendBeat(nil, phone, 7)))
+	raw := d.any()
+	d.answer(codec.Heard)
 	if want := []byte{1, 0, 0, 0, 1, 4, 0, 0, 0, 16}; !bytes.Contains(raw, want) { // eight times two seconds
 		t.Errorf("the request is %x, want %x in it", raw, want)
 	}
@@ -260,26 +146,14 @@ func (d *device) any() []byte {
 // What a device announces itself counts from then on, unless it repeats what it was told.
 func TestPaceAndTTL(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, liveness.Config{}, gateway.Config{MaxBeatRate: 2})
+	r := pacedRig(t, liveness.Config{}, nil, nil)
+	gateway.SetPace(r.gateway, factor8)
 	d := r.dial()
 	d.say("HELLO a ttl=6s\n")
 	d.expect("OK 1 ttl=6")
-	told := func() (text string) {
-		for text == "" { // much more often than twice a second
-			d.say(strings.Repeat("PING\n", burst))
-			for range burst {
-				if answer := d.hear(); answer != "PONG" {
-					text = answer
-					d.expect("PONG")
-				}
-			}
-			<-time.After(burstPause)
-		}
-		return text
-	}
-	if got := told(); got != "TTL 48" {
-		t.Fatalf("told %q", got)
-	}
+	d.say("PING\n")
+	d.expect("TTL 48")
+	d.expect("PONG")
 	for range 3 {
 		d.say("TTL 48\n")
 		d.expect("TTL 48")
@@ -288,7 +162,7 @@ func TestPaceAndTTL(t *testing.T) {
 	}
 	d.say("TTL 10\n")
 	d.expect("TTL 10")
-	if got := told(); got != "TTL 80" {
-		t.Errorf("told %q", got)
-	}
+	d.say("PING\n")
+	d.expect("TTL 80")
+	d.expect("PONG")
 }

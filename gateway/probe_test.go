@@ -22,6 +22,7 @@ func probing() liveness.Config {
 // A silent device is asked; its answer keeps it online, whatever it is, and one that does not
 // answer is judged when it would have been.
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, probing(), gateway.Config{})
 	d := r.dial()
 	d.say("HELLO a\n")
@@ -49,6 +50,7 @@ func TestProbe(t *testing.T) {
 
 // A protocol without a question leaves the device what it was.
 func TestProbeOfTheMute(t *testing.T) {
+	t.Parallel()
 	mute, err := dtu.New(dtu.Options{Registration: "REG(.*);"})
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +70,7 @@ func TestProbeOfTheMute(t *testing.T) {
 
 // A terminal is asked for its location; the answer is a heartbeat.
 func TestProbeOfATerminal(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, probing(), gateway.Config{Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}}}}})
 	d := r.dial()
 	var client jt808.Client
@@ -100,6 +103,7 @@ func (d *device) answer(want codec.AnswerKind) {
 }
 
 func TestProbeOverTLS(t *testing.T) {
+	t.Parallel()
 	k := newKeys(t)
 	r := startRig(t, probing(), k.config())
 	d := r.dial().secure(k.client())
@@ -118,6 +122,7 @@ func TestProbeOverTLS(t *testing.T) {
 
 // A device that speaks in datagrams is asked where it has proved to be, and nowhere else.
 func TestProbeInDatagrams(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, probing(), gateway.Config{Listen: packets("127.0.0.1:0"), Guard: secret})
 	s := r.sender()
 	s.say("HELLO a s3cret\n")
@@ -168,6 +173,7 @@ func TestProbesArePaced(t *testing.T) {
 
 // A device that does not read is not sent more.
 func TestProbeOfASlowReader(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second, Probes: 1, ProbeWait: time.Second}},
 		gateway.Config{Listen: unlimited(), MaxOutbound: 16 << 20})
 	d := r.dial()

@@ -37,6 +37,7 @@ func all(parts []bool) bool { return !slices.Contains(parts, false) }
 
 // An event loop that does not come back stands still, and the other goes on.
 func TestProgressOfLoops(t *testing.T) {
+	t.Parallel()
 	guard := stuckGuard{gateway.Password(""), make(chan struct{}), make(chan struct{})}
 	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 2, Guard: guard})
 	first := r.gateway.Progress()
@@ -59,6 +60,7 @@ func TestProgressOfLoops(t *testing.T) {
 
 // Readers of datagrams that do not come back stand still.
 func TestProgressOfPackets(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0")})
 	first := r.gateway.Progress()
 	testwait.Until(t, "all go on", func() bool { return all(grown(first, r.gateway.Progress())) })
@@ -78,6 +80,7 @@ func TestProgressOfPackets(t *testing.T) {
 
 // While no event can be stored all clocks stand still, and yet all that hears goes on.
 func TestProgressWithoutDatabase(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	r := startGated(t, liveness.Config{Outbox: 1}, gateway.Config{Listen: packets("127.0.0.1:0")}, gate)
 	t.Cleanup(func() { close(gate) }) // else the end waits for the log

@@ -11,6 +11,7 @@ import (
 // A device that has to be heard three times keeps its connection meanwhile, is answered at once, and loses
 // the connection if it falls silent again.
 func TestRecoverOnAConnection(t *testing.T) {
+	t.Parallel()
 	policy := liveness.Policy{Timeout: time.Second, RecoverAfter: 3}
 	r := startRig(t, liveness.Config{Policy: policy}, gateway.Config{})
 	d := r.dial()
@@ -18,15 +19,15 @@ func TestRecoverOnAConnection(t *testing.T) {
 	d.expect("OK 1 ttl=1")
 	d.expect("BYE silence")
 	d = r.dial()
-	d.say("HELLO a ttl=1.2\n") // with an event of its policy
-	d.expect("OK 2 ttl=1.2")
+	d.say("HELLO a ttl=3\n") // with an event of its policy
+	d.expect("OK 2 ttl=3")
 	if v := r.device("a"); v.State != liveness.Offline || v.Recovering != 1 {
 		t.Errorf("%v, recovering %d", v.State, v.Recovering)
 	}
 	d.expect("BYE silence")
 	d = r.dial()
-	d.say("HELLO a ttl=1.2\nBEAT\nBEAT\n")
-	d.expect("OK 3 ttl=1.2")
+	d.say("HELLO a ttl=3\nBEAT\nBEAT\n")
+	d.expect("OK 3 ttl=3")
 	if got, want := r.story(4), "a:1 device.online; a:2 device.offline silence; a:3 device.changed silence; a:4 device.online"; got != want {
 		t.Errorf("story = %s, want %s", got, want)
 	}

@@ -17,6 +17,7 @@ import (
 // A device whose line in the devices file has gone, or has another secret, loses its connection and is kept; so does
 // one whose certificate was revoked. The others notice nothing.
 func TestRevoked(t *testing.T) {
+	t.Parallel()
 	dir, quiet := t.TempDir(), slog.New(slog.DiscardHandler)
 	file := func(name string, data ...[]byte) string { return testcert.Write(t, dir, name, data...) }
 	ca := testcert.New(t)

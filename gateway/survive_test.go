@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/internal/test/testwait"
@@ -63,75 +62,43 @@ func TestOutOfDescriptors(t *testing.T) {
 	d.expect("PONG")
 }
 
-// A process that is stopped hears nothing; that is not the devices' silence.
-func TestStoppedProcess(t *testing.T) {
-	t.Parallel()
-	const devices = 50
-	c := startChild(t, "gateway", 1024)
-	r := c.rig()
-	var fleet []*device
-	for i := range devices {
-		d := r.dial()
-		d.say(fmt.Sprintf("HELLO d-%d ttl=2s\n", i))
-		d.expect("OK …")
-		fleet = append(fleet, d)
-	}
-	if err := c.cmd.Process.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	stop := 30 * time.Second
-	if testing.Short() {
-		stop = 5 * time.Second
-	}
-	<-time.After(stop)
-	if err := c.cmd.Process.Signal(unix.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 { // they beat again, each a moment after it was heard
-		for _, d := range fleet {
-			d.say("PING\n")
-			d.expect("PONG")
-		}
-	}
-	events := c.end()
-	if got := offline(events); got != nil {
-		t.Errorf("%d false verdicts: %v", len(got), got)
-	}
-	var deaf []time.Duration
-	for _, e := range events {
-		if e.Type == liveness.SourceDeaf {
-			deaf = append(deaf, e.Deaf)
-		}
-	}
-	if len(deaf) != 1 || deaf[0] < stop-2*time.Second {
-		t.Errorf("deaf times = %v, want one of about %v", deaf, stop)
-	}
-}
-
 // A loop that is swamped falls behind; no verdict overtakes what it has not read.
 func TestSwampedLoop(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
 	var fleet []*device
-	for i := range 50 {
-		d := r.dial()
-		d.say(fmt.Sprintf("HELLO d-%d ttl=500ms\n", i))
-		d.expect("OK …")
-		fleet = append(fleet, d)
+	for range 20 {
+		fleet = append(fleet, r.dial())
 	}
+	began := time.Now()
+	for i, d := range fleet {
+		d.say(fmt.Sprintf("HELLO d-%d ttl=2s\n", i))
+	}
+	for _, d := range fleet {
+		d.expect("OK …")
+	}
+	late := false
 	gateway.Block(r.gateway, 0, 3*time.Second, func() {
 		for _, d := range fleet {
 			d.say("PING\n") // waits in the socket for the whole time
 		}
+		late = time.Since(began) > 1900*time.Millisecond
 	})
+	released := time.Now()
+	if late {
+		t.Skip("the machine is too slow: the devices' time is up before the test begins")
+	}
 	for _, d := range fleet {
 		d.expect("PONG")
 	}
-	if got := offline(r.events(len(fleet))); got != nil {
+	if got := offline(before(r.events(len(fleet)), released.Add(2*time.Second))); got != nil {
 		t.Errorf("%d false verdicts: %v", len(got), got)
 	}
-	if v := r.gateway.Source().View(); v.DeafTotal != 0 {
-		t.Errorf("deaf time = %v, want 0: the gateway was slow, not deaf", v.DeafTotal)
-	}
+}
+
+// before returns the events before an instant: after that, devices may be silent.
+func before(events []liveness.Event, end time.Time) []liveness.Event {
+	return slices.DeleteFunc(events, func(e liveness.Event) bool { return !e.Time.Before(end) })
 }
 
 // A flood from some keeps the loop busy; the others are not judged for it.
@@ -140,11 +107,7 @@ func TestFlood(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{
 		Listen: unlimited(), Loops: 1, MaxOutbound: 1 << 20,
 	})
-	length := 10 * time.Second
-	if testing.Short() {
-		length = 2 * time.Second
-	}
-	end := time.Now().Add(length)
+	end := time.Now().Add(atChecks(time.Second, 5*time.Second))
 	burst := []byte(strings.Repeat("PING 1\nnoise\n", 5000))
 	flooded := make(chan struct{})
 	for i := range 4 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -88,11 +89,14 @@ func (r *rig) dialUntilTaken(first *device, id string) {
 // Event loops with tables of their own do what others do.
 func TestOwnTables(t *testing.T) {
 	useTables(t, 5000)
+	if testenv.Checks() {
+		t.Run("flood", TestFlood)
+	}
 	for name, test := range map[string]func(*testing.T){
 		"thread": TestThread, "hello just in time": TestHelloJustInTime, "answers wait": TestAnswersWait, "answers after the last word": TestAnswersAfterTheLastWord,
 		"dismissed": TestDismissed, "slots": TestSlots, "evicted": TestEvicted, "send": TestSend, "send to a slow reader": TestSendToASlowReader,
 		"send is cut off": TestSendIsCutOff, "send while devices come back": TestSendWhileDevicesComeBack, "send at the end": TestSendAtTheEnd,
-		"swamped loop": TestSwampedLoop, "flood": TestFlood, "pace": TestPace, "revoked": TestRevoked,
+		"swamped loop": TestSwampedLoop, "revoked": TestRevoked,
 		"TLS": TestTLS, "TLS replaced": TestTLSReplaced, "through a proxy": TestThroughProxy, "datagrams": TestSendInDatagrams,
 	} {
 		t.Run(name, test)

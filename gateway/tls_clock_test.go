@@ -31,6 +31,7 @@ func (k keys) witness(cfg gateway.Config) gateway.Config {
 // TestHandshakesWait: devices whose handshakes the gateway has not got to are not judged before it
 // has, and has heard them.
 func TestHandshakesWait(t *testing.T) {
+	t.Parallel()
 	const devices = 40
 	k, release := newKeys(t).slowed()
 	defer release()
@@ -80,6 +81,7 @@ func TestHandshakesWait(t *testing.T) {
 // TestStalledHandshakes: who does not go on with a handshake does not hold the clock up, in
 // whatever part of it he stands still.
 func TestStalledHandshakes(t *testing.T) {
+	t.Parallel()
 	k := newKeys(t)
 	r := startRig(t, liveness.Config{}, k.witness(gateway.Config{MaxHandshakes: 1, HandshakeTimeout: time.Hour}))
 	for i := range 60 {

@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec"
@@ -394,6 +392,7 @@ func TestTLSReplaced(t *testing.T) {
 // Who does not get ahead with shaking hands, or with greeting, is shown out, and is no hindrance to
 // others.
 func TestHalfOpen(t *testing.T) {
+	t.Parallel()
 	k := newKeys(t)
 	cfg := k.config()
 	cfg.HandshakeTimeout, cfg.MaxHandshakes = 2*time.Second, 1
@@ -533,6 +532,7 @@ func TestTLSLateReader(t *testing.T) {
 }
 
 func TestTLSIdle(t *testing.T) {
+	t.Parallel()
 	k := newKeys(t)
 	cfg := k.config()
 	cfg.IdleTimeout = 500 * time.Millisecond
@@ -657,6 +657,7 @@ func TestTLSBehindAMessage(t *testing.T) {
 	k := newKeys(t)
 	for name, together := range map[string]bool{"one record": true, "two records in one segment": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			slow := stuck{at: "SLOW", gate: make(chan struct{}), met: make(chan struct{})}
 			cfg := k.config()
 			cfg.Listen[0].Protocols = []codec.Protocol{slow}
@@ -739,6 +740,7 @@ func TestTLSPanic(t *testing.T) {
 }
 
 func TestTLSSend(t *testing.T) {
+	t.Parallel()
 	k := newKeys(t)
 	r := startRig(t, liveness.Config{}, k.config())
 	d := r.dialTLS(k)
@@ -821,46 +823,4 @@ func tlsChild() error {
 		return err
 	}
 	return gatewayChild(gateway.Listener{Address: "127.0.0.1:0", TLS: c})
-}
-
-// A process that is stopped hears nothing; that is not the devices' silence. What lay in the
-// sockets counts.
-func TestStoppedTLSProcess(t *testing.T) {
-	const devices = 30
-	k := newKeys(t)
-	dir := t.TempDir()
-	certPEM, keyPEM := testcert.PEM(t, k.server.Certificates[0])
-	testcert.Write(t, dir, "server.pem", certPEM)
-	testcert.Write(t, dir, "server.key", keyPEM)
-	t.Setenv(certEnv, dir)
-	c := startChild(t, "tls", 1024)
-	r := c.rig()
-	var fleet []*device
-	for i := range devices {
-		d := r.dialTLS(k)
-		d.say(fmt.Sprintf("HELLO d-%d ttl=2s\n", i))
-		d.expect("OK …")
-		fleet = append(fleet, d)
-	}
-	if err := c.cmd.Process.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range fleet {
-		d.say("PING\n")
-	}
-	const stop = 5 * time.Second
-	<-time.After(stop)
-	if err := c.cmd.Process.Signal(unix.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		for _, d := range fleet {
-			d.say("PING\n")
-			d.expect("PONG")
-		}
-	}
-	events := c.end()
-	if got := offline(events); got != nil {
-		t.Errorf("%d false verdicts: %v", len(got), got)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -14,6 +15,9 @@ import (
 func TestPacketsJudgedElsewhere(t *testing.T) {
 	judgesElsewhere = true
 	t.Cleanup(func() { judgesElsewhere = false })
+	if testenv.Checks() {
+		t.Run("evicted", TestEvictedAndSilent) // it takes the whole grace of a cut
+	}
 	for name, test := range map[string]func(*testing.T){
 		"thread": TestPacketThread, "conversations": TestPacketConversations, "sleep and bye": TestPacketSleepAndBye,
 		"teltonika": TestTeltonikaPackets, "several protocols": TestPacketsOfSeveralProtocols, "their errors": TestPacketErrorsOfSeveralProtocols,
@@ -21,8 +25,8 @@ func TestPacketsJudgedElsewhere(t *testing.T) {
 		"full":      TestPacketsFull,
 		"read late": TestPacketsReadLate, "overflow": TestPacketsOverflow, "checksum": TestPacketsWithWrongChecksum, "garbage": TestPacketGarbage,
 		"several readers": TestPacketsOfSeveralReaders, "end": TestPacketsEnd, "forgotten": TestPacketForgotten, "panic": TestPacketPanic,
-		"evicted": TestEvictedAndSilent, "limits": TestPacketLimits,
-		"bytes": TestPacketBytes, "flood": TestFloodFromElsewhere, "probe": TestProbeInDatagrams,
+		"limits": TestPacketLimits,
+		"bytes":  TestPacketBytes, "flood": TestFloodFromElsewhere, "probe": TestProbeInDatagrams,
 	} {
 		t.Run(name, test)
 	}

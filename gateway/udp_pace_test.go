@@ -10,8 +10,11 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// factor2 is the step at which devices are to send half as many heartbeats.
-const factor2 = 2
+// The steps at which devices are to send half as many heartbeats, and an eighth.
+const (
+	factor2 = 2
+	factor8 = 6
+)
 
 // pacedRig is a gateway that paces devices.
 func pacedRig(t *testing.T, fleet liveness.Config, guard gateway.Guard, listen []gateway.Listener) *rig {

@@ -84,6 +84,7 @@ func TestPacketsMakeRoomInOrder(t *testing.T) {
 
 // An evicted device that falls silent is judged as any other.
 func TestEvictedAndSilent(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), MaxConnections: 1})
 	s := r.sender()
 	s.say("HELLO pump-1 ttl=1s")
@@ -100,6 +101,7 @@ func TestEvictedAndSilent(t *testing.T) {
 
 // What a device sends above the limits is dropped, and nobody else notices.
 func TestPacketLimits(t *testing.T) {
+	t.Parallel()
 	at := packets("127.0.0.1:0")
 	at[0].MaxMessages = 1
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: at, Guard: secret})
@@ -145,6 +147,7 @@ func TestForgedPacketsUseNoLimit(t *testing.T) {
 
 // A device with a long message may send it, if rarely.
 func TestPacketBytes(t *testing.T) {
+	t.Parallel()
 	at := packets("127.0.0.1:0")
 	at[0].MaxMessages, at[0].MaxBytes = -1, 8192
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: at, Guard: secret})
