@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 // judge up that is kept from answering for 2.7 s.
 func parallel() string {
 	if testenv.Checks() {
-		return "4"
+		return "3"
 	}
 	return "6"
 }

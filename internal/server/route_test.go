@@ -190,8 +190,7 @@ func TestRoutedMessagesAfterTakeover(t *testing.T) {
 // No heartbeat waits for messages: whoever beats stays online while as many messages go from ear to ear as
 // they can carry.
 func TestHeartbeatsBesideMessages(t *testing.T) {
-	testenv.Check(t)
-	t.Parallel()
+	testenv.Check(t) // alone: its messages take the whole machine
 	at := [2]string{freeAddress(t), freeAddress(t)}
 	judge, judges := judged(t, "mqtt: {listen: off, route: cluster}")
 	var ears [2]*heard
