@@ -38,14 +38,17 @@ func atLevel(test, check int) int {
 	return test
 }
 
-// seeded lets the test try the same runs each time, unless -rapid.checks or -rapid.seed asks for others.
-func seeded(t *testing.T) {
+// seeded lets the test try the same n runs each time, unless -rapid.checks or -rapid.seed asks for others.
+func seeded(t *testing.T, n int) {
 	t.Helper()
 	seed, checks := flag.Lookup("rapid.seed"), flag.Lookup("rapid.checks")
-	if asked := seed.Value.String(); asked == seed.DefValue && checks.Value.String() == checks.DefValue {
-		if err := seed.Value.Set("1"); err != nil {
+	if seed.Value.String() != seed.DefValue || checks.Value.String() != checks.DefValue {
+		return
+	}
+	for f, value := range map[*flag.Flag]string{seed: "1", checks: strconv.Itoa(n)} {
+		if err := f.Value.Set(value); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = seed.Value.Set(asked) })
+		t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 	}
 }

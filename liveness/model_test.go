@@ -950,7 +950,7 @@ func checkModel(t *testing.T, ops []modelOp) (err error) {
 }
 
 func TestModel(t *testing.T) {
-	seeded(t)
+	seeded(t, 500)
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := modelOps().Draw(rt, "ops")
 		if err := checkModel(t, ops); err != nil {
