@@ -565,7 +565,7 @@ func TestWake(t *testing.T) {
 
 // Before the settings are loaded, no event becomes a job.
 func TestBeforeLoad(t *testing.T) {
-	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
+	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		err := errors.Join(
 			s.jobs.PutEndpoint(t.Context(), jobs.Endpoint{Name: "e", Kind: "webhook"}),

@@ -36,7 +36,7 @@ func counts(list []jobs.Job) map[string]int {
 
 // A few jobs with another name do not wait for many that came before.
 func TestNamesTakeTurns(t *testing.T) {
-	anyDatabase(t, config{}, func(t *testing.T, s *rig) {
+	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.enqueueAll(named("heavy", 1000)...)

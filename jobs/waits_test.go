@@ -100,7 +100,7 @@ func TestClockAheadForAMoment(t *testing.T) {
 
 // Many jobs are moved in transactions of a bounded size, each once, also if that is interrupted.
 func TestClockSetBackForMany(t *testing.T) {
-	withClock(t, anyDatabase, func(t *testing.T, s *rig, _ *queue, clock *setClock) {
+	withClock(t, eachDatabase, func(t *testing.T, s *rig, _ *queue, clock *setClock) {
 		t.Helper()
 		const n = 5100 // more than one transaction moves
 		at := clock.now().Add(2 * time.Hour)
