@@ -107,7 +107,7 @@ func TestFlood(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{
 		Listen: unlimited(), Loops: 1, MaxOutbound: 1 << 20,
 	})
-	end := time.Now().Add(atChecks(time.Second, 5*time.Second))
+	end := time.Now().Add(atChecks(time.Second, 2*time.Second))
 	burst := []byte(strings.Repeat("PING 1\nnoise\n", 5000))
 	flooded := make(chan struct{})
 	for i := range 4 {

@@ -83,7 +83,7 @@ const (
 	isPaused
 )
 
-func (c *Conn) conn() *Conn { return c } //nolint:unused // it makes those that embed a Conn a Handler
+func (c *Conn) conn() *Conn { return c }
 
 // Add begins to serve a socket, which must not block. It takes it over, unless it returns an error:
 // ErrClosed, or what epoll_ctl(2) says. It may be called by any goroutine.
