@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/test/crashtest"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -110,7 +111,11 @@ func TestKilled(t *testing.T) {
 	})
 	url := testdb.SQLite(t)
 	committed := uint64(0)
-	kills := crashtest.Times(t, 5)
+	usual := 2
+	if testenv.Checks() {
+		usual = 5
+	}
+	kills := crashtest.Times(t, usual)
 	for n := range kills {
 		env := []string{childDatabase + "=" + url, childTarget + "=" + rc.URL, childLife + "=" + fmt.Sprint("life-", n)}
 		crashtest.Run(t, env, 0, 700*time.Millisecond, func(text string) {

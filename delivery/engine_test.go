@@ -249,10 +249,10 @@ func TestBreaker(t *testing.T) {
 	r.queue(quick)
 	r.endpoint("bad", "webhook", bad.URL, `{"break_over_ms":1}`) // the failures come at once
 	r.endpoint("good", "webhook", good.URL, "")
-	for i := range 300 {
+	for i := range 100 {
 		r.append(fmt.Sprint("dev-", i+1))
 	}
-	r.until("all are delivered to the good one", func() bool { return len(good.got()) == 300 })
+	r.until("all are delivered to the good one", func() bool { return len(good.got()) == 100 })
 	r.until("the breaker is open", func() bool { return r.engine.Stats().Endpoints[1].State == "open" })
 	if n := len(bad.got()); n > 40 { // 32 at a time, 5 failures in a row
 		t.Errorf("the bad one got %d requests", n)

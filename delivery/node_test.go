@@ -29,6 +29,7 @@ for (const { secret, headers, body } of requests) {
 
 // Libraries of another language take our webhooks, one by one and in batches, with either secret.
 func TestOtherLanguage(t *testing.T) {
+	testenv.Check(t)
 	node, folder := testenv.Node(t, "standardwebhooks")
 	rc := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{})

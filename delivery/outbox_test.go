@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -150,7 +151,7 @@ func TestOutboxOfFullQueue(t *testing.T) {
 
 // Each row becomes one job while the server that makes jobs of them changes again and again.
 func TestOutboxOfNodes(t *testing.T) {
-	const rows, nodes = 2000, 4
+	const rows, nodes = 800, 4
 	eachServer(t, delivery.Config{}, func(t *testing.T, r *rig, app *sql.DB) {
 		t.Helper()
 		rc := newReceiver(t, nil)
@@ -205,6 +206,7 @@ func TestOutboxOfNodes(t *testing.T) {
 
 // While the database fails, and after it, nothing is lost.
 func TestOutboxOfRestartedServer(t *testing.T) {
+	testenv.Check(t)
 	server := testdb.NewPostgres(t, true)
 	rc := newReceiver(t, nil)
 	r := &rig{tb: t, url: server.Database(t), cfg: delivery.Config{Private: sinktest.Loopback()}, seqs: make(map[string]uint64)}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -40,7 +41,8 @@ func TestKeepSecrets(t *testing.T) {
 		settings = `{"secret":"` + secret + `","headers":{"X-Key":"k","X-Other":"o"}}`
 		shown    = `{"secret":"(hidden)","headers":{"X-Key":"(hidden)","X-Other":"(hidden)"}}`
 	)
-	for _, c := range []struct {
+	r := newRig(t, delivery.Config{})
+	for i, c := range []struct {
 		name, old, kind, target, settings string // old settings, and what is put then
 		want                              string // in the settings
 		why                               string // or in the error
@@ -64,11 +66,11 @@ func TestKeepSecrets(t *testing.T) {
 		{name: "new", old: "none", kind: "webhook", target: target, settings: shown, why: `out: header "X-Key", header "X-Other", secret`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, delivery.Config{})
+			name := fmt.Sprint("e-", i)
 			if c.old != "none" {
-				r.endpoint("e", "webhook", target, cmp.Or(c.old, settings))
+				r.endpoint(name, "webhook", target, cmp.Or(c.old, settings))
 			}
-			p := jobs.Endpoint{Name: "e", Kind: c.kind, Target: c.target}
+			p := jobs.Endpoint{Name: name, Kind: c.kind, Target: c.target}
 			if c.settings != "" {
 				p.Settings = json.RawMessage(c.settings)
 			}
@@ -80,7 +82,7 @@ func TestKeepSecrets(t *testing.T) {
 				return
 			}
 			r.check(err)
-			got, err := r.engine.Endpoint("e")
+			got, err := r.engine.Endpoint(name)
 			r.check(err)
 			var is, want any
 			r.check(errors.Join(json.Unmarshal(got.Settings, &is), json.Unmarshal([]byte(c.want), &want)))

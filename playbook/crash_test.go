@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/internal/test/crashtest"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
@@ -180,9 +181,13 @@ func total(depths map[jobs.Lane]int64) (n int64) {
 func TestKilled(t *testing.T) {
 	folder := t.TempDir()
 	committed := uint64(0)
-	kills := crashtest.Times(t, 3)
+	usual := 1
+	if testenv.Checks() {
+		usual = 3
+	}
+	kills := crashtest.Times(t, usual)
 	for range kills {
-		crashtest.Run(t, []string{childFolder + "=" + folder}, 500*time.Millisecond, 2*time.Second, func(text string) {
+		crashtest.Run(t, []string{childFolder + "=" + folder}, 0, 1500*time.Millisecond, func(text string) {
 			var err error
 			if committed, err = strconv.ParseUint(text, 10, 64); err != nil {
 				t.Error(err)

@@ -70,6 +70,7 @@ func TestDeliver(t *testing.T) {
 // A broker that stores and says that it did not makes no second record: neither when the client tries again, nor when the delivery ran out
 // of time and the message is delivered again.
 func TestLostAnswer(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	s := open(t, target(c, "one"), "")
 	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: 2})
@@ -88,6 +89,7 @@ func TestLostAnswer(t *testing.T) {
 
 // If one message has to be delivered again, those with its key that were given behind it do not arrive before it.
 func TestOrderAfterFailure(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		err  *kerr.Error
@@ -121,6 +123,7 @@ func TestOrderAfterFailure(t *testing.T) {
 // What has the same key stays in order, and all of it arrives, while brokers fail in all ways, leaders change and deliveries run out of time. A
 // record that the client gave up although a broker had it may be there twice, but then the second directly follows the first.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	const devices, each = 8, 40
 	c := newCluster(t, kfake.NumBrokers(3))
 	s := open(t, target(c, "fleet"), "")
@@ -249,6 +252,7 @@ func TestBatchTooLarge(t *testing.T) {
 
 // A topic that is made later gets what had failed.
 func TestTopicLater(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	s := open(t, target(c, "later"), "")
 	if r := deliver(t, s, plenty, message("dev-1", 1)); r[0].Err == nil || r[0].Permanent || !strings.Contains(r[0].Err.Error(), "there is no topic later") {
@@ -306,6 +310,7 @@ func TestLogin(t *testing.T) {
 
 // A delivery ends with its context, whatever the brokers do, and what it left behind does not hold up Close.
 func TestGivenUp(t *testing.T) {
+	t.Parallel()
 	s := open(t, "kafka://"+silent(t)+"/one", "")
 	for range 2 {
 		if r := deliver(t, s, 200*time.Millisecond, message("dev-1", 1)); !errors.Is(r[0].Err, context.DeadlineExceeded) || r[0].Permanent {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/test/crashtest"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule"
@@ -76,7 +77,11 @@ func TestKilled(t *testing.T) {
 	})
 	r.close()
 	safe := make(map[string]string) // by id, the schedule
-	kills := crashtest.Times(t, 5)
+	usual := 2
+	if testenv.Checks() {
+		usual = 5
+	}
+	kills := crashtest.Times(t, usual)
 	for range kills {
 		crashtest.Run(t, []string{childDatabase + "=" + r.url}, 0, 500*time.Millisecond, func(text string) {
 			name, id, _ := strings.Cut(text, " ")
