@@ -2,11 +2,13 @@ package mqttbridge_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -18,7 +20,6 @@ import (
 // are answered after that as it says; then live messages come, but no answers. One that chatters sends
 // no message and drops those that it gets, but something always comes from it.
 type slowBroker struct {
-	listener    net.Listener
 	retains     time.Duration
 	halfCut     bool
 	answers     int
@@ -27,33 +28,21 @@ type slowBroker struct {
 	serving     sync.WaitGroup
 }
 
-// startSlow runs a broker until the test ends, and returns a bridge to it.
+// startSlow runs a broker in a bubble until the test ends, and returns a bridge to it.
 func startSlow(t *testing.T, b *slowBroker, probeTimeout time.Duration) *site {
 	t.Helper()
-	var err error
-	if b.listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	b.serving.Go(b.run)
-	t.Cleanup(func() {
-		_ = b.listener.Close()
-		b.serving.Wait()
-	})
-	return start(t, mqttbridge.Config{URL: "tcp://" + b.listener.Addr().String(), ProbeTimeout: probeTimeout})
+	t.Cleanup(b.serving.Wait)
+	return start(t, mqttbridge.Within(mqttbridge.Config{URL: "tcp://broker", ProbeTimeout: probeTimeout}, b.dial))
 }
 
-func (b *slowBroker) run() {
-	for {
-		c, err := b.listener.Accept()
-		if err != nil {
-			return
-		}
-		b.connections.Add(1)
-		b.serving.Go(func() {
-			defer func() { _ = c.Close() }()
-			b.serve(c)
-		})
-	}
+func (b *slowBroker) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	b.connections.Add(1)
+	b.serving.Go(func() {
+		defer func() { _ = there.Close() }()
+		b.serve(there)
+	})
+	return here, nil
 }
 
 // serve answers what a client sends, but only after the retained messages.
@@ -66,6 +55,7 @@ func (b *slowBroker) serve(c net.Conn) {
 			if err != nil {
 				return
 			}
+			time.Sleep(100 * time.Microsecond) // the way
 			in <- p
 		}
 	})
@@ -135,7 +125,10 @@ func (b *slowBroker) chatter(c io.Writer) {
 
 // TestDroppedWatermark: a broker that sends no messages and drops the watermarks, but answers, is listened
 // to: the silence of its devices counts.
-func TestDroppedWatermark(t *testing.T) {
+func TestDroppedWatermark(t *testing.T) { synctest.Test(t, droppedWatermark) }
+
+func droppedWatermark(t *testing.T) {
+	t.Helper()
 	s := startSlow(t, &slowBroker{chatters: true}, 300*time.Millisecond)
 	s.listens()
 	if v := s.bridge.View(); v.Watermark != "answer" {
@@ -144,7 +137,10 @@ func TestDroppedWatermark(t *testing.T) {
 }
 
 // TestLongBacklog: a broker whose retained messages keep the watermark back for long is not given up, and keeps its watermark.
-func TestLongBacklog(t *testing.T) {
+func TestLongBacklog(t *testing.T) { synctest.Test(t, longBacklog) }
+
+func longBacklog(t *testing.T) {
+	t.Helper()
 	const timeout = 200 * time.Millisecond
 	b := &slowBroker{retains: 10 * timeout}
 	s := startSlow(t, b, timeout)
@@ -161,10 +157,12 @@ func TestLongBacklog(t *testing.T) {
 func TestHalfCut(t *testing.T) {
 	for name, answers := range map[string]int{"from the beginning": 0, "later": 3} {
 		t.Run(name, func(t *testing.T) {
-			b := &slowBroker{halfCut: true, answers: answers}
-			s := startSlow(t, b, 100*time.Millisecond)
-			s.until("another connection", func() bool { return b.connections.Load() > 1 })
-			s.until("the error", func() bool { return s.bridge.View().LastError == "no answer from the broker" })
+			synctest.Test(t, func(t *testing.T) {
+				b := &slowBroker{halfCut: true, answers: answers}
+				s := startSlow(t, b, 100*time.Millisecond)
+				s.until("another connection", func() bool { return b.connections.Load() > 1 })
+				s.until("the error", func() bool { return s.bridge.View().LastError == "no answer from the broker" })
+			})
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"go.uber.org/goleak"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
@@ -25,6 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	testenv.Together(6)                              // they wait
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), // ants has two goroutines of its own
 		// toxiproxy leaves some behind when a network fails while it is full.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
@@ -247,6 +249,7 @@ func TestMeanings(t *testing.T) {
 
 // Devices behind a gateway that is deaf are unknown, the others are not.
 func TestBehind(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	c := client(t, broker.URL())
 	s := start(t, mqttbridge.Config{URL: broker.URL()})
@@ -269,6 +272,7 @@ func TestBehind(t *testing.T) {
 
 // A bridge that was renamed finds what the broker retains of its devices: nobody is alive again because of that.
 func TestRenamed(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	c := client(t, broker.URL())
 	const listened, timeout = time.Hour, 4 * time.Second
@@ -317,6 +321,7 @@ func TestRenamed(t *testing.T) {
 }
 
 func TestConnections(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{
 		TLS: true, WebSocket: true, Users: map[string]string{"ada": "secret"},
 	})
@@ -366,6 +371,7 @@ func TestConnections(t *testing.T) {
 // Where the broker forbids a subscription, nothing is heard and the error says which one. Where it forbids only the watermark, the broker's
 // answers take its place.
 func TestForbidden(t *testing.T) {
+	testenv.Check(t)
 	t.Run("subscription", func(t *testing.T) {
 		broker := testmqtt.Mosquitto(t, testmqtt.Options{ACL: []string{"topic readwrite holter/#", "topic write fleet/#"}, Lines: []string{"allow_anonymous true"}})
 		s := start(t, mqttbridge.Config{URL: broker.URL(), ProbeTimeout: 300 * time.Millisecond})
@@ -429,6 +435,7 @@ func TestBadConfig(t *testing.T) {
 
 // TestSession: a bridge connects when its turn comes, with the identifier that it is told then.
 func TestSession(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	errLater := errors.New("another one has its turn")
 	var turn atomic.Bool

@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
@@ -24,28 +25,60 @@ type scale struct {
 	living, dead, wills          int
 	interval, timeout, reconnect time.Duration
 	probeTimeout, pause          time.Duration
-	full                         bool
+	full                         bool // in a fault, the source is deaf as often as it is to be, and not once more
+	simulated                    bool
 }
 
-// scaled returns the scale of the chaos tests: a small one, or a large one of HOLTER_TEST_FLEET devices. A large fleet has the machine to
-// itself.
-func scaled(tb testing.TB) scale {
-	tb.Helper()
-	text := os.Getenv("HOLTER_TEST_FLEET")
-	if text == "" {
-		return scale{
-			living: 1000, dead: 90, wills: 50, interval: 500 * time.Millisecond, timeout: 2 * time.Second, reconnect: 2 * time.Second,
-			probeTimeout: time.Second, pause: 3 * time.Second,
-		}
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 10 {
-		tb.Fatalf("HOLTER_TEST_FLEET is %q, want a number of devices", text)
-	}
+// smallScale is for a machine that does other things at the same time, and for simulated time.
+func smallScale() scale {
 	return scale{
-		living: n, dead: n / 10, wills: n / 100, interval: time.Second, timeout: 5 * time.Second, reconnect: 5 * time.Second,
-		probeTimeout: 5 * time.Second, pause: 30 * time.Second, full: true,
+		living: 1000, dead: 90, wills: 50, interval: 500 * time.Millisecond, timeout: 2 * time.Second, reconnect: 2 * time.Second,
+		probeTimeout: time.Second, pause: 3 * time.Second,
 	}
+}
+
+// largeScale has the machine to itself.
+func largeScale() scale {
+	return scale{
+		living: 10_000, dead: 1000, wills: 100, interval: time.Second, timeout: 5 * time.Second, reconnect: 5 * time.Second,
+		probeTimeout: 5 * time.Second, pause: 12 * time.Second, full: true,
+	}
+}
+
+// faulty runs a test in simulated time, and in make check with mosquitto and a network as well.
+func faulty(t *testing.T, test func(t *testing.T, s scale)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("simulated", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := smallScale()
+			s.living, s.dead, s.wills, s.simulated = 200, 30, 20, true
+			test(t, s)
+		})
+	})
+	if testenv.Checks() {
+		t.Run("mosquitto", func(t *testing.T) {
+			t.Parallel()
+			test(t, smallScale())
+		})
+	}
+}
+
+// broker is a mosquitto, or a simulated one.
+type broker interface {
+	Kill()
+	Restart()
+	Stop()
+	Cont()
+}
+
+// network is between clients and a broker, and can fail.
+type network interface {
+	URL() string
+	Cut(d testmqtt.Direction)
+	Stall(d testmqtt.Direction)
+	Break()
+	Heal()
 }
 
 // world is a broker, devices at one side of it, and posts at the other.
@@ -53,7 +86,7 @@ type world struct {
 	testing.TB
 	scale
 
-	broker *testmqtt.Server
+	broker broker
 	fleet  *testmqtt.Fleet
 	posts  []*post
 	stalls *testwait.Stalls
@@ -67,7 +100,7 @@ type post struct {
 	*world
 	fault
 
-	link     *testmqtt.Link
+	link     network
 	told     *recorder
 	faults   []window // until the source listened again
 	registry *liveness.Registry
@@ -145,25 +178,46 @@ func (r *recorder) count(t liveness.Type) int {
 	return n
 }
 
-// newWorld starts a broker. The test runs beside others, unless it takes the whole machine.
+// newWorld starts a broker.
 func newWorld(t *testing.T, s scale) *world {
 	t.Helper()
-	if !s.full {
-		t.Parallel()
+	w := &world{TB: t, scale: s, stalls: testwait.Watch(t), beats: make(map[string][]beat)}
+	if s.simulated {
+		b := testmqtt.NewSimulated()
+		t.Cleanup(b.End)
+		w.broker = b
+	} else {
+		w.broker = testmqtt.Mosquitto(t, testmqtt.Options{})
 	}
-	return &world{TB: t, scale: s, stalls: testwait.Watch(t), beats: make(map[string][]beat), broker: testmqtt.Mosquitto(t, testmqtt.Options{})}
+	return w
+}
+
+// dialer connects by a network; nil: by that of the machine.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// network returns a network of its own to the broker.
+func (w *world) network() (n network, dial dialer) {
+	w.Helper()
+	if b, ok := w.broker.(*testmqtt.Simulated); ok {
+		n := b.Network()
+		return n, n.Dial
+	}
+	return testmqtt.Proxy(w, w.broker.(*testmqtt.Server).Addr()), nil
 }
 
 // post adds a post that is not at work yet.
 func (w *world) post(f fault) *post {
 	w.Helper()
 	f.name = cmp.Or(f.name, "the only one")
-	p := &post{world: w, fault: f, told: &recorder{}, link: testmqtt.Proxy(w, w.broker.Addr()), grace: time.Second / 2}
+	p := &post{world: w, fault: f, told: &recorder{}, grace: time.Second / 2}
+	var dial dialer
+	p.link, dial = w.network()
 	p.cfg = mqttbridge.Config{
 		Name: "site", URL: p.link.URL(), Conventions: []convention.Convention{plain{timeout: w.timeout}},
 		ProbeTimeout: w.probeTimeout, ReconnectGrace: w.reconnect, ReconnectMax: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		MaxGap: 10 * time.Second, // a machine that is busy is not to look like a fault
 	}
+	p.cfg = mqttbridge.Within(p.cfg, dial)
 	w.posts = append(w.posts, p)
 	return p
 }
@@ -217,17 +271,12 @@ func (p *post) run() (end func()) {
 	return end
 }
 
-// populate starts the fleet and waits until all devices are online.
-func (w *world) populate() {
-	w.Helper()
-	w.populateAt(w.broker.Addr())
-}
-
-// populateAt is populate with another address of the broker.
-func (w *world) populateAt(addr string) {
+// populate starts the fleet, by way of a network of its own, and waits until all devices are online.
+func (w *world) populate() network {
 	w.Helper()
 	var err error
-	w.fleet, err = testmqtt.NewFleet(testmqtt.FleetConfig{Broker: addr, Devices: w.living + w.dead, Wills: w.wills, Interval: w.interval})
+	devices, dial := w.network()
+	w.fleet, err = testmqtt.NewFleet(testmqtt.FleetConfig{Broker: devices.URL(), Devices: w.living + w.dead, Wills: w.wills, Interval: w.interval, Dial: dial})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -242,6 +291,7 @@ func (w *world) populateAt(addr string) {
 	for _, p := range w.posts {
 		p.until("the fleet", func() bool { return p.registry.Stats().States[liveness.Online] == w.devices() })
 	}
+	return devices
 }
 
 func (w *world) devices() int { return w.living + w.dead + w.wills }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -79,6 +80,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	answersOnly bool // Watermark was off
+	// network connects to the address of a tcp:// URL. Default: a [net.Dialer], with the options of the client.
+	network func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (

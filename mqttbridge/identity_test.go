@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -38,6 +39,7 @@ func startJoined(t *testing.T, url string) (s *site, known func() map[string]con
 }
 
 func TestIdentify(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	c := client(t, broker.URL())
 	publish(t, c, "homeassistant/switch/8A1B2C_RL_1/config", `{"stat_t":"tele/lamp/STATE","avty_t":"tele/lamp/LWT","uniq_id":"8A1B2C_RL_1","dev":{"ids":["8A1B2C"]}}`, true)
@@ -53,6 +55,7 @@ func TestIdentify(t *testing.T) {
 
 // A broker that does not let the bridge read discovery messages is of use without.
 func TestIdentifyRefused(t *testing.T) {
+	testenv.Check(t)
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{
 		ACL: []string{"topic readwrite #", "topic deny homeassistant/#"}, Lines: []string{"allow_anonymous true"},
 	})

@@ -65,7 +65,7 @@ func (c *Config) clientOptions(ctx context.Context, clientID string, heard *atom
 	o.SetClientID(clientID).SetKeepAlive(c.KeepAlive).SetPingTimeout(min(c.KeepAlive, 10*time.Second)).
 		SetAutoReconnect(false).SetConnectRetry(false).SetOrderMatters(true).SetWriteTimeout(c.ConnectTimeout)
 	o.SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
-		conn, err := Dial(ctx, u, &o)
+		conn, err := c.open(ctx, u, &o)
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +73,14 @@ func (c *Config) clientOptions(ctx context.Context, clientID string, heard *atom
 		return &gate{Conn: conn, heard: heard, base: base, limit: c.MaxPayload + maxTopicHeader}, nil
 	})
 	return o, nil
+}
+
+// open is [Dial], or connects by the network of the configuration.
+func (c *Config) open(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, error) {
+	if c.network != nil {
+		return c.network(ctx, "tcp", u.Host)
+	}
+	return Dial(ctx, u, o)
 }
 
 // maxTopicHeader is the largest size of a PUBLISH packet before its payload: topic with its length,

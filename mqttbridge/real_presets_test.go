@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -34,6 +35,7 @@ func (b *lockedBuffer) String() string {
 // Presets see what real devices publish: what they need is subscribed to, also what only a message names,
 // and what they do not understand is logged once.
 func TestPresets(t *testing.T) {
+	testenv.Check(t)
 	var all []convention.Convention
 	for _, name := range []string{"tasmota", "zigbee2mqtt", "esphome", "chirpstack", "thethingsstack"} {
 		c, err := presets.New(name)

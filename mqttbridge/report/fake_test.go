@@ -15,12 +15,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+func TestMain(m *testing.M) {
+	testenv.Together(6) // they wait
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+}
 
 // sent is a message that a fake broker took.
 type sent struct {

@@ -16,6 +16,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
@@ -139,6 +140,8 @@ func (w *watcher) agrees(f *fakeFleet) bool {
 // TestMosquitto: states follow the events; what is stale is cleared; a broker that is killed and comes back without what it retained gets
 // it again; the status tells whether the reporter is there.
 func TestMosquitto(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	random := randv2.New(randv2.NewPCG(7, 8))
 	s := testmqtt.Mosquitto(t, testmqtt.Options{})
 	f := newFleet(t, 0)
@@ -209,6 +212,8 @@ func TestMosquitto(t *testing.T) {
 
 // TestWill: when the network is cut, the broker says that the reporter is gone.
 func TestWill(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	s := testmqtt.Mosquitto(t, testmqtt.Options{})
 	link := testmqtt.Proxy(t, s.URL())
 	w := watch(t, s.URL())
@@ -226,6 +231,8 @@ func TestWill(t *testing.T) {
 
 // TestRetainedAll: all that mosquitto retains comes before our own message does, also when it is much more than the queue of a subscriber.
 func TestRetainedAll(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	const n = 20_000
 	s := testmqtt.Mosquitto(t, testmqtt.Options{Users: map[string]string{"ada": "secret"}, TLS: true})
 	config := testTLS(t, s.Files())
@@ -260,6 +267,8 @@ func TestRetainedAll(t *testing.T) {
 }
 
 func TestRetainedRefused(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	s := testmqtt.Mosquitto(t, testmqtt.Options{Users: map[string]string{"ada": "secret"}, ACL: []string{"user ada", "topic write holter/#"}})
 	p, _ := connect(t, s.URL(), func(c *report.PahoConfig) { c.Options.SetUsername("ada").SetPassword("secret") })
 	f := newFleet(t, 0)
@@ -269,6 +278,8 @@ func TestRetainedRefused(t *testing.T) {
 }
 
 func TestWrongPassword(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	s := testmqtt.Mosquitto(t, testmqtt.Options{Users: map[string]string{"ada": "secret"}})
 	var log syncBuffer
 	_, stop := connect(t, s.URL(), func(c *report.PahoConfig) {
@@ -284,6 +295,8 @@ func TestWrongPassword(t *testing.T) {
 
 // TestEndWhileAway: Run returns at once though the broker does not answer.
 func TestEndWhileAway(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	s := testmqtt.Mosquitto(t, testmqtt.Options{})
 	s.Stop()
 	_, stop := connect(t, s.URL(), nil)
@@ -303,6 +316,8 @@ func TestEndWhileAway(t *testing.T) {
 // TestSession: the publisher connects when its turn comes, with the identifier that it is told then. The
 // next process ends its connection, and its will comes before what that one says.
 func TestSession(t *testing.T) {
+	testenv.Check(t)
+	t.Parallel()
 	s := testmqtt.Mosquitto(t, testmqtt.Options{})
 	w := watch(t, s.URL())
 	var turn atomic.Int32 // of the first or the second

@@ -26,6 +26,8 @@ type FleetConfig struct {
 	Wills int
 	// Interval is the time between two beats of a device. Each device has its own phase.
 	Interval time.Duration
+	// Dial connects to the broker. Default: by the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
@@ -75,6 +77,9 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 	}
 	if cfg.Broker == "" || cfg.Devices < 0 || cfg.Wills < 0 || cfg.Interval <= 0 {
 		return nil, errors.New("testmqtt: a fleet needs a broker, numbers of devices that are not negative, and an interval")
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = new(net.Dialer).DialContext
 	}
 	f := &Fleet{cfg: cfg, byID: make(map[string]*device), dialing: make(chan struct{}, 64)}
 	random := rand.New(rand.NewPCG(0, 1)) // the same phases each time

@@ -82,7 +82,7 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", l.fleet.cfg.Broker)
+	c, err := l.fleet.cfg.Dial(ctx, "tcp", l.fleet.cfg.Broker)
 	if err != nil {
 		return nil, err
 	}
