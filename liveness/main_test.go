@@ -18,12 +18,13 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// fewer lets the test, whose runs are long, try n of them in make test, unless -rapid.checks asks for a number.
+// fewer lets the test, whose runs are long, try n of them in make test and twice as many in make check, unless -rapid.checks asks for a
+// number.
 func fewer(t *testing.T, n int) {
 	t.Helper()
 	checks := flag.Lookup("rapid.checks")
-	if asked := checks.Value.String(); !testenv.Checks() && asked == checks.DefValue {
-		if err := checks.Value.Set(strconv.Itoa(n)); err != nil {
+	if asked := checks.Value.String(); asked == checks.DefValue {
+		if err := checks.Value.Set(strconv.Itoa(atLevel(n, 2*n))); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = checks.Value.Set(asked) })

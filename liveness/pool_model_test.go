@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-var seedsFlag = flag.Int("seeds", 200, "runs of the model of a pool")
+var seedsFlag = flag.Int("seeds", 100, "runs of the model of a pool")
 
 // The spans of the model of a pool.
 const (
@@ -97,7 +97,7 @@ func (d *sender) dead(at time.Time) bool { return !d.dies.IsZero() && !at.Before
 // TestPool: whatever is late, stalls, moves, dies and comes back, no device is judged that was heard
 // in time by any ear, and no dead one is missed.
 func TestPool(t *testing.T) {
-	verdicts, seeds := 0, atLevel(*seedsFlag/4, *seedsFlag)
+	verdicts, seeds := 0, atLevel(*seedsFlag/2, *seedsFlag)
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { verdicts += runWorld(t, uint64(seed)) })
 		if t.Failed() {

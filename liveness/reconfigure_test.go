@@ -345,7 +345,7 @@ func TestReconfigureUnderLoad(t *testing.T) {
 			source.Watermark(0, now)
 		}
 	}()
-	for i := range atLevel(25, 100) {
+	for i := range atLevel(25, 50) {
 		cfg := liveness.Config{Policy: liveness.Policy{Timeout: time.Duration(20+i%7) * time.Second}}
 		for g := range i % 4 {
 			cfg.Groups = append(cfg.Groups, liveness.GroupConfig{Name: fmt.Sprint("g", g+i%2), Match: fmt.Sprintf("*%d", g), Policy: liveness.Policy{Timeout: time.Duration(30+i%3) * time.Second}})

@@ -146,7 +146,7 @@ func TestSelect(t *testing.T) {
 		if !seen[liveness.Unknown] || !seen[liveness.Offline] || !seen[liveness.Sleeping] || !seen[liveness.NeverSeen] {
 			r.Fatalf("states %v", seen)
 		}
-		for range atLevel(500, 2000) {
+		for range atLevel(500, 1000) {
 			q := liveness.Query{
 				Filter: someFilter(random, views), By: liveness.Order(random.IntN(3)), Descending: random.IntN(2) == 0, Limit: 1 + random.IntN(90),
 			}
