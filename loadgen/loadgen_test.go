@@ -556,7 +556,7 @@ func TestRunInterrupted(t *testing.T) {
 	defer cancel()
 	f, err := loadgen.Run(ctx, loadgen.Config{Plan: p, Workers: 2, Command: worker(works), View: func(report.Run) report.View {
 		return viewFunc(func(s *report.Sample) {
-			if s.Answered > 0 {
+			if s.Welcomed == 100 && s.Answered > 0 {
 				cancel()
 			}
 		})
