@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testenv.Together(6)                              // they wait
+	testenv.Together(4)
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), // ants has two goroutines of its own
 		// toxiproxy leaves some behind when a network fails while it is full.
 		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),

@@ -32,7 +32,7 @@ type scale struct {
 // smallScale is for a machine that does other things at the same time, and for simulated time.
 func smallScale() scale {
 	return scale{
-		living: 1000, dead: 90, wills: 50, interval: 500 * time.Millisecond, timeout: 2 * time.Second, reconnect: 2 * time.Second,
+		living: 200, dead: 30, wills: 20, interval: 500 * time.Millisecond, timeout: 2 * time.Second, reconnect: 2 * time.Second,
 		probeTimeout: time.Second, pause: 3 * time.Second,
 	}
 }
@@ -48,20 +48,26 @@ func largeScale() scale {
 // faulty runs a test in simulated time, and in make check with mosquitto and a network as well.
 func faulty(t *testing.T, test func(t *testing.T, s scale)) {
 	t.Helper()
-	t.Parallel()
-	t.Run("simulated", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s := smallScale()
-			s.living, s.dead, s.wills, s.simulated = 200, 30, 20, true
-			test(t, s)
-		})
-	})
+	simulated(t, test)
 	if testenv.Checks() {
 		t.Run("mosquitto", func(t *testing.T) {
 			t.Parallel()
 			test(t, smallScale())
 		})
 	}
+}
+
+// simulated runs a test in simulated time.
+func simulated(t *testing.T, test func(t *testing.T, s scale)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("simulated", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := smallScale()
+			s.simulated = true
+			test(t, s)
+		})
+	})
 }
 
 // broker is a mosquitto, or a simulated one.

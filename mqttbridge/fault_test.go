@@ -85,7 +85,7 @@ func TestShortStops(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []time.Duration{time.Second / 5, time.Second, 9 * time.Second / 5} {
 		t.Run(stop.String(), func(t *testing.T) {
-			faulty(t, func(t *testing.T, s scale) {
+			simulated(t, func(t *testing.T, s scale) {
 				t.Helper()
 				s.interval, s.timeout, s.reconnect = 200*time.Millisecond, 600*time.Millisecond, 200*time.Millisecond
 				s.probeTimeout, s.pause = 2*time.Second, stop
@@ -100,7 +100,7 @@ func TestShortStops(t *testing.T) {
 
 // A watermark that was sent after the last byte was heard shows nothing of the time between: not of what waits in the network.
 func TestStallInTwoSteps(t *testing.T) {
-	faulty(t, func(t *testing.T, s scale) {
+	simulated(t, func(t *testing.T, s scale) {
 		t.Helper()
 		s.living, s.dead, s.wills = 300, 30, 0
 		s.interval, s.timeout, s.reconnect = 200*time.Millisecond, 600*time.Millisecond, 200*time.Millisecond
@@ -212,7 +212,7 @@ func (h held) Apply(m convention.Message, dry bool, emit func(convention.Sign)) 
 }
 
 // Messages that had to be dropped may have been heartbeats.
-func TestOverload(t *testing.T) { faulty(t, overload) }
+func TestOverload(t *testing.T) { simulated(t, overload) }
 
 func overload(t *testing.T, s scale) {
 	t.Helper()

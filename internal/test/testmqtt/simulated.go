@@ -108,7 +108,7 @@ func (s *Simulated) serve(one *session) {
 	in := bufio.NewReader(one)
 	for {
 		p, err := packets.ReadPacket(in)
-		time.Sleep(way)
+		<-time.After(way)
 		s.mu.Lock()
 		for s.stopped {
 			s.goesOn.Wait()
