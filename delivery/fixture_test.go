@@ -38,7 +38,13 @@ type rig struct {
 // newRig returns one that runs until the test ends.
 func newRig(tb testing.TB, cfg delivery.Config) *rig {
 	tb.Helper()
-	r := &rig{tb: tb, url: testdb.SQLite(tb), cfg: cfg, seqs: make(map[string]uint64)}
+	return newRigOn(tb, testdb.SQLite(tb), cfg)
+}
+
+// newRigOn is newRig for a database.
+func newRigOn(tb testing.TB, url string, cfg delivery.Config) *rig {
+	tb.Helper()
+	r := &rig{tb: tb, url: url, cfg: cfg, seqs: make(map[string]uint64)}
 	r.start()
 	tb.Cleanup(func() { r.end() })
 	return r

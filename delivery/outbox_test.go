@@ -15,7 +15,6 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/jobs"
@@ -52,11 +51,7 @@ func eachServer(t *testing.T, cfg delivery.Config, test func(t *testing.T, r *ri
 	t.Helper()
 	for _, db := range testdb.Databases()[1:] {
 		t.Run("db="+db.Name, func(t *testing.T) {
-			cfg := cfg
-			cfg.Private = sinktest.Loopback()
-			r := &rig{tb: t, url: db.URL(t), cfg: cfg, seqs: make(map[string]uint64)}
-			r.start()
-			t.Cleanup(func() { r.end() })
+			r := newRigOn(t, db.URL(t), cfg)
 			test(t, r, r.application())
 		})
 	}
@@ -209,9 +204,7 @@ func TestOutboxOfRestartedServer(t *testing.T) {
 	testenv.Check(t)
 	server := testdb.NewPostgres(t, true)
 	rc := newReceiver(t, nil)
-	r := &rig{tb: t, url: server.Database(t), cfg: delivery.Config{Private: sinktest.Loopback()}, seqs: make(map[string]uint64)}
-	r.start()
-	t.Cleanup(func() { r.end() })
+	r := newRigOn(t, server.Database(t), delivery.Config{})
 	r.endpoint("ops", "webhook", rc.URL, "")
 	app := r.application()
 	r.run(app, "INSERT INTO holter_outbox (endpoint, body) VALUES ('ops', '1')")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -22,7 +23,8 @@ func TestSlowEndpointBesideFast(t *testing.T) {
 	}
 	cfg := memory(&slow.recorder)
 	cfg.Kinds["fast"] = memory(fast).Kinds["memory"]
-	r := newRig(t, cfg)
+	kinds := testdb.Databases()
+	r := newRigOn(t, kinds[len(kinds)-1].URL(t), cfg) // in make check not SQLite, which is slow with the race detector
 	r.queue(func(q *jobs.Queue) { q.Concurrency = 4 })
 	r.endpoint("slow", "memory", "", `{"batch":300}`)
 	r.endpoint("fast", "fast", "", "")

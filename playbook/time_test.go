@@ -91,7 +91,7 @@ func TestClockSetBackAtWork(t *testing.T) {
 			last := playbook.Step{Name: "last", Do: playbook.Busy{Do: func(string) { ended = append(ended, time.Since(begin).Truncate(time.Minute)) }}}
 			patience := playbook.Step{Name: "patience", After: []string{}, Do: playbook.Wait{For: 10 * time.Minute}}
 			r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Recovery: playbook.Ignore, Steps: []playbook.Step{busy, patience, last}})
-			r.poll = time.Second
+			r.poll = 5 * time.Second
 			r.restart()
 			r.ahead.Store(int64(2 * time.Hour))
 			r.event("a", liveness.DeviceOffline)

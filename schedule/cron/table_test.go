@@ -285,7 +285,7 @@ func TestScheduleHistory(t *testing.T) {
 	s := openTable(t, testdb.Databases()[0])
 	ctx := t.Context()
 	putSchedule(t, s, daily("nightly"))
-	for i := range 120 {
+	for i := range 105 {
 		sc, err := s.Named(ctx, "nightly")
 		if err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func TestScheduleHistory(t *testing.T) {
 		}
 	}
 	runs, err := s.History(ctx, cron.RunFilter{Name: "nightly"}, 1000)
-	if err != nil || len(runs) != 101 || runs[0].Number != 120 {
+	if err != nil || len(runs) != 101 || runs[0].Number != 105 {
 		t.Errorf("%d runs are kept, %v", len(runs), err)
 	}
 }

@@ -285,7 +285,7 @@ func TestWindowHushed(t *testing.T) {
 // Ending a window over very many devices holds nothing else up for long, and what follows is complete.
 func TestWindowLarge(t *testing.T) {
 	r := newRig(t, cron.Config{})
-	const devices = 3000
+	const devices = 1000
 	ids := make([]string, devices)
 	for i := range ids {
 		ids[i] = fmt.Sprint("d", i)
