@@ -59,7 +59,7 @@ func Checks() bool {
 
 // Together lets n tests at a time run of those that call t.Parallel, for a package whose tests mainly wait. TestMain calls it; -parallel overrides it.
 func Together(n int) {
-	flag.Parse()
+	flag.Parse() //nolint:revive // TestMain is the main function of tests
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
 	if asked {
