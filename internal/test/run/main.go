@@ -133,7 +133,8 @@ func (c config) test(ctx context.Context, folder string, first bool, servers str
 		args = append(args, strings.Fields(c.order)...)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./...")...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends the tests that run
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) } // go test alone would wait for the tests that run
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), testenv.At(c.level), servers)
 	cmd.Stderr = r.out
