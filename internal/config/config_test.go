@@ -91,7 +91,7 @@ func TestResolveFull(t *testing.T) {
 		t.Errorf("testdata/full.yaml does not set %v", zero)
 	}
 	const others = "Secret at.src at.line at.column at.path Config.Password Config.TLS Config.Session Config.Conventions Config.Identify Config.Ignore Config.KeepAlive Config.ConnectTimeout " +
-		"Config.ProbeTimeout Config.MaxGap Config.ReconnectGrace Config.ReconnectGraceMax Config.Logger Config.answersOnly"
+		"Config.ProbeTimeout Config.MaxGap Config.ReconnectGrace Config.ReconnectGraceMax Config.Logger Config.answersOnly Config.network"
 	for _, field := range zeroFields(reflect.ValueOf(want.Bridges[0]), "Bridge") {
 		if !slices.Contains(strings.Fields(others), strings.TrimPrefix(field, "Bridge.")) {
 			t.Errorf("testdata/full.yaml does not set %s", field)
