@@ -137,6 +137,9 @@ func (c config) test(ctx context.Context, folder string, first bool, servers str
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) } // go test alone would wait for the tests that run
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), testenv.At(c.level), servers)
+	if c.race && os.Getenv("GORACE") == "" {
+		cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // every program would wait a second before it ends
+	}
 	cmd.Stderr = r.out
 	lines, err := cmd.StdoutPipe()
 	if err != nil {
