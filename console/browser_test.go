@@ -56,7 +56,7 @@ type server struct {
 // startServer starts a server. config is its file; empty for none.
 func startServer(t *testing.T, config string, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, dir: t.TempDir(), http: testprogram.FreeAddress(t), line: testprogram.FreeAddress(t), args: args}
+	s := &server{t: t, dir: t.TempDir(), http: testenv.FreeAddress(t), line: testenv.FreeAddress(t), args: args}
 	if config != "" {
 		name := filepath.Join(s.dir, "holter.yaml")
 		if err := os.WriteFile(name, []byte(config), 0o600); err != nil {

@@ -132,7 +132,7 @@ func startShell(t *testing.T, program string) *shell {
 	t.Helper()
 	sh := &shell{lines: make(chan string, 10_000), ports: map[string]string{}}
 	for _, port := range []string{"7700", "1883", "8080", "1884"} {
-		sh.ports[port] = strings.TrimPrefix(testprogram.FreeAddress(t), "127.0.0.1:")
+		sh.ports[port] = strings.TrimPrefix(testenv.FreeAddress(t), "127.0.0.1:")
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "--norc")
 	cmd.Dir = t.TempDir()

@@ -93,7 +93,7 @@ func startServer(t *testing.T) string {
 	if err := os.WriteFile(config, []byte("bridges:\n  - {url: \"mqtt://127.0.0.1:9\", presets: [raw]}\nmqtt: {route: cluster}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := testprogram.FreeAddress(t)
+	address := testenv.FreeAddress(t)
 	api := "http://" + address
 	testprogram.Start(t, dir, api+"/readyz", os.Args[0], "serve", "--config", config, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0",
 		"--mqtt", "127.0.0.1:0", "--http", address, "--link", "127.0.0.1:0")

@@ -22,6 +22,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/test/testcert"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
@@ -164,20 +165,13 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// freePort returns a port that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+// A broker that is not there yet, and one that is started again.
+func TestRestart(t *testing.T) {
+	port, err := testenv.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-// A broker that is not there yet, and one that is started again.
-func TestRestart(t *testing.T) {
-	port, dir := freePort(t), t.TempDir()
+	dir := t.TempDir()
 	s := open(t, fmt.Sprintf("kafka://127.0.0.1:%d/one", port), "")
 	if r := deliver(t, s, plenty, message("dev-1", 1)); r[0].Err == nil || r[0].Permanent || !strings.Contains(r[0].Err.Error(), "connection refused") {
 		t.Errorf("no broker: %+v", r[0])

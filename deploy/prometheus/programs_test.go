@@ -23,7 +23,7 @@ type holter struct{ program, dir, api string }
 func startHolter(t *testing.T, config string) *holter {
 	t.Helper()
 	dir := t.TempDir()
-	h := &holter{program: testprogram.Holter(t), dir: dir, api: "http://" + testprogram.FreeAddress(t)}
+	h := &holter{program: testprogram.Holter(t), dir: dir, api: "http://" + testenv.FreeAddress(t)}
 	write(t, filepath.Join(dir, "fleet.yaml"), config)
 	testprogram.Start(t, dir, h.api+"/readyz", h.program, "serve", "--config", "fleet.yaml", "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0", "--mqtt", "127.0.0.1:0",
 		"--link", "127.0.0.1:0", "--http", h.api[len("http://"):], "--log-format", "json")
@@ -67,7 +67,7 @@ type prometheus struct{ url string }
 // startPrometheus starts one with a configuration.
 func startPrometheus(t *testing.T, config string) *prometheus {
 	t.Helper()
-	program, address, dir := testenv.Program(t, "prometheus"), testprogram.FreeAddress(t), t.TempDir()
+	program, address, dir := testenv.Program(t, "prometheus"), testenv.FreeAddress(t), t.TempDir()
 	write(t, filepath.Join(dir, "prometheus.yml"), config)
 	p := &prometheus{url: "http://" + address}
 	testprogram.Start(t, dir, p.url+"/-/ready", program, "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address="+address, "--log.level=warn")

@@ -137,7 +137,7 @@ func TestRemoveEar(t *testing.T) {
 // then. Nobody has an event for that: neither then nor after the restart.
 func TestDrainServer(t *testing.T) {
 	t.Parallel()
-	database, devices := testdb.SQLite(t), freeAddress(t)
+	database, devices := testdb.SQLite(t), testenv.FreeAddress(t)
 	lines := fmt.Sprintf("listen: ['%s']\ndatabase: %q\ndrain: {delay: %s, limit: 5s}\n", devices, database, drainDelay())
 	s := serveFile(t, "j", lines, io.Discard)
 	testwait.Until(t, "the server is ready", s.judges)

@@ -17,16 +17,9 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
-
-// freeAddress returns an address at which nobody listens now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l := listen(t)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
 
 // heard is an ear that runs in this process.
 type heard struct {
@@ -43,7 +36,7 @@ const alsoUDP = "# UDP"
 // drains at once.
 func hear(t *testing.T, name string, lines ...string) *heard {
 	t.Helper()
-	h := &heard{served: served{t: t, api: "http://" + freeAddress(t)}, devices: freeAddress(t), ended: make(chan struct{})}
+	h := &heard{served: served{t: t, api: "http://" + testenv.FreeAddress(t)}, devices: testenv.FreeAddress(t), ended: make(chan struct{})}
 	all := strings.Join(lines, "\n")
 	if !strings.Contains(all, "drain:") {
 		all += "\ndrain: {delay: 0s}"
@@ -205,7 +198,7 @@ func TestLinkCertificates(t *testing.T) {
 		return fmt.Sprintf("tls: {cert: %[1]s/%[2]s.pem, key: %[1]s/%[2]s.key, %[3]s}", dir, name, strings.ReplaceAll(more, "DIR", dir))
 	}
 	const authority = "ca: DIR/ca.pem"
-	address := freeAddress(t)
+	address := testenv.FreeAddress(t)
 	gone := hear(t, "gone", "judges: ['"+address+"']", "link: {"+files(ca, "gone", authority)+"}")
 	testcert.Write(t, dir, "crl.pem", pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: ca.Revoke(t, certificates["gone"])}))
 	judge := serveWith(t, testdb.SQLite(t), fmt.Sprintf("link: {listen: '%s', %s}", address, files(ca, "judge", authority+", crl: DIR/crl.pem")))

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
@@ -217,7 +218,7 @@ func TestKilledJudge(t *testing.T) {
 	for _, kind := range testdb.Databases() {
 		t.Run(kind.Name, func(t *testing.T) {
 			t.Parallel()
-			url, at := kind.URL(t), [2]string{freeAddress(t), freeAddress(t)}
+			url, at := kind.URL(t), [2]string{testenv.FreeAddress(t), testenv.FreeAddress(t)}
 			var servers [2]*apart
 			for i, node := range []string{"a", "b"} {
 				servers[i] = serveApart(t, node, fmt.Sprintf("listen: ['%s']\ndatabase: %q\n", at[i], url))

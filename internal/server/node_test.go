@@ -127,7 +127,7 @@ func serveExamine(t *testing.T, node, lines string, examine Examine, log io.Writ
 // configured writes the file of a server, and returns it with the address of the API.
 func configured(t *testing.T, node, lines string) (file, address string) {
 	t.Helper()
-	address = freeAddress(t)
+	address = testenv.FreeAddress(t)
 	return tempFile(t, fmt.Sprintf("http: %s\nnode: %s\ndata: %s\n%s", address, node, t.TempDir(), withoutMQTT(lines))), address
 }
 

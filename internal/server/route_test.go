@@ -89,7 +89,7 @@ func reaches(from, to *listener, topic string) {
 // Messages, retained ones and verdicts reach the clients of the judge and of all ears.
 func TestRoutedMessages(t *testing.T) {
 	t.Parallel()
-	at := map[string]string{"judge": freeAddress(t), "one": freeAddress(t), "two": freeAddress(t)}
+	at := map[string]string{"judge": testenv.FreeAddress(t), "one": testenv.FreeAddress(t), "two": testenv.FreeAddress(t)}
 	judge, judges := judged(t, fmt.Sprintf("mqtt: {listen: '%s', route: cluster}\nreport: {to: broker}", at["judge"]))
 	ears := make(map[string]*heard)
 	for _, name := range []string{"one", "two"} {
@@ -140,7 +140,7 @@ func TestUnroutedMessages(t *testing.T) {
 	t.Parallel()
 	for name, routed := range map[string][2]string{"judge is local": {"local", "cluster"}, "ear is local": {"cluster", "local"}} {
 		t.Run(name, func(t *testing.T) {
-			at := [2]string{freeAddress(t), freeAddress(t)}
+			at := [2]string{testenv.FreeAddress(t), testenv.FreeAddress(t)}
 			_, judges := judged(t, fmt.Sprintf("mqtt: {listen: '%s', route: %s}", at[0], routed[0]))
 			one := hear(t, "one", judges, fmt.Sprintf("mqtt: {listen: '%s', route: %s}", at[1], routed[1]))
 			testwait.Until(t, "the ear is ready", one.ready)
@@ -168,7 +168,7 @@ func TestRoutedMessagesAfterTakeover(t *testing.T) {
 	testwait.Until(t, "a judges", a.judges)
 	b := serve("b", sockets[1])
 	testwait.Until(t, "b stands by", b.standsBy)
-	at := [2]string{freeAddress(t), freeAddress(t)}
+	at := [2]string{testenv.FreeAddress(t), testenv.FreeAddress(t)}
 	for i, name := range []string{"one", "two"} {
 		e := hear(t, name, fmt.Sprintf("judges: ['%s', '%s']", sockets[1], sockets[0]), "mqtt: {listen: '"+at[i]+"', route: cluster}")
 		testwait.Until(t, "the ear has found the judge", e.ready)
@@ -191,7 +191,7 @@ func TestRoutedMessagesAfterTakeover(t *testing.T) {
 // they can carry.
 func TestHeartbeatsBesideMessages(t *testing.T) {
 	testenv.Check(t) // alone: its messages take the whole machine
-	at := [2]string{freeAddress(t), freeAddress(t)}
+	at := [2]string{testenv.FreeAddress(t), testenv.FreeAddress(t)}
 	judge, judges := judged(t, "mqtt: {listen: off, route: cluster}")
 	var ears [2]*heard
 	for i, name := range []string{"one", "two"} {

@@ -193,7 +193,7 @@ func (l *blockedLog) shut() (open func()) {
 // A server whose event loop does not come back is not said to hear, until it does.
 func TestServiceOfStuckServer(t *testing.T) {
 	testenv.Check(t)
-	m, log, devices := manage(t, filepath.Join(t.TempDir(), "notify")), new(blockedLog), freeAddress(t)
+	m, log, devices := manage(t, filepath.Join(t.TempDir(), "notify")), new(blockedLog), testenv.FreeAddress(t)
 	serveFile(t, "j", fmt.Sprintf("listen: ['%s']\ndatabase: %q\ntoken: s3cret\n", devices, testdb.SQLite(t)), log)
 	m.await(t, "STATUS=judging ")
 	m.await(t, "WATCHDOG=1")

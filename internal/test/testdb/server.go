@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,7 +153,7 @@ var errEnded = errors.New("it ended")
 
 func (s *Server) startOnce(ctx context.Context) error {
 	if s.port == 0 {
-		port, err := freePort(ctx)
+		port, err := testenv.FreePort(ctx)
 		if err != nil {
 			return err
 		}
@@ -205,21 +203,6 @@ func pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// freePort returns a port below those that the kernel gives to clients, so that none of them has it
-// while the server is stopped.
-func freePort(ctx context.Context) (int, error) {
-	for {
-		port := 20_000 + rand.IntN(12_000)
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err == nil {
-			return port, l.Close()
-		}
-		if ctx.Err() != nil {
-			return 0, err
-		}
 	}
 }
 

@@ -195,7 +195,7 @@ func (s *Server) configure(ctx context.Context, fresh bool) error {
 	}
 	for _, l := range s.listeners() {
 		if fresh {
-			port, err := freePort(ctx)
+			port, err := testenv.FreePort(ctx)
 			if err != nil {
 				return err
 			}
@@ -247,19 +247,6 @@ func (s *Server) writeUsers() error {
 	return os.WriteFile(s.path("users"), []byte(text.String()), 0o600)
 }
 
-func freePort(ctx context.Context) (int, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(port)
-}
-
 // start starts the broker and waits for it. With fresh it tries other ports if one was taken
 // meanwhile.
 func (s *Server) start(fresh bool) error {
@@ -267,10 +254,15 @@ func (s *Server) start(fresh bool) error {
 	defer cancel()
 	for {
 		err := s.startOnce(ctx, fresh)
-		if err == nil || !errors.Is(err, errEnded) || pause(ctx, 100*time.Millisecond) != nil || (fresh && !strings.Contains(s.Log(), "in use")) {
+		if err == nil || !errors.Is(err, errEnded) || pause(ctx, 100*time.Millisecond) != nil || (fresh && !s.portTaken()) {
 			return err
 		}
 	}
+}
+
+// portTaken reports whether the broker said that a port was taken.
+func (s *Server) portTaken() bool {
+	return strings.Contains(s.Log(), "in use") || strings.Contains(s.Log(), "Unable to create websockets listener")
 }
 
 // errEnded says that the broker ended during its start.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -99,15 +98,4 @@ func Get(address string) (code int, body []byte) {
 		return 0, nil
 	}
 	return response.StatusCode, body
-}
-
-// FreeAddress returns an address of this machine at which nobody listens now.
-func FreeAddress(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
