@@ -399,7 +399,7 @@ func TestJobsModel(t *testing.T) {
 		}
 		return errors.Join(r.Open(t.Context()), r.Close())
 	})
-	testenv.Tries(t, 30, 20) // with the race detector SQLite, which is Go, takes ten times as long, and this is one goroutine
+	testenv.Tries(t, 30, 60)
 	rapid.Check(t, func(t *rapid.T) {
 		url, err := fresh()
 		if err != nil {

@@ -311,7 +311,7 @@ func tick(v verdict) time.Duration {
 func TestReplayIsWhatHappens(t *testing.T) {
 	seeds := 2
 	if testenv.Checks() {
-		seeds = 10
+		seeds = 5
 	}
 	changes := []struct {
 		name   string

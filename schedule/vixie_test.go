@@ -17,7 +17,7 @@ import (
 func TestNeverLikeCounting(t *testing.T) {
 	r, expressions := newRand(11), 100
 	if testenv.Checks() {
-		expressions = 400
+		expressions = 150
 	}
 	for range expressions {
 		x := testcron.Random(r)
@@ -51,7 +51,7 @@ func TestNextLikeVixieCron(t *testing.T) {
 	}
 	expressions := 3
 	if testenv.Checks() {
-		expressions = 12
+		expressions = 6
 	}
 	for i, tt := range tests {
 		t.Run(fmt.Sprintf("%s/%d", tt.zone, tt.year), func(t *testing.T) {

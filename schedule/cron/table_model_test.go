@@ -175,7 +175,7 @@ func TestSchedulesModel(t *testing.T) {
 		}
 		return err
 	})
-	testenv.Tries(t, 40, 15) // with the race detector SQLite, which is Go, takes ten times as long, and this is one goroutine
+	testenv.Tries(t, 40, 60)
 	rapid.Check(t, func(t *rapid.T) {
 		url, err := fresh()
 		if err != nil {

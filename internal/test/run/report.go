@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,9 @@ type result struct {
 	pkg, test, action string
 	seconds           float64
 }
+
+// slowest is how many of the slowest tests are named at the end.
+const slowest = 8
 
 // quiet is how long nothing is printed before a line says what runs.
 const quiet = 20 * time.Second
@@ -210,6 +214,10 @@ func (r *report) summary() {
 		if t.action == "fail" {
 			r.print("FAIL %s %s\n", t.pkg, t.test)
 		}
+	}
+	slow := slices.SortedFunc(slices.Values(r.results), func(a, b result) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, t := range slow[:min(len(slow), slowest)] {
+		r.print("slow %6.1f s %s %s\n", t.seconds, t.pkg, t.test)
 	}
 	r.print("%.0f s in all\n", time.Since(r.begun).Seconds())
 	r.print("%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
