@@ -214,40 +214,6 @@ func TestDatagramsOutlive(t *testing.T) {
 	})
 }
 
-// An ear that dies may have had the heartbeat of a device that another heard last.
-func TestEarOfDatagramsDies(t *testing.T) {
-	inDatagrams(t, func(f *fleet, a *node, one, two *listener) {
-		one.speaks("here")
-		two.speaks("there")
-		f.wait(25 * time.Second)
-		f.breakLinks(true)
-		f.wait(4 * time.Second)
-		f.wait(28 * time.Second)
-		a.wantState("here", liveness.Unknown)
-		a.want("here:1 device.online", "there:1 device.online")
-		f.wait(4 * time.Second)
-		a.want("here:2 device.offline silence", "there:2 device.offline silence")
-	})
-}
-
-// An ear that ends in order leaves its devices to the others.
-func TestEarOfDatagramsLeaves(t *testing.T) {
-	inDatagrams(t, func(f *fleet, a *node, one, two *listener) {
-		one.speaks("d")
-		f.wait(20 * time.Second)
-		one.leaves()
-		if v, err := a.registry.Device("d"); err != nil || v.State != liveness.Online || v.Connected {
-			t.Errorf("%+v, %v", v, err)
-		}
-		s, _ := two.speaks("d")
-		f.wait(time.Second)
-		a.want("d:1 device.online")
-		if s.Epoch() != 2 { // nothing was left of the session
-			t.Errorf("the epoch is %d", s.Epoch())
-		}
-	})
-}
-
 // An ear that did not say how its datagrams pass cannot have devices that send them.
 func TestNoDatagrams(t *testing.T) {
 	inFleet(t, func(f *fleet, _ *node) {

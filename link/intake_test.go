@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -112,66 +111,4 @@ func FuzzReceive(f *testing.F) {
 		_ = m.queue.take(m.stream)
 		m.judge.holds = commitwait.New(m.judge.registry.AfterCommit, settleAll) // nobody lets answers go
 	})
-}
-
-// The judge's cost of a heartbeat, as they come in the answer to a round.
-func BenchmarkReceiveBeats(b *testing.B) {
-	for _, n := range []int{1000, 100_000} {
-		b.Run(fmt.Sprintf("sessions=%d", n), func(b *testing.B) {
-			m := newMemberAt(b)
-			beats := &linkpb.Beats{}
-			for i := range uint32(n) {
-				if err := m.receive(m.stream, []*linkpb.EarFrame{openFrame(i, fmt.Sprint("d", i))}, time.Now()); err != nil {
-					b.Fatal(err)
-				}
-				m.queue.take(m.stream)
-				beats.Slots, beats.Gens, beats.AgesUs = append(beats.Slots, i), append(beats.Gens, 1), append(beats.AgesUs, 50_000)
-			}
-			data, err := proto.Marshal(&linkpb.FromEar{Frames: []*linkpb.EarFrame{{Body: &linkpb.EarFrame_Beats{Beats: beats}}}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				var msg linkpb.FromEar
-				if err := proto.Unmarshal(data, &msg); err != nil {
-					b.Fatal(err)
-				}
-				if err := m.receive(m.stream, msg.GetFrames(), time.Now()); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/beat")
-			b.ReportMetric(float64(len(data))/float64(n), "B/beat")
-		})
-	}
-}
-
-// resume of a large ear: what the judge does for each session that was open before.
-func BenchmarkResume(b *testing.B) {
-	m := newMemberAt(b)
-	const n = 10_000
-	frames := make([]*linkpb.EarFrame, n)
-	for i := range frames {
-		frames[i] = openFrame(uint32(i), fmt.Sprint("d", i))
-	}
-	if err := m.receive(m.stream, frames, time.Now()); err != nil {
-		b.Fatal(err)
-	}
-	for _, f := range frames {
-		open := f.GetAsk().GetOpen()
-		open.Epoch, open.Resumed = 1, true
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		m.queue.take(m.stream)
-		m.seats.each(func(st *seat) {
-			st.Abandon()
-			st.ended()
-		})
-		if err := m.receive(m.stream, frames, time.Now()); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/session")
 }

@@ -38,31 +38,6 @@ func TestOpenAndBeat(t *testing.T) {
 	})
 }
 
-// A device that was judged comes back with its next heartbeat.
-func TestJudged(t *testing.T) {
-	inFleet(t, func(f *fleet, a *node) {
-		e := f.ear("one")
-		defer e.stop()
-		s, p := e.open("d")
-		f.wait(29 * time.Second)
-		if s.Judged() {
-			t.Error("Judged = true before the verdict")
-		}
-		f.wait(2 * time.Second)
-		a.want("d:1 device.online", "d:2 device.offline silence")
-		p.want(t, "judged")
-		if !s.Judged() {
-			t.Error("Judged = false after the verdict")
-		}
-		if !s.Beat(f.now()) || s.Judged() {
-			t.Errorf("Judged = %v after a heartbeat", s.Judged())
-		}
-		f.wait(time.Second)
-		a.want("d:3 device.online")
-		p.want(t)
-	})
-}
-
 func TestAsks(t *testing.T) {
 	inFleet(t, func(f *fleet, a *node) {
 		e := f.ear("one")
@@ -123,27 +98,6 @@ func TestOpenLeft(t *testing.T) {
 		}
 		p.want(t)
 		a.want("d:1 device.online")
-	})
-}
-
-func TestClose(t *testing.T) {
-	inFleet(t, func(f *fleet, a *node) {
-		e := f.ear("one")
-		defer e.stop()
-		s, p := e.open("d")
-		f.wait(time.Second)
-		s.Beat(f.now())
-		s.Close(f.now(), liveness.Protocol)
-		if s.Beat(f.now()) {
-			t.Error("Beat = true after Close")
-		}
-		f.wait(11 * time.Second)
-		a.want("d:1 device.online", "d:2 device.offline protocol")
-		p.want(t)
-		again, _ := e.open("d")
-		if again.Epoch() != 2 {
-			t.Errorf("epoch %d", again.Epoch())
-		}
 	})
 }
 

@@ -244,30 +244,6 @@ func TestSendTooMany(t *testing.T) {
 	})
 }
 
-// 1,000 long messages at once are written, each once.
-func TestSendMuch(t *testing.T) {
-	inFleet(t, func(f *fleet, a *node) {
-		p := &post{}
-		one := f.ear("one", withPost(p))
-		defer one.stop()
-		var results []<-chan sendResult
-		for i := range 10 {
-			one.open(fmt.Sprint("d", i))
-		}
-		for i := range 1000 {
-			results = append(results, a.send(f.Context(), fmt.Sprint("d", i%10), strings.Repeat("x", 64<<10)))
-		}
-		for _, r := range results {
-			if r := <-r; r.err != nil || r.sent.Bytes != 64<<10+5 {
-				t.Fatalf("Send = %+v, %v", r.sent, r.err)
-			}
-		}
-		if p.count() != 1000 {
-			t.Errorf("%d messages were written", p.count())
-		}
-	})
-}
-
 // What an ear answers that was not asked, or twice, counts for nothing.
 func TestSendOddities(t *testing.T) {
 	inFleet(t, func(f *fleet, a *node) {

@@ -145,24 +145,3 @@ func TestUnixSocket(t *testing.T) {
 		}
 	}
 }
-
-// A heartbeat at an ear, of a session that is in the list already.
-func BenchmarkEarBeat(b *testing.B) {
-	k := newSocket(b)
-	s := k.open(b, 1)[0]
-	start := time.Now()
-	now := time.Since(start)
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Beat(now)
-		now++
-	}
-}
-
-// Sessions that are opened at an ear until the judge has answered.
-func BenchmarkOpen(b *testing.B) {
-	k := newSocket(b)
-	b.ReportAllocs()
-	b.ResetTimer()
-	k.open(b, b.N)
-}
