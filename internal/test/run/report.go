@@ -21,6 +21,7 @@ const root = "github.com/holter-iot/holter/"
 type event struct {
 	Action, Package, Test, Output, ImportPath, FailedBuild string
 	Elapsed                                                float64
+	Time                                                   time.Time
 }
 
 // result is how a test at the top of a package ended.
@@ -43,6 +44,7 @@ type report struct {
 	passed, failed, skipped int
 
 	output  map[string]*strings.Builder // by package and test, until it ends
+	started map[string]time.Time        // by package and test
 	results []result
 	later   map[string]int      // tests of another level, by its reason
 	missing map[string][]string // tests that lack something, by what it is
@@ -55,7 +57,7 @@ type report struct {
 
 func newReport(out io.Writer) *report {
 	return &report{
-		out: out, begun: time.Now(), output: make(map[string]*strings.Builder), later: make(map[string]int), missing: make(map[string][]string),
+		out: out, begun: time.Now(), output: make(map[string]*strings.Builder), started: make(map[string]time.Time), later: make(map[string]int), missing: make(map[string][]string),
 		builds: make(map[string]string), running: make(map[string]time.Time), printed: time.Now(),
 	}
 }
@@ -109,6 +111,8 @@ func (r *report) take(e event) {
 		r.mu.Lock()
 		r.running[short(e.Package)] = time.Now()
 		r.mu.Unlock()
+	case "run", "cont":
+		r.started[key] = e.Time
 	case "output":
 		if r.output[key] == nil {
 			r.output[key] = new(strings.Builder)
@@ -120,6 +124,9 @@ func (r *report) take(e event) {
 		if e.Test == "" {
 			r.packageEnded(e)
 		} else {
+			if begun := r.started[key]; !begun.IsZero() {
+				e.Elapsed = e.Time.Sub(begun).Seconds() // what go test says leaves out the time of parallel subtests
+			}
 			r.testEnded(e, r.said(key))
 		}
 		delete(r.output, key)

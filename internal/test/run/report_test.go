@@ -8,10 +8,10 @@ import (
 // events is what go test -json prints of five packages: one that passes, with a test of another level and one that lacks a program, one
 // that fails, one that crashes in a test, one that does not build, and one without tests.
 const events = `{"Action":"start","Package":"github.com/holter-iot/holter/timer"}
-{"Action":"run","Package":"github.com/holter-iot/holter/timer","Test":"TestTouch"}
+{"Time":"2026-01-01T00:00:00Z","Action":"run","Package":"github.com/holter-iot/holter/timer","Test":"TestTouch"}
 {"Action":"output","Package":"github.com/holter-iot/holter/timer","Test":"TestTouch","Output":"=== RUN   TestTouch\n"}
 {"Action":"pass","Package":"github.com/holter-iot/holter/timer","Test":"TestTouch/once","Elapsed":0.5}
-{"Action":"pass","Package":"github.com/holter-iot/holter/timer","Test":"TestTouch","Elapsed":0.5}
+{"Time":"2026-01-01T00:00:30Z","Action":"pass","Package":"github.com/holter-iot/holter/timer","Test":"TestTouch","Elapsed":0.5}
 {"Action":"output","Package":"github.com/holter-iot/holter/timer","Test":"TestSoakTouch","Output":"    a_test.go:7: belongs to make soak\n"}
 {"Action":"skip","Package":"github.com/holter-iot/holter/timer","Test":"TestSoakTouch","Elapsed":0}
 {"Action":"output","Package":"github.com/holter-iot/holter/timer","Test":"TestServer","Output":"    a_test.go:9: NOT TESTED: there is no server\n"}
@@ -37,7 +37,7 @@ func TestReport(t *testing.T) {
 	}
 	r.summary()
 	for _, want := range []string{
-		"ok      1.2 s timer\n", "FAIL store TestAppend (0.1 s)\n    b_test.go:3: got 1, want 2\n", "panic: nil map\n", "dag.go:3: undefined: x\n",
+		"ok      1.2 s timer\n", "slow   30.0 s timer TestTouch\n", "FAIL store TestAppend (0.1 s)\n    b_test.go:3: got 1, want 2\n", "panic: nil map\n", "dag.go:3: undefined: x\n",
 		"a line of go test itself\n", "skipped: NOT TESTED: there is no server (timer TestServer)\n", "1 tests not run here: each belongs to make soak\n",
 		"FAIL store TestAppend\n", "FAIL jobs (did not build, or crashed)\n", "FAIL dag (did not build, or crashed)\n",
 	} {
