@@ -73,34 +73,21 @@ func TestProblems(t *testing.T) {
 		}{
 			{"GET", "/v1/devices?limit=0", 422, "query.limit: expected number >= 1"},
 			{"GET", "/v1/devices?limit=1001", 422, "query.limit: expected number <= 1000"},
-			{"GET", "/v1/devices?limit=-1", 422, "query.limit"},
 			{"GET", "/v1/devices?limit=ten", 422, "query.limit: invalid integer"},
-			{"GET", "/v1/devices?limit=1e2", 422, "query.limit: invalid integer"},
-			{"GET", "/v1/devices?limit=99999999999999999999", 422, "query.limit"},
 			{"GET", "/v1/devices?state=gone", 422, "query.state"},
-			{"GET", "/v1/devices?state=offline,Late", 422, "query.state"},
 			{"GET", "/v1/devices?after=zzz", 422, "after: not a cursor"},
-			{"GET", "/v1/devices?after=1", 422, "after: not a cursor"},
 			{"GET", "/v1/devices?page=2", 422, "query.page: unknown query parameter"},
 			{"GET", "/v1/devices?prefix=" + strings.Repeat("x", 129), 422, "query.prefix"},
-			{"GET", "/v1/devices?state=offline&state=gone", 422, "query.state"},
 			{"GET", "/v1/devices?connected=perhaps", 422, "query.connected: expected true or false"},
-			{"GET", "/v1/devices?maintenance=2", 422, "query.maintenance"},
 			{"GET", "/v1/devices?seen_before=yesterday", 422, "query.seen_before: expected an instant like"},
 			{"GET", "/v1/devices?seen_before=300000h", 422, "like 10m, up to 366 days"},
 			{"GET", "/v1/devices?seen_after=-10m", 422, "query.seen_after"},
-			{"GET", "/v1/devices?seen_after=NaN", 422, "query.seen_after"},
 			{"GET", "/v1/devices?group=" + strings.Repeat("&group=g", 101), 422, "query.group: given 101 times"},
 			{"GET", "/v1/devices/nobody/explain", 404, "no device with this id"},
 			{"GET", "/v1/devices/nobody/events", 404, "no device with this id"},
-			{"GET", "/v1/devices/%2F/events", 404, "no device with this id"},
 			{"GET", "/v1/devices/a/events?after=-1", 422, "query.after"},
-			{"GET", "/v1/devices/a/events?limit=1001", 422, "query.limit"},
 			{"DELETE", "/v1/devices/nobody", 404, "no device with this id"},
-			{"DELETE", "/v1/devices/%2F", 404, "no device with this id"},
 			{"DELETE", "/v1/devices/nobody/policy", 404, "no device with this id"},
-			{"DELETE", "/v1/devices/%2F/policy", 404, "no device with this id"},
-			{"PUT", "/v1/devices/nobody/maintenance", 404, "no device with this id"},
 			{"DELETE", "/v1/devices/%FF/maintenance", 404, "no device with this id"},
 			{"DELETE", "/v1/devices/", 404, "write / in its id as %2F"},
 			{"GET", "/v1/events?type=device.gone", 422, "query.type: expected values of: device.online, "},
@@ -108,18 +95,13 @@ func TestProblems(t *testing.T) {
 			{"GET", "/v1/events/stream?device=%zz", 422, "query: invalid URL escape"},
 			{"GET", "/v1/devices/nobody", 404, "no device with this id"},
 			{"GET", "/v1/devices/%FF%00", 404, "no device with this id"},
-			{"GET", "/v1/devices/%2F", 404, "no device with this id"},
 			{"GET", "/v1/devices/a/b", 404, "write / in its id as %2F"},
 			{"GET", "/v1/devices/", 404, "write / in its id as %2F"},
-			{"GET", "/v1/devices/x?deep=1", 422, "query.deep"},
 			{"GET", "/v1/events?after=-1", 422, "query.after"},
 			{"GET", "/v1/events?after=x", 422, "query.after: invalid integer"},
-			{"GET", "/v1/events?after=18446744073709551616", 422, "query.after"},
 			{"GET", "/v1/events?limit=0", 422, "query.limit"},
-			{"GET", "/v1/events?limit=5000", 422, "query.limit"},
 			{"GET", "/v1/events?devices=a", 422, "query.devices"},
 			{"GET", "/v1/events/stream?after=x", 422, `query.after: "x" is not an offset`},
-			{"GET", "/v1/events/stream?after=-1", 422, "query.after"},
 			{"GET", "/v1/events/stream?from=1", 422, "query.from: there is no such parameter"},
 			{"GET", "/v1/nothing", 404, "/docs lists what there is"},
 			{"GET", "/", 404, "/docs lists what there is"},
@@ -128,28 +110,10 @@ func TestProblems(t *testing.T) {
 			{"GET", "/v1/devices/nobody/policy", 404, "no device with this id"},
 			{"POST", "/v1/devices/a/policy", 405, "this path takes GET, HEAD, PUT, DELETE and nothing else"},
 			{"PUT", "/v1/events/stream", 405, "this path takes GET, HEAD and nothing else"},
-			{"POST", "/v1/nothing", 404, "/docs lists what there is"},
 			{"GET", "/readyz", 503, "not ready: the disk is full"},
 		}
 		for _, tt := range tests {
 			wantProblem(t, ask(h, tt.method, tt.target), tt.method+" "+tt.target, tt.code, tt.detail)
-		}
-	})
-}
-
-func TestHealth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, liveness.Config{}, 0)
-		h := f.api(httpapi.Config{}).Handler()
-		for _, path := range []string{"/healthz", "/readyz"} {
-			if w := get(h, path); w.Code != http.StatusOK || w.Body.String() != "ok\n" {
-				t.Errorf("GET %s = %d %q", path, w.Code, w.Body)
-			}
-		}
-		for _, path := range []string{"/healthz", "/v1/devices", "/v1/events/stream", "/metrics"} {
-			if w := ask(h, http.MethodHead, path); w.Code != http.StatusOK {
-				t.Errorf("HEAD %s = %d", path, w.Code)
-			}
 		}
 	})
 }

@@ -401,30 +401,6 @@ func TestRebinding(t *testing.T) {
 	})
 }
 
-// TestCrossOrigin refuses what a page of another site makes a browser do.
-func TestCrossOrigin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, liveness.Config{}, 0)
-		h := f.beating(httpapi.Config{}).Handler()
-		w := send(h, "POST", "/v1/beat/a", "", "Sec-Fetch-Site", "cross-site")
-		wantProblem(t, w, "cross-site", 403, "a page of another site")
-		w = send(h, "POST", "/v1/beat/a", "", "Origin", "https://elsewhere.example")
-		wantProblem(t, w, "another origin", 403, "a page of another site")
-		w = send(h, "GET", "/v1/beat/a", "", "Sec-Fetch-Site", "cross-site") // as an image of a page
-		wantProblem(t, w, "a heartbeat by GET", 403, "a page of another site")
-		if w := send(h, "GET", "/v1/devices", "", "Sec-Fetch-Site", "cross-site"); w.Code != 200 {
-			t.Errorf("what changes nothing: %d %s", w.Code, w.Body)
-		}
-		for _, site := range []string{"same-origin", "none", ""} {
-			for _, method := range []string{"POST", "GET"} {
-				if w := send(h, method, "/v1/beat/a", "", "Sec-Fetch-Site", site); w.Code != 200 {
-					t.Errorf("%s from %q: %d %s", method, site, w.Code, w.Body)
-				}
-			}
-		}
-	})
-}
-
 // TestStreamRevoked ends a stream whose token is revoked, also while wrong tokens come from its address.
 func TestStreamRevoked(t *testing.T) {
 	for _, guessing := range []bool{false, true} {

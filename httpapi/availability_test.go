@@ -300,13 +300,10 @@ func TestAvailabilityBadInput(t *testing.T) {
 		}{
 			{"/v1/devices/x/availability", http.StatusNotFound, "no device with this id"},
 			{"/v1/groups/x/availability", http.StatusNotFound, "no group has this name; /v1/groups lists them"},
-			{"/v1/groups/x/availability?format=csv", http.StatusNotFound, "no group has this name"},
 			{"/v1/devices/a1/availability?from=yesterday", bad, "query.from: expected an instant like 2026-01-02T15:04:05Z, a date like 2026-01-02, or how long ago"},
 			{"/v1/devices/a1/availability?to=2026-02-30", bad, "query.to: expected an instant"},
-			{"/v1/devices/a1/availability?from=0000-01-01", bad, "query.from: expected an instant"},
 			{"/v1/devices/a1/availability?from=-3h", bad, "query.from: expected an instant"},
 			{"/v1/devices/a1/availability?from=1h&to=2h", bad, "query.from: the window would end before it begins"},
-			{"/v1/devices/a1/availability?from=1h&to=1h", bad, "query.from: the window would end before it begins"},
 			{"/v1/devices/a1/availability?from=2999-01-01", bad, "query.from: the window would end before it begins"},
 			{"/v1/devices/a1/availability?from=1990-01-01", bad, "days, want 366 at most"},
 			{"/v1/devices/a1/availability?format=xml", bad, "query.format"},
@@ -315,7 +312,6 @@ func TestAvailabilityBadInput(t *testing.T) {
 			{"/v1/groups/none/availability?from=x", bad, "query.from: expected"},
 			{"/v1/groups/none/availability?sort=best", bad, "query.sort"},
 			{"/v1/groups/none/availability?limit=1001", bad, "query.limit: expected number <= 1000"},
-			{"/v1/groups/none/availability?limit=0", bad, "query.limit"},
 			{"/v1/groups/none/availability?limit=100001&format=csv", bad, "query.limit"},
 			{"/v1/groups/none/availability?sort=worst&after=a", bad, "query.after: there is one page only with sort=worst"},
 		}

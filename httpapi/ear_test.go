@@ -41,29 +41,6 @@ func (s *station) send(t *testing.T, text string) (status int, body string) {
 // beatOfA is a heartbeat of the device a.
 const beatOfA = "POST /v1/beat/a HTTP/1.1\r\nHost: holter\r\nAuthorization: Bearer b\r\nContent-Length: 0\r\n\r\n"
 
-// TestListens judges a device that is heard by HTTP and then no more, in real time.
-func TestListens(t *testing.T) {
-	t.Parallel()
-	s := newStation(t, liveness.Config{Policy: liveness.Policy{Timeout: 100 * time.Millisecond}}, httpapi.Config{})
-	if status, body := s.send(t, beatOfA); status != 200 {
-		t.Fatalf("%d %s", status, body)
-	}
-	events, after := []liveness.Event(nil), uint64(0)
-	for {
-		var err error
-		if events, err = s.log.Wait(t.Context(), events[:0], after, 1); err != nil {
-			t.Fatal(err)
-		}
-		after = events[0].Offset
-		if e := &events[0]; e.Type == liveness.DeviceOffline {
-			if e.Reason != liveness.Silence || e.Source != "http" || e.HeardSilence < 100*time.Millisecond {
-				t.Errorf("event %+v", e)
-			}
-			return
-		}
-	}
-}
-
 // gate is an Auth that lets nobody pass for a while.
 type gate struct {
 	come chan struct{}

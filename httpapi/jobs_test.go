@@ -15,7 +15,6 @@ import (
 	"github.com/holter-iot/holter/delivery/command"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
@@ -465,16 +464,5 @@ func TestRefusedRows(t *testing.T) {
 	}
 	if second := getJSON[page](t, h, "/v1/refused-rows?after=1"); len(second.Rows) != 1 || second.Rows[0].Row != 3 || second.Next != 0 {
 		t.Errorf("the second page: %+v", second)
-	}
-}
-
-// Who may read may not change anything, and without an engine there is nothing of it.
-func TestJobsRoles(t *testing.T) {
-	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]auth.Role{"reader": auth.RoleRead}}})
-	for target, code := range map[string]int{"GET /v1/jobs": 200, "GET /v1/refused-rows": 200, "GET /v1/endpoints": 200, "PUT /v1/queues/x": 403, "POST /v1/jobs": 403, "POST /v1/dead-letters/retry": 403} {
-		method, path, _ := strings.Cut(target, " ")
-		if w := send(h, method, path, "{}", "Authorization", "Bearer reader"); w.Code != code {
-			t.Errorf("%s = %d %s, want %d", target, w.Code, w.Body, code)
-		}
 	}
 }

@@ -132,17 +132,3 @@ func TestTakesGzip(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkMapChange compares maps of a million devices, of which one in a thousand has changed.
-func BenchmarkMapChange(b *testing.B) {
-	from := bytes.Repeat([]byte{0x22}, 500_000)
-	to := slices.Clone(from)
-	for i := 0; i < len(to); i += 500 {
-		to[i] = 0x52
-	}
-	for b.Loop() {
-		if c := mapChangeOf(from, to, 1); c.cells != 1000 {
-			b.Fatal(c.cells)
-		}
-	}
-}

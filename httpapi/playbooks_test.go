@@ -12,7 +12,6 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
@@ -226,27 +225,6 @@ func TestPlaybookDryRun(t *testing.T) {
 		{`{"playbook":{"name":"x","steps":[{"name":"a","note":"${x}"}]},"event":2}`, 422, "${x} stands for nothing"},
 	} {
 		wantProblem(t, send(h, "POST", "/v1/playbooks/dry-run", c.body), c.body, c.code, c.detail)
-	}
-}
-
-// Who may read may not change anything, and nobody else may see playbooks.
-func TestPlaybookRoles(t *testing.T) {
-	h := playing(t, httpapi.Config{Auth: &secrets{known: map[string]auth.Role{"reader": auth.RoleRead, "admin": auth.RoleAdmin}}}, ofFile())
-	for _, c := range []struct {
-		method, path, token string
-		code                int
-	}{
-		{"GET", "/v1/playbooks/nightly", "reader", 200},
-		{"GET", "/v1/playbooks/nightly", "", 401},
-		{"PUT", "/v1/playbooks/x", "reader", 403},
-		{"DELETE", "/v1/playbooks/nightly", "reader", 403},
-		{"POST", "/v1/playbooks/check", "reader", 403},
-		{"POST", "/v1/playbooks/dry-run", "reader", 403},
-		{"PUT", "/v1/playbooks/x", "admin", 204},
-	} {
-		if w := send(h, c.method, c.path, escalation, "Authorization", "Bearer "+c.token); w.Code != c.code {
-			t.Errorf("%s %s = %d %s, want %d", c.method, c.path, w.Code, w.Body, c.code)
-		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/httpapi/auth"
 )
 
 const nightly = `{"kind":"webhook","when":"0 3 * * *","zone":"Europe/Berlin","settings":{"url":"https://example.org/hook","body":[1]},` +
@@ -88,24 +87,5 @@ func TestSchedules(t *testing.T) {
 	}
 	if w := send(h, "DELETE", "/v1/schedules/nightly", ""); w.Code != http.StatusNoContent {
 		t.Errorf("delete = %d %s", w.Code, w.Body)
-	}
-}
-
-// Who may read may not change anything.
-func TestSchedulesRoles(t *testing.T) {
-	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]auth.Role{"reader": auth.RoleRead}}})
-	for _, c := range []struct {
-		method, path string
-		code         int
-	}{
-		{"GET", "/v1/schedules", 200},
-		{"GET", "/v1/schedule-runs", 200},
-		{"PUT", "/v1/schedules/x", 403},
-		{"POST", "/v1/schedules/x/run", 403},
-		{"DELETE", "/v1/schedules/x", 403},
-	} {
-		if w := send(h, c.method, c.path, nightly, "Authorization", "Bearer reader"); w.Code != c.code {
-			t.Errorf("%s %s = %d %s, want %d", c.method, c.path, w.Code, w.Body, c.code)
-		}
 	}
 }
