@@ -298,17 +298,3 @@ func TestClientInterrupted(t *testing.T) {
 		t.Errorf("got %+v, want code %d and nothing else", got, exitInterrupted)
 	}
 }
-
-func TestClientHelp(t *testing.T) {
-	for _, command := range []string{
-		"devices list", "devices policy", "devices maintenance", "explain", "events", "stats",
-		"tokens create", "tokens list", "tokens delete", "doctor", "config check", "completion",
-	} {
-		t.Run(command, func(t *testing.T) {
-			got := typeLine(t.Context(), t, append(strings.Fields(command), "--help")...)
-			if got.code != 0 || !strings.Contains(got.stdout, "Example") || !strings.Contains(got.stdout, "Usage: holter "+command) {
-				t.Errorf("got %+v", got)
-			}
-		})
-	}
-}

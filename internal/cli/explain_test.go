@@ -320,43 +320,6 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestExplainErrors(t *testing.T) {
-	tests := []struct {
-		name    string
-		handler http.HandlerFunc
-		want    string // with URL for the server's
-	}{
-		{
-			"unknown", answer(404, "application/problem+json", `{"status":404,"detail":"it was never seen"}`),
-			`unknown device "a": it was never seen`,
-		},
-		{"no such page", answer(404, "text/html", "<h1>Not found</h1>"), "URL: not an answer of holter's API (404 Not Found, text/html); is --api right?"},
-		{"other JSON with 404", answer(404, "application/json", `{"error":"x"}`), "URL: not an answer of holter's API (404 Not Found, application/json); is --api right?"},
-		{"refused", answer(503, "application/problem+json", `{"status":503,"detail":"too much to do"}`), "URL answers 503 Service Unavailable: too much to do"},
-		{"a page", answer(200, "text/html", "<h1>Welcome</h1>"), "URL: not an answer of holter's API (200 OK, text/html); is --api right?"},
-		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL: not an answer of holter's API (200 OK, application/json); is --api right?"},
-		{"empty JSON", answer(200, "application/json", `{}`), "URL: not an answer of holter's API (200 OK, application/json); is --api right?"},
-		{"broken off", func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "100")
-			_, _ = io.WriteString(w, `{"id":`)
-		}, "the answer of URL broke off: unexpected EOF"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			server := httptest.NewServer(tt.handler)
-			defer server.Close()
-			var out strings.Builder
-			err := explainAt(t.Context(), server.URL, "a", &out)
-			if want := strings.ReplaceAll(tt.want, "URL", server.URL); err == nil || err.Error() != want {
-				t.Errorf("explain: %v, want %s", err, want)
-			}
-			if out.Len() > 0 {
-				t.Errorf("explain wrote %q", out.String())
-			}
-		})
-	}
-}
-
 func TestExplainUnreachable(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -369,6 +332,10 @@ func TestExplainUnreachable(t *testing.T) {
 	want := "the API at " + api + " does not answer: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), `Start it with "holter serve", or say where it is with --api URL`) {
 		t.Errorf("explain: %v, want %s", err, want)
+	}
+	stranger := serveTest(t, answer(200, "application/json", `{}`))
+	if err := explainAt(t.Context(), stranger, "a", &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "not an answer of holter's API (200 OK, application/json)") {
+		t.Errorf("explain: %v, want that this is no answer", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -133,21 +133,3 @@ listen:
 		t.Errorf("the key of devices that register: %v, %v", key, err)
 	}
 }
-
-func TestListenersFail(t *testing.T) {
-	dir := t.TempDir()
-	other := tempFile(t, "a\na\n")
-	for name, tt := range map[string]struct{ file, want string }{
-		"no certificate": {"listen: [{address: '127.0.0.1:0', tls: {cert: " + dir + "/none.pem, key: " + dir + "/none.key}}]\n", "tls+line://127.0.0.1:0: certificates: open " + dir + "/none.pem"},
-		"no devices":     {"devices_file: " + dir + "/none\n", "guard: file of devices: stat " + dir + "/none"},
-		"bad devices":    {"devices_file: " + other + "\n", "guard: " + other + `:2: device "a" stands here for the second time`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out, errs strings.Builder
-			code := run(t.Context(), []string{"serve", "--config", tempFile(t, tt.file), "--data", dir, "--http", "127.0.0.1:0", "--mqtt", "off"}, &out, &errs)
-			if code != exitFailed || !strings.Contains(errs.String(), tt.want) {
-				t.Errorf("code %d, want %q in\n%s", code, tt.want, errs.String())
-			}
-		})
-	}
-}

@@ -76,26 +76,10 @@ func TestHelp(t *testing.T) {
 		want []string
 	}{
 		{[]string{"--help"}, []string{"Usage: holter <command>", "Example:", "serve", "explain", "--version"}},
-		{[]string{"serve", "-h"}, []string{
-			"Usage: holter serve", "Examples:", "--config fleet.yaml",
-			"--listen", "--mqtt", "--http", "--data", "--config", "--open", "--token", "--devices-file", "--reuse-port", "--log-level", "--log-format",
-			"$HOLTER_LISTEN", "$HOLTER_MQTT", "$HOLTER_HTTP", "$HOLTER_DATA", "$HOLTER_CONFIG", "$HOLTER_OPEN", "$HOLTER_TOKEN",
-			"$HOLTER_DEVICES_FILE", "jt808", "$HOLTER_REUSE_PORT", "$HOLTER_LOG_LEVEL", "$HOLTER_LOG_FORMAT",
-			"127.0.0.1:7700", "127.0.0.1:1883", "127.0.0.1:8080", "./holter-data",
-		}},
-		{[]string{"ear", "--help"}, []string{"Usage: holter ear", "Examples:", "--judge", "$HOLTER_JUDGE", "--link-ca", "$HOLTER_LINK_CA", "--listen", "--mqtt", "$HOLTER_MQTT"}},
-		{[]string{"monitor", "--help"}, []string{
-			"Usage: holter monitor", "Examples:", "--broker", "$HOLTER_MQTT_BROKER", "--preset", "$HOLTER_MQTT_PRESET", "--username", "$HOLTER_MQTT_USERNAME",
-			"--password-file", "$HOLTER_MQTT_PASSWORD_FILE", "in HOLTER_MQTT_PASSWORD", "--ca", "$HOLTER_MQTT_CA", "--cert", "$HOLTER_MQTT_CERT",
-			"--key", "$HOLTER_MQTT_KEY", "--share", "$HOLTER_MQTT_SHARE", "--report", "--home-assistant", "--dry-run", "--list-presets", "--show-preset",
-			"--http", "--data", "--config", "Presets: ", "tasmota",
-		}},
-		{[]string{"loadgen", "--help"}, []string{
-			"Usage: holter loadgen", "Examples:", "--target", "--connections", "--scenario", "--interval", "--duration", "--protocol", "--ramp", "--source",
-			"--verify", "$HOLTER_API_TOKEN", "--report", "--json", "--max-false-offline", "--max-missed-offline", "--max-latency-p99", "--max-deaf", "--clock-skew",
-			"--timeout", "--grace", "--token", "$HOLTER_TOKEN", "--user", "--seed", "--id-format", "--group-size", "--workers",
-			"--list-scenarios", "--show-scenario", "127.0.0.2-127.0.0.40", "Exit status",
-		}},
+		{[]string{"serve", "-h"}, []string{"Usage: holter serve", "Examples:", "--config fleet.yaml", "--listen", "$HOLTER_TOKEN", "jt808", "127.0.0.1:7700"}},
+		{[]string{"ear", "--help"}, []string{"Usage: holter ear", "Examples:", "--judge", "$HOLTER_JUDGE"}},
+		{[]string{"monitor", "--help"}, []string{"Usage: holter monitor", "Examples:", "--broker", "in HOLTER_MQTT_PASSWORD", "Presets: ", "tasmota"}},
+		{[]string{"loadgen", "--help"}, []string{"Usage: holter loadgen", "Examples:", "$HOLTER_API_TOKEN", "--list-scenarios", "127.0.0.2-127.0.0.40", "Exit status"}},
 		{[]string{"password", "--help"}, []string{"Usage: holter password <name>", "Examples:"}},
 		{[]string{"devices", "token", "--help"}, []string{"Usage: holter devices token <id>", "Examples:", "--hmac", "--json"}},
 		{[]string{"send", "--help"}, []string{"Usage: holter send <device> <message>", "Examples:", "--hex", "--base64", "--timeout", "$HOLTER_API"}},

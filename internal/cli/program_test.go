@@ -247,40 +247,6 @@ func (p *program) say(text string) (net.Conn, string) {
 	return c, strings.TrimSpace(answer)
 }
 
-func TestServeAnswers(t *testing.T) {
-	t.Parallel()
-	p := startServe(t)
-	if _, answer := p.say("HELLO site-7/pump ttl=1m\n"); answer != "OK 1 ttl=60" {
-		t.Fatalf("answer = %q", answer)
-	}
-	tests := []struct {
-		path   string
-		status int
-		want   string
-	}{
-		{"/healthz", 200, "ok"},
-		{"/readyz", 200, ""},
-		{"/metrics", 200, `holter_devices{state="online"} 1`},
-		{"/metrics", 200, "holter_gateway_connections 1"},
-		{"/v1/devices", 200, `"id":"site-7/pump"`},
-		{"/v1/devices/site-7%2Fpump", 200, `"state":"online"`},
-		{"/v1/devices/nobody", 404, "no device with this id"},
-		{"/v1/events?after=0", 200, `"type":"io.holter.device.online"`},
-		{"/openapi.json", 200, `"openapi":"3.1`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.path, func(t *testing.T) {
-			status, body := p.get(tt.path)
-			if status != tt.status || !strings.Contains(body, tt.want) {
-				t.Errorf("GET %s = %d %s, want %d with %s", tt.path, status, body, tt.status, tt.want)
-			}
-		})
-	}
-	if out := p.operate("online", "explain", "site-7/pump"); !strings.Contains(out, "announced") {
-		t.Errorf("holter explain:\n%s", out)
-	}
-}
-
 func TestServeRefusesToStart(t *testing.T) {
 	t.Parallel()
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -290,6 +256,7 @@ func TestServeRefusesToStart(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	config := tempFile(t, "policy:\n  timout: 90s\n")
 	users := tempFile(t, "mqtt: {users: "+tempFile(t, "ada:secret\n")+"}\n")
+	twice := tempFile(t, "a\na\n")
 	bridges := tempFile(t, "bridges: [{url: a, presets: [tasmoto]}]\n")
 	rules := tempFile(t, "bridges:\n- url: a\n  rules:\n  - topic: a/b\n")
 	ca := filepath.Join(t.TempDir(), "fleet.yaml")
@@ -318,6 +285,7 @@ func TestServeRefusesToStart(t *testing.T) {
 		{"certificate that is none", []string{"--tls-cert", config, "--tls-key", config}, config},
 		{"no certificate", []string{"--tls-cert", config + ".crt", "--tls-key", config + ".key"}, "tls (--tls-cert, --tls-key): certificates: open " + config + ".crt: no such file"},
 		{"no file of devices", []string{"--devices-file", config + ".not"}, "devices_file (--devices-file): guard: "},
+		{"bad file of devices", []string{"--devices-file", twice}, "guard: " + twice + `:2: device "a" stands here for the second time`},
 		{"unknown protocol", []string{"--listen", "smtp://127.0.0.1:0"}, "line"},
 		{"unknown flag", []string{"--lisen", "x"}, "--lisen"},
 	}
