@@ -51,7 +51,7 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.order, "first", "", "packages of the first module that begin before the others")
 	flags.StringVar(&c.table, "md", "", "a Markdown file that gets a table of the tests")
 	flags.StringVar(&c.fuzzTime, "fuzz", "", "run each fuzz target that -run matches for this long, after the tests")
-	flags.BoolVar(&c.race, "race", false, "with the race detector")
+	flags.BoolVar(&c.race, "race", false, "with the race detector, in the modules that have goroutines: . and bench")
 	flags.DurationVar(&c.timeout, "timeout", 30*time.Minute, "how long the tests of a package may take")
 	if err := flags.Parse(args); err != nil {
 		return c, err
@@ -122,7 +122,8 @@ func startServers(r *report) (variable string, stop func()) {
 // test runs the tests of a module.
 func (c config) test(ctx context.Context, folder string, first bool, servers string, r *report) error {
 	args := []string{"test", "-json", "-vet=off", "-shuffle=on", "-timeout", c.timeout.String()}
-	if c.race {
+	race := c.race && (folder == "." || folder == "bench") // the other modules are tools of one goroutine, which it only makes slow
+	if race {
 		// SQLite is a C program that was translated to Go: with the race detector it takes five times as long, and its races are not ours.
 		args = append(args, "-race", "-gcflags=modernc.org/...=-race=false")
 	}
@@ -137,7 +138,7 @@ func (c config) test(ctx context.Context, folder string, first bool, servers str
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) } // go test alone would wait for the tests that run
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), testenv.At(c.level), servers)
-	if c.race && os.Getenv("GORACE") == "" {
+	if race && os.Getenv("GORACE") == "" {
 		cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0") // every program would wait a second before it ends
 	}
 	cmd.Stderr = r.out
