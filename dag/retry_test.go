@@ -95,18 +95,6 @@ func TestLongestPause(t *testing.T) {
 	}
 }
 
-// What a node says of itself is no reason to try again.
-func TestNotRetried(t *testing.T) {
-	for want, err := range map[dag.Outcome]error{dag.Skipped: dag.ErrSkipped, dag.Waiting: dag.ErrWaiting} {
-		n := node("a", err)
-		n.Retry.Attempts = 5
-		r, _ := build(t, dag.Config[trace]{}, n).Run(t.Context(), new(trace))
-		if got := r.Nodes[0]; got.Outcome != want || got.Attempts != 1 {
-			t.Errorf("%v: %v after %d attempts", err, got.Outcome, got.Attempts)
-		}
-	}
-}
-
 // The timeout is that of an attempt, whatever that returns afterwards.
 func TestTimeout(t *testing.T) {
 	after := func(ctx context.Context, err error) error { <-ctx.Done(); return err }

@@ -441,25 +441,6 @@ func TestGoexit(t *testing.T) {
 	}
 }
 
-func TestNodeWritesAreSeen(t *testing.T) {
-	type state struct{ a, b, sum int }
-	g := build(
-		t, dag.Config[state]{},
-		dag.Node[state]{Name: "a", Run: func(_ context.Context, s *state) error { s.a = 1; return nil }},
-		dag.Node[state]{Name: "b", Run: func(_ context.Context, s *state) error { s.b = 2; return nil }},
-		dag.Node[state]{
-			Name: "sum", After: []string{"a", "b"}, When: func(s *state) bool { return s.a+s.b == 3 },
-			Run: func(_ context.Context, s *state) error { s.sum = s.a + s.b; return nil },
-		},
-	)
-	for range 1000 {
-		var s state
-		if _, err := g.Run(t.Context(), &s); err != nil || s.sum != 3 {
-			t.Fatalf("sum = %d, %v", s.sum, err)
-		}
-	}
-}
-
 func TestOutcomeText(t *testing.T) {
 	want := map[dag.Outcome]string{dag.Done: "done", dag.Failed: "failed", dag.Skipped: "skipped", dag.Canceled: "canceled", dag.Waiting: "waiting", 0: "invalid"}
 	for o, want := range want {
