@@ -19,7 +19,7 @@ const (
 
 // writeTable writes the tests that ran into the table of a Markdown file. What ran another time keeps its row.
 func (r *report) writeTable(ctx context.Context, name string) error {
-	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=10").Output()
+	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=10", "HEAD").Output()
 	if err != nil {
 		return fmt.Errorf("find the commit: %w", err)
 	}
