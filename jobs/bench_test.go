@@ -2,7 +2,6 @@ package jobs_test
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -54,50 +53,6 @@ func BenchmarkJobs(b *testing.B) {
 					done += n
 				}
 				b.ReportMetric(float64(done)/b.Elapsed().Seconds(), "jobs/s")
-			})
-		}
-	}
-}
-
-// BenchmarkNames claims and acks enqueued jobs, 500 at a time, that have no name, one, or one of ten.
-func BenchmarkNames(b *testing.B) {
-	const n = 500
-	for _, db := range testdb.Durable() {
-		for _, names := range []int{0, 1, 10} {
-			b.Run(fmt.Sprintf("db=%s/names=%d", db.Name, names), func(b *testing.B) {
-				s := open(b, config{URL: db.URL(b)})
-				left := 0
-				for b.Loop() {
-					if left < n {
-						b.StopTimer()
-						for range 10 {
-							list := make([]jobs.Spec, 1000)
-							for i := range list {
-								list[i] = jobs.Spec{Lane: lane, Body: jobs.Body{Key: strconv.Itoa(left + i), Created: base}}
-								if names > 0 {
-									list[i].Name = fmt.Sprint("name-", i%names)
-								}
-							}
-							if _, err := s.jobs.Enqueue(b.Context(), list); err != nil {
-								b.Fatal(err)
-							}
-							left += len(list)
-						}
-						b.StartTimer()
-					}
-					got, err := s.jobs.Claim(b.Context(), lane, n, time.Now(), time.Minute)
-					if err != nil || len(got.Jobs) == 0 {
-						b.Fatal(len(got.Jobs), err)
-					}
-					acks := make([]jobs.Ack, len(got.Jobs))
-					for i := range acks {
-						acks[i].Job = got.Jobs[i]
-					}
-					if _, err := s.jobs.Ack(b.Context(), acks, time.Now()); err != nil {
-						b.Fatal(err)
-					}
-					left -= len(got.Jobs)
-				}
 			})
 		}
 	}

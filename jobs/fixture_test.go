@@ -8,7 +8,6 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
-	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -32,9 +31,8 @@ type config struct {
 type rig struct {
 	*store.Store
 
-	db       *sqldb.DB
-	jobs     *jobs.Store
-	registry *liveness.Registry // that nobody runs
+	db   *sqldb.DB
+	jobs *jobs.Store
 }
 
 func (c config) rig() (*rig, error) {
@@ -66,7 +64,6 @@ func (r *rig) start(ctx context.Context) error {
 	if _, err := r.Load(ctx, registry); err != nil {
 		return err
 	}
-	r.registry = registry
 	ended, end := context.WithCancel(ctx)
 	end()
 	return registry.Run(ended)
@@ -112,21 +109,6 @@ func onDatabases(t *testing.T, kinds []testdb.Database, cfg config, test func(t 
 			cfg.URL = db.URL(t)
 			test(t, open(t, cfg))
 		})
-	}
-}
-
-// prune removes old events.
-func (r *rig) prune(tb testing.TB) {
-	tb.Helper()
-	ctx, cancel := context.WithCancel(tb.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx, r.registry) }()
-	// Events are pruned between one checkpoint and the next.
-	written := r.Stats().Checkpoint.Written
-	testwait.Until(tb, "two checkpoints", func() bool { return r.Stats().Checkpoint.Written >= written+2 })
-	cancel()
-	if err := <-ended; err != nil {
-		tb.Errorf("Run: %v", err)
 	}
 }
 

@@ -65,6 +65,8 @@ func TestJobRoutes(t *testing.T) {
 		q.reroute("report.*", 2)
 		q.check(q.jobs.PutJobRoute(ctx, jobs.JobRoute{Name: "all", Jobs: "*", Weight: 1}))
 		q.check(q.jobs.PutEndpoint(ctx, jobs.Endpoint{Name: "one", Kind: "webhook", Queue: 2}))
+		settings, err := q.jobs.Load(ctx)
+		q.check(err)
 		for _, c := range []struct {
 			name     string
 			to, want jobs.Lane
@@ -75,6 +77,9 @@ func TestJobRoutes(t *testing.T) {
 			{"mail", jobs.Lane{Endpoint: 2}, jobs.Lane{Queue: 1, Endpoint: 2}},
 			{"", jobs.Lane{Endpoint: 1}, jobs.Lane{Queue: 2, Endpoint: 1}},
 		} {
+			if to, err := settings.LaneOf(c.name, c.to, false); err != nil || to != c.want {
+				t.Errorf("LaneOf(%q, %v) = %v, %v, want %v", c.name, c.to, to, err, c.want)
+			}
 			id := q.send(c.name, "", c.to)
 			views, err := q.jobs.List(ctx, jobs.Filter{IDs: []uint64{id}}, 1, q.now)
 			if err != nil || len(views) != 1 || views[0].Lane != c.want {

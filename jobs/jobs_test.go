@@ -127,6 +127,9 @@ func TestOutbox(t *testing.T) {
 		if len(s.jobs.Depths()) != 0 {
 			t.Errorf("depths %v after all are done", s.jobs.Depths())
 		}
+		if needed, err := s.jobs.Needed(t.Context()); needed != math.MaxUint64 || err != nil {
+			t.Errorf("Needed = %d, %v, want no event", needed, err)
+		}
 	})
 }
 

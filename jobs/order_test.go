@@ -154,37 +154,6 @@ func TestMovedRoute(t *testing.T) {
 	})
 }
 
-// A route that is moved on, or back, keeps the order over all its lanes.
-func TestMovedOn(t *testing.T) {
-	withLed(t, anyDatabase, func(t *testing.T, l *led) {
-		t.Helper()
-		third := jobs.Lane{Queue: 1, Endpoint: 3}
-		appendAll(t, l.store, l.events("dev-1")...) // 1
-		l.to = elsewhere
-		appendAll(t, l.store, l.events("dev-2")...) // 3
-		l.to = third
-		appendAll(t, l.store, l.events("dev-1", "dev-2")...) // 5, 7
-		l.to = lane
-		appendAll(t, l.store, l.events("dev-1", "dev-2", "dev-3")...) // 9, 11, 13
-		l.want("in the third lane", l.claimed(third))
-		old := l.claimed(lane)
-		l.want("back in the first", old, 1, 13)
-		second := l.claimed(elsewhere)
-		l.want("in the second", second, 3)
-		l.ack(of(old[:1], jobs.Done, l.now)...)
-		l.want("still the first", l.claimed(lane))
-		got := l.claimed(third)
-		l.want("one in the third", got, 5)
-		l.ack(append(of(second, jobs.Done, l.now), of(got, jobs.Done, l.now)...)...)
-		got = l.claimed(lane)
-		l.want("one of the first", got, 9)
-		got = append(got, l.claimed(third)...)
-		l.want("the last in the third", got[1:], 7)
-		l.ack(of(got, jobs.Done, l.now)...)
-		l.want("the last of all", l.claimed(lane), 11)
-	})
-}
-
 // A long backlog is looked at piece by piece. Until that is done, what was in the new lane before
 // the move is claimed, and nothing else.
 func TestMovedFromBacklog(t *testing.T) {

@@ -76,51 +76,6 @@ func TestJobsOutliveTheirEvents(t *testing.T) {
 	})
 }
 
-// Events that jobs need are kept longer than others, but not beyond twice the bound: then their jobs
-// become dead letters.
-func TestEventsAreKeptForJobs(t *testing.T) {
-	anyDatabase(t, config{Outbox: everything, Keep: 15, Cache: 1}, func(t *testing.T, s *rig) {
-		t.Helper()
-		s.jobs.Describe(described)
-		q := newQueue(t, s)
-		happen := func(from, to uint64) {
-			t.Helper()
-			for i := from; i <= to; i++ {
-				appendAll(t, s, device(1, "dev-1", i, liveness.DeviceOnline))
-			}
-		}
-		prune := func(want uint64) {
-			t.Helper()
-			s.prune(t)
-			if oldest, _ := s.Bounds(); oldest != want {
-				t.Errorf("the oldest event is %d, want %d", oldest, want)
-			}
-		}
-		happen(1, 20)
-		got := q.claim(12).Jobs
-		prune(1)
-		for _, job := range got[:3] {
-			q.ack(jobs.Ack{Job: job})
-		}
-		prune(4)
-		happen(21, 40)
-		prune(11)
-		dead, err := s.jobs.Dead(t.Context(), jobs.Filter{}, 100)
-		if err != nil || len(dead) != 7 || s.jobs.Depths()[lane] != 30 {
-			t.Fatalf("%d dead letters, %v, and %v jobs, want 7 and 30", len(dead), err, s.jobs.Depths())
-		}
-		for i := range dead {
-			if want := fmt.Sprint("event ", i+4); string(dead[i].Data) != want {
-				t.Errorf("dead letter %d is about %s, want %s", dead[i].ID, dead[i].Data, want)
-			}
-		}
-		if _, err := s.jobs.Delete(t.Context(), jobs.Filter{}); err != nil {
-			t.Fatal(err)
-		}
-		prune(26)
-	})
-}
-
 // A job, and so the need of its event, stays while its dead letter cannot be written.
 func TestEventsWaitForDeadLetters(t *testing.T) {
 	anyDatabase(t, config{Outbox: everything, Keep: 5, Cache: 1}, func(t *testing.T, s *rig) {
