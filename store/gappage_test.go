@@ -174,22 +174,6 @@ func TestGapPagesRound(t *testing.T) {
 	}
 }
 
-func TestDamagedGapPages(t *testing.T) {
-	for name, p := range gapPages() {
-		good := store.EncodeGapPage(p)
-		for i := 0; i < len(good); i += 1 + len(good)/300 {
-			if _, err := store.DecodeGapPage(good[:i]); err == nil {
-				t.Errorf("%s: cut to %d bytes of %d it is taken", name, i, len(good))
-			}
-			bad := slices.Clone(good)
-			bad[i] ^= 0x10
-			if _, err := store.DecodeGapPage(bad); err == nil {
-				t.Errorf("%s: with byte %d changed it is taken", name, i)
-			}
-		}
-	}
-}
-
 // FuzzDecodeGapPage makes sure that no bytes make the decoder panic or return what cannot be, also if their
 // checksum is right.
 func FuzzDecodeGapPage(f *testing.F) {
