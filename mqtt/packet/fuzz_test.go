@@ -368,7 +368,12 @@ func FuzzSplit(f *testing.F) {
 
 // FuzzTopic holds topics and filters against the naive view.
 func FuzzTopic(f *testing.F) {
-	for _, s := range []string{"a", "+/a/#", "$share/g/a/+", "$share//a", "a#", "\u20ac", "\xff", "\x00"} {
+	for _, s := range []string{
+		"", "a", "/", "a//b", " ", "$SYS/a", "\u20ac/\U0001f600", "\x01\uffff", "a\x00", "\xff", "\xff/#", "\xed\xa0\x80", strings.Repeat("a", 65_535), strings.Repeat("a", 65_536),
+		"+", "#", "/#", "a/#", "+/+", "+/a/#", "/+", "a/+/b", "a+", "+a", "a/b+/c", "a/+b/c", "++", "#/", "#/a", "a#", "a/#/b", "+#", "##",
+		"$share", "$shared/a", "$share/g/a", "$share/g//", "$share/g/#", "$share/g/+/a", "$share/g/a/+", "$share/g/$share/h/a", "$share/", "$share/g", "$share/g/", "$share//a", "$share/+/a",
+		"$share/g#/a", "$share/g/a#",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -7,47 +7,6 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-func BenchmarkSplitPingreq(b *testing.B) {
-	input := packet.AppendPingreq(nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, n, err := packet.Split(packet.V311, input, 1024); n != 2 || err != nil {
-			b.Fatal(n, err)
-		}
-	}
-}
-
-func BenchmarkPublishDecode(b *testing.B) {
-	for _, bb := range outs() {
-		b.Run(bb.name, func(b *testing.B) {
-			input := bb.out.Append(nil, bb.version)
-			h, body, _, err := packet.Split(bb.version, input, len(input))
-			if err != nil {
-				b.Fatal(err)
-			}
-			var p packet.Publish
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := p.Decode(bb.version, h, body); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkOutAppend(b *testing.B) {
-	for _, bb := range outs() {
-		b.Run(bb.name, func(b *testing.B) {
-			dst := make([]byte, 0, bb.out.Size(bb.version))
-			b.ReportAllocs()
-			for b.Loop() {
-				dst = bb.out.Append(dst[:0], bb.version)
-			}
-		})
-	}
-}
-
 // outs are messages of 64 bytes.
 func outs() []versionedOut {
 	const topic = "site/7/device/4711/state"
@@ -67,22 +26,6 @@ type versionedOut struct {
 	name    string
 	version packet.Version
 	out     packet.Out
-}
-
-func BenchmarkConnectDecode(b *testing.B) {
-	for name, v := range map[string]packet.Version{"v=3.1.1": packet.V311, "v=5": packet.V5} {
-		b.Run(name, func(b *testing.B) {
-			c := fullConnect(v)
-			body := bodyOf(b, v, c.Append(nil))
-			var p packet.Connect
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := p.Decode(body); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }
 
 // fullConnect returns a CONNECT with everything that the version has.
