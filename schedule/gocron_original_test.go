@@ -11,38 +11,6 @@ import (
 	"github.com/holter-iot/holter/schedule"
 )
 
-// What the tests of github.com/go-co-op/gocron (job_test.go) ask of days, weeks and months, told anew with the expressions that say
-// the same.
-func TestGocronInstants(t *testing.T) {
-	tests := []struct{ name, text, after, want string }{
-		{"daily at midnight", "@daily", "2000-01-01T00:00:00Z", "2000-01-02T00:00:00Z"},
-		{"daily, two times", "30 5,12 * * *", "2000-01-01T05:30:00Z", "2000-01-01T12:30:00Z"},
-		{"two days of the week", "0 0 * * MON,THU", "2000-01-03T00:00:00Z", "2000-01-06T00:00:00Z"},
-		{"two days of the week, the later one", "30 5 * * MON,THU", "2000-01-06T05:30:00Z", "2000-01-10T05:30:00Z"},
-		{"before the time of the day", "30 5 1 * *", "2000-01-01T00:00:00Z", "2000-01-01T05:30:00Z"},
-		{"after the time of the day", "0 0 1,10 * *", "2000-01-01T00:00:00Z", "2000-01-10T00:00:00Z"},
-		{"every two months", "30 5 1 */2 *", "2000-01-01T05:30:00Z", "2000-03-01T05:30:00Z"},
-		{"the clock changes", "TZ=America/Chicago 30 5 5 * *", "2023-11-01T00:00:00-05:00", "2023-11-05T05:30:00-06:00"},
-		{"days from the end", "30 5 L,L-2,L-4 * *", "2000-01-29T05:30:00Z", "2000-01-31T05:30:00Z"},
-		{"days from the end, in order", "30 5 L,L-2,L-4 * *", "2000-01-27T05:30:00Z", "2000-01-29T05:30:00Z"},
-		{"no such day in February", "30 5 31 * *", "2000-01-31T05:30:00Z", "2000-03-31T05:30:00Z"},
-		{"days in disorder", "30 5 10,7,19,2 * *", "2000-01-02T05:30:00Z", "2000-01-07T05:30:00Z"},
-		{"no such day in three of these months", "30 5 31 2-12/2 *", "1999-12-31T05:30:00Z", "2000-08-31T05:30:00Z"},
-		{"the last day, a leap year", "30 5 L * *", "2024-01-31T05:30:00Z", "2024-02-29T05:30:00Z"},
-		{"the last day, after February", "30 5 L * *", "2024-02-29T05:30:00Z", "2024-03-31T05:30:00Z"},
-		{"the last day, every three months", "30 5 L 2-11/3 *", "2023-11-30T05:30:00Z", "2024-02-29T05:30:00Z"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s, err := schedule.ParseIn(tt.text, time.UTC)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkInstants(t, s, at(t, tt.after), []string{tt.want})
-		})
-	}
-}
-
 // What the tests of github.com/jasonlvhit/gocron (gocron_test.go) ask of the next run after a last one, told anew.
 func TestGocronContinue(t *testing.T) {
 	now := at(t, "2026-01-01T12:00:00Z") // a Thursday

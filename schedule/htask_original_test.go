@@ -12,57 +12,6 @@ import (
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// A period begins at once, or where it is told to, and ends when it is cancelled, once.
-func TestHtaskEvery(t *testing.T) {
-	bubble(t, schedule.Config{Workers: 1}, func(e *fixture) {
-		l := e.log()
-		at := func(first, n int) (all []time.Duration) {
-			for i := range n {
-				all = append(all, ms(first+10*i))
-			}
-			return all
-		}
-		h := e.added(e.Every(10).Milliseconds().Do(l.run))
-		e.sleep(ms(95))
-		l.want(t, "by 95 ms", at(0, 10)...)
-		if !h.Cancel() || h.Cancel() {
-			t.Error("Cancel: want true, then false")
-		}
-		e.sleep(ms(25))
-		l.want(t, "cancelled")
-
-		h = e.added(e.Every(10).Milliseconds().From(e.start.Add(ms(220))).Do(l.run))
-		e.sleep(ms(90))
-		l.want(t, "before its start")
-		e.sleep(ms(105))
-		l.want(t, "from its start on", at(220, 10)...)
-		h.Cancel()
-	})
-}
-
-// A single run comes once. Cancelled before, it does not come; it may cancel a period itself.
-func TestHtaskOnce(t *testing.T) {
-	bubble(t, schedule.Config{Workers: 1}, func(e *fixture) {
-		l := e.log()
-		every := e.added(e.Every(30).Milliseconds().Do(l.run))
-		once := e.added(e.Once(e.start.Add(ms(100))).Do(func() {
-			l.run()
-			if !every.Cancel() {
-				t.Error("Cancel of a period by a run = false")
-			}
-		}))
-		never := e.added(e.Once(e.start.Add(ms(100))).Do(l.run))
-		if !never.Cancel() || never.Cancel() {
-			t.Error("Cancel: want true, then false")
-		}
-		e.sleep(second)
-		l.want(t, "by 1 s", 0, ms(30), ms(60), ms(90), ms(100))
-		if once.Cancel() || e.Stats().Schedules != 0 {
-			t.Errorf("Cancel of a run that has been = true, or one of %d schedules is left", e.Stats().Schedules)
-		}
-	})
-}
-
 // A time of day is that of the engine's location, to the nanosecond, today or else tomorrow. Without one a day begins at
 // midnight, where htask counts 24 hours: that is Every(24).Hours() here.
 func TestHtaskAt(t *testing.T) {
