@@ -173,44 +173,6 @@ func TestMovedRoute(t *testing.T) {
 	}
 }
 
-// What waits in a paused queue holds back what comes after it in the queue to which its route is
-// moved, until it is delivered or removed. Other routes are not affected.
-func TestMovedFromPausedQueue(t *testing.T) {
-	for _, end := range []string{"resumed", "purged"} {
-		t.Run(end, func(t *testing.T) {
-			k := &recorder{}
-			r, w, broken := moving(t, memory(k))
-			broken.Store(false)
-			r.check(r.engine.PutQueue(t.Context(), jobs.NewQueue("apart")))
-			r.check(r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: "apart", Kind: "memory"}))
-			r.route("other", "apart", "apart")
-			r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, true))
-			r.append("dev-1", "dev-1", "dev-2")
-			r.lead("slow", "old")
-			r.append("dev-1", "dev-2", "dev-3")
-			r.until("who has no old jobs is told of", func() bool { return len(w.got()) == 1 })
-			r.until("the others wait", func() bool { return r.states("slow")[jobs.StateBlocked] == 2 })
-			r.until("the other route is not held up", func() bool { return len(k.got()) == 6 })
-			if n := r.states(jobs.DefaultQueue); n[jobs.StateReady] != 3 {
-				t.Errorf("in the paused queue are %v, want 3 that are ready", n)
-			}
-			first := make(map[string]uint64)
-			if end == "resumed" {
-				r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
-			} else {
-				n, err := r.engine.DeleteJobs(t.Context(), jobs.Filter{Lanes: []jobs.Lane{r.lane(jobs.DefaultQueue, "old")}})
-				r.check(err)
-				if n != 3 {
-					t.Errorf("%d were removed, want 3", n)
-				}
-				first["dev-1"], first["dev-2"] = 3, 2
-			}
-			r.idle()
-			w.inOrder(first)
-		})
-	}
-}
-
 // retryNow lets all that waits be tried at once.
 func (r *rig) retryNow() error {
 	var lanes []jobs.Lane

@@ -130,6 +130,9 @@ func TestJobRouteOfRequest(t *testing.T) {
 	if _, err := r.engine.MoveJobs(t.Context(), "*", "none"); !errors.Is(err, jobs.ErrUnknown) {
 		t.Errorf("MoveJobs to an unknown queue: %v", err)
 	}
+	if _, err := r.engine.Enqueue(t.Context(), delivery.Request{Queue: "none", Endpoint: "m", Body: []byte("1")}); !errors.Is(err, jobs.ErrUnknown) {
+		t.Errorf("Enqueue in an unknown queue: %v, want ErrUnknown", err)
+	}
 	if err := r.engine.DeleteQueue(t.Context(), "slow"); !errors.Is(err, jobs.ErrInUse) {
 		t.Errorf("DeleteQueue: %v, want ErrInUse", err)
 	}
