@@ -126,12 +126,21 @@ func sameGaps(t *testing.T, got, want []liveness.Gap) {
 	}
 }
 
+func refused(page []byte) bool {
+	_, err := store.DecodeGapPage(page)
+	return err != nil
+}
+
 func TestGapPages(t *testing.T) {
 	for name, want := range gapPages() {
 		t.Run(name, func(t *testing.T) {
-			got, err := store.DecodeGapPage(store.EncodeGapPage(want))
+			b := store.EncodeGapPage(want)
+			got, err := store.DecodeGapPage(b)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if b[len(b)/2] ^= 0x10; !refused(b) || !refused(b[:len(b)-1]) {
+				t.Error("changed or cut off it is taken")
 			}
 			if got.Store != want.Store || got.Hour != want.Hour || got.Page != want.Page {
 				t.Errorf("the head is %v %d %d", got.Store, got.Hour, got.Page)

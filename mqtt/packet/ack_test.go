@@ -1,40 +1,10 @@
 package packet_test
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/holter-iot/holter/mqtt/packet"
 )
-
-func TestAckDecode(t *testing.T) {
-	tests := []struct {
-		name    string
-		version packet.Version
-		typ     packet.Type
-		body    string
-		want    packet.Ack
-	}{
-		{"3.1", packet.V31, packet.TypePuback, "\x00\x07", packet.Ack{ID: 7}},
-		{"3.1.1", packet.V311, packet.TypePubcomp, "\xff\xff", packet.Ack{ID: 65_535}},
-		{"5", packet.V5, packet.TypePubrec, "\x00\x07", packet.Ack{ID: 7}},
-		{"code", packet.V5, packet.TypePubrec, "\x00\x07\x97", packet.Ack{ID: 7, Code: packet.QuotaExceeded}},
-		{"no subscribers", packet.V5, packet.TypePuback, "\x00\x07\x10", packet.Ack{ID: 7, Code: packet.NoMatchingSubscribers}},
-		{"no properties", packet.V5, packet.TypePubrel, "\x00\x07\x92\x00", packet.Ack{ID: 7, Code: packet.PacketIDNotFound}},
-		{"properties", packet.V5, packet.TypePuback, "\x00\x07\x00\x10\x26\x00\x01k\x00\x01v\x1f\x00\x06reason", packet.Ack{ID: 7, Reason: []byte("reason")}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := packet.Ack{ID: 1, Code: packet.ServerBusy, Reason: []byte("old")}
-			if err := p.Decode(tt.version, packet.Header{Type: tt.typ}, []byte(tt.body)); err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(p, tt.want) {
-				t.Errorf("Decode = %+v, want %+v", p, tt.want)
-			}
-		})
-	}
-}
 
 func TestAckRefuses(t *testing.T) {
 	tests := []struct {

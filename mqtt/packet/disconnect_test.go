@@ -1,41 +1,11 @@
 package packet_test
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/holter-iot/holter/mqtt/packet"
 )
-
-func TestDisconnectDecode(t *testing.T) {
-	tests := []struct {
-		name    string
-		version packet.Version
-		body    string
-		want    packet.Disconnect
-	}{
-		{"3.1.1", packet.V311, "", packet.Disconnect{}},
-		{"5", packet.V5, "", packet.Disconnect{}},
-		{"with will", packet.V5, "\x04", packet.Disconnect{Code: packet.DisconnectWithWill}},
-		{"no properties", packet.V5, "\x04\x00", packet.Disconnect{Code: packet.DisconnectWithWill}},
-		{"properties", packet.V5, "\x00\x0d\x11\x00\x00\x00\x78\x1f\x00\x01r\x1c\x00\x01s", packet.Disconnect{
-			SessionExpiry: 120, HasSessionExpiry: true, Reason: []byte("r"),
-		}},
-		{"bad method", packet.V5, "\x8c", packet.Disconnect{Code: packet.BadAuthMethod}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := packet.Disconnect{Code: packet.ServerBusy, HasSessionExpiry: true, SessionExpiry: 1, Reason: []byte("old")}
-			if err := p.Decode(tt.version, []byte(tt.body)); err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(p, tt.want) {
-				t.Errorf("Decode = %+v, want %+v", p, tt.want)
-			}
-		})
-	}
-}
 
 func TestDisconnectRefuses(t *testing.T) {
 	tests := []struct {
@@ -97,29 +67,6 @@ func TestAppendDisconnect(t *testing.T) {
 		if got := packet.AppendDisconnect(nil, tt.version, tt.code, tt.reason); string(got) != tt.want {
 			t.Errorf("AppendDisconnect(%d, %v, %q) = %q, want %q", tt.version, tt.code, tt.reason, got, tt.want)
 		}
-	}
-}
-
-func TestAuthDecode(t *testing.T) {
-	tests := []struct {
-		name string
-		body string
-		want packet.Auth
-	}{
-		{"nothing", "", packet.Auth{}},
-		{"method", "\x18\x04\x15\x00\x01m", packet.Auth{Code: packet.ContinueAuthentication, Method: []byte("m")}},
-		{"data", "\x19\x0c\x15\x00\x01m\x16\x00\x01d\x1f\x00\x01r", packet.Auth{Code: packet.Reauthenticate, Method: []byte("m"), Data: []byte("d")}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := packet.Auth{Code: packet.ServerBusy, Method: []byte("old"), Data: []byte("old")}
-			if err := p.Decode([]byte(tt.body)); err != nil {
-				t.Fatal(err)
-			}
-			if !reflect.DeepEqual(p, tt.want) {
-				t.Errorf("Decode = %+v, want %+v", p, tt.want)
-			}
-		})
 	}
 }
 

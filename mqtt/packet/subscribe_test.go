@@ -1,45 +1,12 @@
 package packet_test
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holter-iot/holter/mqtt/packet"
 )
-
-func TestSubscribeDecode(t *testing.T) {
-	type filters = []packet.Filter
-	tests := []struct {
-		name       string
-		version    packet.Version
-		body       string
-		identifier uint32
-		want       filters
-	}{
-		{"3.1.1", packet.V311, "\x00\x07\x00\x01a\x00\x00\x03b/#\x02", 0, filters{{Topic: []byte("a")}, {Topic: []byte("b/#"), QoS: 2}}},
-		{"3.1 with unused options", packet.V31, "\x00\x07\x00\x01a\xfd", 0, filters{{Topic: []byte("a"), QoS: 1}}},
-		{"5", packet.V5, "\x00\x07\x00\x00\x01a\x2e", 0, filters{{Topic: []byte("a"), QoS: 2, NoLocal: true, RetainAsPublished: true, RetainHandling: 2}}},
-		{"5 with an identifier", packet.V5, "\x00\x07\x08\x0b\x80\x01\x26\x00\x00\x00\x00\x00\x01a\x11", 128, filters{{Topic: []byte("a"), QoS: 1, RetainHandling: 1}}},
-		{"shared", packet.V5, "\x00\x07\x00\x00\x0a$share/g/a\x01", 0, filters{{Topic: []byte("$share/g/a"), QoS: 1}}},
-		{"no filters", packet.V5, "\x00\x07\x00\x00\x00\x00\x00\x03a#b\x00", 0, filters{{Topic: []byte("")}, {Topic: []byte("a#b")}}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var p packet.Subscribe
-			if err := p.Decode(tt.version, []byte(tt.body)); err != nil {
-				t.Fatal(err)
-			}
-			if p.ID != 7 || p.Identifier != tt.identifier {
-				t.Errorf("ID %d, identifier %d, want 7 and %d", p.ID, p.Identifier, tt.identifier)
-			}
-			if got := subscriptions(&p); !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("filters %+v, want %+v", got, tt.want)
-			}
-		})
-	}
-}
 
 func TestSubscribeRefuses(t *testing.T) {
 	tests := []struct {
