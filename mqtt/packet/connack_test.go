@@ -74,37 +74,6 @@ func TestConnackTranslates(t *testing.T) {
 	}
 }
 
-func TestConnackDecode(t *testing.T) {
-	tests := []struct {
-		name    string
-		version packet.Version
-		body    string
-		want    packet.Connack
-	}{
-		{"3.1 with a reserved byte", packet.V31, "\xff\x00", packet.Connack{}},
-		{"3.1.1", packet.V311, "\x01\x00", packet.Connack{SessionPresent: true}},
-		{"bad version", packet.V311, "\x00\x01", packet.Connack{Code: packet.UnsupportedVersion}},
-		{"bad client id", packet.V311, "\x00\x02", packet.Connack{Code: packet.InvalidClientID}},
-		{"unavailable", packet.V311, "\x00\x03", packet.Connack{Code: packet.ServerUnavailable}},
-		{"bad user", packet.V311, "\x00\x04", packet.Connack{Code: packet.BadUserOrPassword}},
-		{"not authorized", packet.V31, "\x00\x05", packet.Connack{Code: packet.NotAuthorized}},
-		{"5", packet.V5, "\x00\x8a\x00", packet.Connack{Code: packet.Banned}},
-		{"5 with what is read over", packet.V5, "\x00\x00\x15\x25\x00\x28\x01\x29\x01\x2a\x00\x1c\x00\x01s\x15\x00\x01m\x26\x00\x00\x00\x00", packet.Connack{}},
-		{"5 with all", packet.V5, string(bodyOf(t, packet.V5, new(fullConnack()).Append(nil, packet.V5))), fullConnack()},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := fullConnack()
-			if err := p.Decode(tt.version, []byte(tt.body)); err != nil {
-				t.Fatal(err)
-			}
-			if p != tt.want {
-				t.Errorf("Decode = %+v, want %+v", p, tt.want)
-			}
-		})
-	}
-}
-
 func TestConnackRefuses(t *testing.T) {
 	tests := []struct {
 		name    string

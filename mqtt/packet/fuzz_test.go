@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -47,6 +48,26 @@ func seeds(add func(v packet.Version, first byte, body []byte)) {
 		first byte
 		body  string
 	}{
+		{packet.V5, 0x10, "\x00\x06MQIsdp\x03\x02\x00\x3c\x00\x01a"},
+		{packet.V5, 0x10, "\x00\x06MQIsdp\x03\x29\x00\x00\x00\x01a"},
+		{packet.V5, 0x10, "\x00\x06MQIsdp\x03\xc2\x00\x00\x00\x01a"},
+		{packet.V5, 0x10, "\x00\x06MQIsdp\x03\xc2\x00\x00\x00\x01a\x00\x01u"},
+		{packet.V5, 0x10, "\x00\x06MQIsdp\x03\x02\x00\x00\x00\x1e" + strings.Repeat("i", 30)},
+		{packet.V5, 0x10, "\x00\x04MQTT\x04\x00\xff\xff\x00\x01a"},
+		{packet.V5, 0x10, "\x00\x04MQTT\x04\x02\x00\x00\x00\x00"},
+		{packet.V5, 0x10, "\x00\x04MQTT\x04\xf6\x00\x0a\x00\x01a\x00\x01t\x00\x00\x00\x01u\x00\x02p\x00"},
+		{packet.V5, 0x10, "\x00\x04MQTT\x05\x00\x00\x00\x00\x00\x00"},
+		{packet.V5, 0x10, "\x00\x04MQTT\x05\x40\x00\x00\x00\x00\x01a\x00\x01p"},
+		{packet.V5, 0x10, "\x00\x04MQTT\x05\x00\x00\x00\x2a\x11\x00\x00\x00\x78\x21\x00\x0a\x27\x00\x00\x01\x00\x22\x00\x05\x19\x01\x17\x00\x26\x00\x01k\x00\x01v\x26\x00\x01k\x00\x01v\x15\x00\x01m\x16\x00\x01d\x00\x01a"},
+		{packet.V5, 0x10, "\x00\x04MQTT\x05\x0c\x00\x00\x00\x00\x01a\x13\x18\x00\x00\x00\x05\x02\x00\x00\x00\x09\x01\x01\x26\x00\x01k\x00\x01v\x00\x01t\x00\x01p"},
+		{packet.V31, 0x20, "\xff\x00"},
+		{packet.V311, 0x20, "\x00\x01"},
+		{packet.V311, 0x20, "\x00\x02"},
+		{packet.V311, 0x20, "\x00\x03"},
+		{packet.V311, 0x20, "\x00\x04"},
+		{packet.V31, 0x20, "\x00\x05"},
+		{packet.V5, 0x20, "\x00\x8a\x00"},
+		{packet.V5, 0x20, "\x00\x00\x15\x25\x00\x28\x01\x29\x01\x2a\x00\x1c\x00\x01s\x15\x00\x01m\x26\x00\x00\x00\x00"},
 		{packet.V311, 0x70, "\xff\xff"},
 		{packet.V5, 0x50, "\x00\x07\x97"},
 		{packet.V5, 0x62, "\x00\x07\x92\x00"},
@@ -105,6 +126,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		if got := describe(v, &d); !maps.Equal(got, want) {
 			t.Fatalf("Decode(%x) in version %d:\n%q\nnaive:\n%q", input, v, got, want)
+		}
+		var fresh decoder
+		if fresh.decode(v, input); !reflect.DeepEqual(d, fresh) {
+			t.Fatalf("Decode(%x) in version %d keeps something of another packet:\n%+v\nwant\n%+v", input, v, d, fresh)
 		}
 		again(t, v, &d)
 	})
