@@ -471,7 +471,9 @@ func TestLost(t *testing.T) {
 	t.Parallel()
 	for _, reset := range []bool{false, true} {
 		s := newServer(t, "127.0.0.1:0", false)
-		r := start(t, drive.Config{Plan: fleetPlan(5, s.address())})
+		p := fleetPlan(5, s.address())
+		p.Interval, p.Timeout = time.Minute, time.Hour // with a heartbeat unread, a close would be a reset
+		r := start(t, drive.Config{Plan: p})
 		r.welcomed(5)
 		s.hang(reset)
 		r.until("all are back", func() bool { return r.stats.Welcomed == 5 && len(r.losts) == 10 })
