@@ -232,10 +232,9 @@ func TestTurnedAway(t *testing.T) {
 	}
 	testwait.Until(t, "the connections", func() bool { return l.Asked() == storm })
 	asked := l.Asked() // only those; more wait all the time
-	var serving sync.WaitGroup
-	turnedAway, failures := make(chan struct{}, 2*storm), 0
+	turnedAway, ended, failures := make(chan struct{}, 2*storm), make(chan error, 1), 0
 	ctx, stop := context.WithCancel(t.Context())
-	serving.Go(func() {
+	go func() {
 		admit := func(c net.Conn) {
 			if c != nil {
 				t.Error("a connection was admitted without a descriptor")
@@ -243,13 +242,15 @@ func TestTurnedAway(t *testing.T) {
 			l.Settle()
 			turnedAway <- struct{}{}
 		}
-		if err := l.Serve(ctx, admit, func(error) { failures++ }); err != nil {
-			t.Error(err)
-		}
-	})
+		ended <- l.Serve(ctx, admit, func(error) { failures++ })
+	}()
 	for range storm {
 		dial(t, tcp)
-		<-turnedAway
+		select {
+		case <-turnedAway:
+		case err := <-ended:
+			t.Fatalf("the listener has ended for want of descriptors: %v", err)
+		}
 	}
 	if !l.Entered(asked) {
 		t.Error("those who were turned away are still waited for")
@@ -258,7 +259,9 @@ func TestTurnedAway(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	serving.Wait()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	if failures < storm {
 		t.Errorf("%d failures were told, want %d at least", failures, storm)
 	}
