@@ -159,10 +159,16 @@ func (c *connection) known() netip.Addr {
 	return c.address()
 }
 
-// evict closes a connection that has said nothing, to make room for others.
+// evict closes a connection that has said nothing, to make room for others. One over TLS is closed on a goroutine of its own: here may be
+// an event loop's, whose table of descriptors has another file, or none, under the number of its socket.
 func (g *Gateway) evict(c *connection) {
 	text := "too many connections have not said hello, and this one was the oldest; say hello at once"
-	c.where().soon(func() { c.finish(ending{evicts: true, err: &codec.Error{Code: codec.Full, Text: text}}) })
+	finish := func() { c.finish(ending{evicts: true, err: &codec.Error{Code: codec.Full, Text: text}}) }
+	if l := c.where(); l != nil {
+		l.soon(finish)
+	} else {
+		go finish()
+	}
 }
 
 // spoken reports whether a connection that is to be evicted has something to say, and keeps its place

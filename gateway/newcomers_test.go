@@ -67,6 +67,22 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// A silent connection over TLS goes for one of an event loop that has a table of descriptors of its own.
+func TestEvictedOverTLS(t *testing.T) {
+	useTables(t, 5000)
+	k := newKeys(t)
+	r := startRig(t, liveness.Config{}, gateway.Config{
+		MaxNewcomers: 1, Listen: []gateway.Listener{{Address: "127.0.0.1:0"}, {Address: "127.0.0.1:0", TLS: k.server}},
+	})
+	secured := &rig{t: t, addr: r.gateway.Addrs()[1].String()}
+	silent := secured.dialTLS(k)
+	testwait.Until(t, "it has been silent for as long as it may, and goes for another", func() bool {
+		r.dial()
+		return r.gateway.Stats().Evicted > 0
+	})
+	silent.expect("ERR full…")
+}
+
 // One that is evicted is told why, and one that has spoken up meanwhile stays.
 func TestEvicted(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{MaxConnections: 2, MaxNewcomers: 2})
