@@ -65,7 +65,9 @@ func TestOutOfDescriptors(t *testing.T) {
 // A loop that is swamped falls behind; no verdict overtakes what it has not read.
 func TestSwampedLoop(t *testing.T) {
 	t.Parallel()
-	for ttl := 2 * time.Second; !swamped(t, ttl); ttl *= 2 { // a machine may be too slow to begin in 2 s
+	ttl := 2 * time.Second
+	for !swamped(t, ttl) { // a machine may be too slow to begin in 2 s
+		ttl *= 2
 	}
 }
 

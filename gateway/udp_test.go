@@ -553,7 +553,9 @@ func TestPacketsAfterADeadConnection(t *testing.T) {
 // A reader that is held up falls behind; no verdict overtakes what it has not read.
 func TestPacketsReadLate(t *testing.T) {
 	t.Parallel()
-	for ttl := 2 * time.Second; !readLate(t, ttl); ttl *= 2 { // a machine may be too slow to begin in 2 s
+	ttl := 2 * time.Second
+	for !readLate(t, ttl) { // a machine may be too slow to begin in 2 s
+		ttl *= 2
 	}
 }
 
