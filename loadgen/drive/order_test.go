@@ -127,7 +127,7 @@ func TestRoam(t *testing.T) {
 	a, b := newServer(t, "127.0.0.1:0", false), newServer(t, "127.0.0.1:0", false)
 	b.ln.Close()
 	p := fleetPlan(2, a.address(), b.address())
-	const patience = 300 * time.Millisecond
+	const patience = 2 * time.Second // an answer that is late for want of processors is none
 	r := start(t, drive.Config{Plan: p, Journal: true, Roam: true, ConnectTimeout: patience, AnswerTimeout: patience})
 	r.welcomed(2)
 	if a.count("d0", "hello") != 1 || a.count("d1", "hello") != 1 {

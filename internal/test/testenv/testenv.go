@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,9 +99,11 @@ func Find(name string) (string, error) {
 		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin",
 		"/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/sbin", "/opt/homebrew/bin",
 	} {
-		found, err := filepath.Glob(filepath.Join(folder, name))
-		if err == nil && len(found) > 0 {
-			return found[len(found)-1], nil // the newest version
+		found, _ := filepath.Glob(filepath.Join(folder, name)) // it is a good pattern
+		for _, path := range slices.Backward(found) {          // the newest version first
+			if path, err := exec.LookPath(path); err == nil { // it may be run
+				return path, nil
+			}
 		}
 	}
 	return "", fmt.Errorf("the program %s is neither in PATH nor where it usually is", name)
