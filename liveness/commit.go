@@ -54,7 +54,7 @@ func (r *Registry) committedOne(e *Event) {
 	if d.marks&forgotten != 0 {
 		return
 	}
-	if d.uncommitted = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.uncommitted != 0 {
+	if sh.setCommittedLocked(d, e.Seq); d.uncommitted != 0 {
 		return
 	}
 	if d.marks&statePending != 0 {
@@ -74,4 +74,29 @@ func (r *Registry) committedOne(e *Event) {
 	default:
 		s.peer.Committed()
 	}
+}
+
+// many is a count of uncommitted events that may be more: then the device's shard has the number of the latest that is committed.
+const many = math.MaxUint8
+
+// setCommittedLocked notes the number of a device's latest event that is committed.
+func (sh *deviceShard) setCommittedLocked(d *device, seq uint64) {
+	if n := d.seq - seq; n < many {
+		d.uncommitted = uint8(n)
+		delete(sh.committed, d.handle)
+		return
+	}
+	d.uncommitted = many
+	if sh.committed == nil {
+		sh.committed = make(map[uint32]uint64)
+	}
+	sh.committed[d.handle] = seq
+}
+
+// committedLocked returns the number of a device's latest event that is committed.
+func (sh *deviceShard) committedLocked(d *device) uint64 {
+	if d.uncommitted == many {
+		return sh.committed[d.handle]
+	}
+	return d.seq - uint64(d.uncommitted)
 }

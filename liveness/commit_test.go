@@ -93,6 +93,49 @@ func TestPending(t *testing.T) {
 	})
 }
 
+// However many events of a device wait for the sink: what is shown as its latest one is committed.
+func TestManyWait(t *testing.T) {
+	var gate chan struct{}
+	took := uint64(0)
+	k := &sink{append: func(events []liveness.Event) error {
+		<-gate
+		took = events[len(events)-1].Seq
+		return nil
+	}}
+	withSink(t, k, 0, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		gate = make(chan struct{})
+		var session liveness.Session
+		if _, err := s.Open(&session, "a", liveness.Hello{}, nil, s.Time(time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		shown := func() {
+			t.Helper()
+			synctest.Wait()
+			if v, err := r.Device("a"); err != nil || v.Seq != took {
+				t.Errorf("the latest event is number %d, %v, want %d, the latest that is committed", v.Seq, err, took)
+			}
+		}
+		for range 2 {
+			for range 700 {
+				if err := session.Fail(s.Time(time.Now()), "valve stuck"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			shown()
+			gate <- struct{}{} // one batch or more
+			shown()
+		}
+		close(gate)
+		shown()
+		if took != 1401 {
+			t.Errorf("%d events are committed, want 1401", took)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A heartbeat reports whether something of its device waits to be committed.
 func TestWelcomePending(t *testing.T) {
 	var open atomic.Bool

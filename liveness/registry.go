@@ -85,6 +85,7 @@ type deviceShard struct {
 	suppressions map[string]suppression   // by id, see Window.Suppress; nil if there are none
 	runs         map[uint32]int64         // by handle: the steady time at which a run began that is under way; nil if there are none
 	grants       map[uint32]grant         // by handle, see Registry.Reconfigure; nil if there are none
+	committed    map[uint32]uint64        // by handle of a device with many uncommitted events: the number of the latest that is committed; nil if there were none
 	ended        map[string]uint64        // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int
 
@@ -109,7 +110,7 @@ type device struct {
 	touched     bool  // heartbeats touch only the timer, which knows the last one; the field last does not
 	quota       uint8 // Quota.index of the one that counts it; 0 if none does
 	asked       uint8
-	uncommitted uint8 // how many of its latest events wait for the sink; the greatest value stands for more, too
+	uncommitted uint8 // how many of its latest events wait for the sink; many stands for more, too
 
 	until   time.Duration
 	seq     uint64
@@ -279,6 +280,7 @@ func (sh *deviceShard) placeLocked(d *device) int {
 func (sh *deviceShard) vacateLocked(d *device) {
 	at := int(d.handle / shardCount)
 	delete(sh.judged, d.handle)
+	delete(sh.committed, d.handle)
 	sh.places[at] = nil
 	sh.free = min(sh.free, at)
 	n := len(sh.places)

@@ -1,7 +1,6 @@
 package liveness
 
 import (
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -170,8 +169,9 @@ func (r *Registry) eventLocked(sh *deviceShard, d *device, t Type, told said, no
 		}
 		r.storeHeard(d, d.last)
 	}
+	committed := sh.committedLocked(d)
 	d.seq++
-	d.uncommitted = uint8(min(int(d.uncommitted)+1, math.MaxUint8))
+	sh.setCommittedLocked(d, committed)
 	rule := d.rule.Value()
 	rec := r.recordLocked(sh, d)
 	e := Event{

@@ -87,8 +87,9 @@ func (r *Registry) viewLocked(d *device) View {
 	f, _ := d.conditionLocked()
 	f.last = d.lastLocked()
 	rule := d.rule.Value()
+	committed := r.shards[d.handle%shardCount].committedLocked(d)
 	v := View{
-		ID: d.id, Num: d.num, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.uncommitted), Epoch: d.epoch,
+		ID: d.id, Num: d.num, State: d.stateLocked(), Connected: d.session != nil, Seq: committed, Epoch: d.epoch,
 		Since: r.clock.wall(d.since), Policy: d.heldLocked(), From: d.fromLocked(),
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 		Unverified: d.unverified(),
