@@ -135,6 +135,9 @@ func (c *connection) finish(e ending) {
 		c.release()
 	}
 	last := c.lastWords(e.why, e.err)
+	if !c.gateway.closing.Load() {
+		c.closeSession() // before the device hears of it: if it comes back at once, it replaces none
+	}
 	c.drop()
 	c.link.hangUp(last)
 }

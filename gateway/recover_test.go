@@ -32,3 +32,19 @@ func TestRecoverOnAConnection(t *testing.T) {
 		t.Errorf("story = %s, want %s", got, want)
 	}
 }
+
+// A device that hears goodbye has no session any more: if it comes back at once, it replaces none.
+func TestBackAtOnce(t *testing.T) {
+	t.Parallel()
+	k := newKeys(t)
+	r := startRig(t, liveness.Config{}, k.config())
+	for range 50 {
+		d := r.dialTLS(k)
+		d.say("HELLO a ttl=20ms\n")
+		d.expect("OK …")
+		d.expect("BYE silence")
+		if v := r.device("a"); v.Connected {
+			t.Fatal("it hears goodbye, and its session is still open")
+		}
+	}
+}
