@@ -170,7 +170,7 @@ func (d *device) hear() string {
 func (d *device) expect(want string) {
 	d.t.Helper()
 	if got := d.hear(); got != want && !(strings.HasSuffix(want, "…") && strings.HasPrefix(got, strings.TrimSuffix(want, "…"))) {
-		d.t.Fatalf("heard %q, want %q", got, want)
+		d.t.Fatalf("heard %q, want %q, from %v at %v", got, want, d.conn.RemoteAddr(), d.conn.LocalAddr())
 	}
 }
 
