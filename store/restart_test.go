@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
@@ -482,6 +483,9 @@ func TestDisorderlyEnd(t *testing.T) {
 	} {
 		for _, db := range testdb.Databases() {
 			t.Run(tt.name+"/db="+db.Name, func(t *testing.T) {
+				if tt.memory == "" {
+					testenv.SharedMemory(t)
+				}
 				cfg := config{URL: db.URL(t), Dir: filepath.Join(t.TempDir(), "data"), Memory: tt.memory}
 				l := begin(t, cfg, time.Now())
 				l.pulse()

@@ -119,8 +119,7 @@ func TestKilledChild(t *testing.T) {
 // has not made: the timers of each worker are as after a number of its touches, which is not less
 // than what it has answered.
 func TestKilled(t *testing.T) {
-	path := filepath.Join("/dev/shm", fmt.Sprintf("holter-timer-test-%d", os.Getpid()))
-	defer func() { _ = os.Remove(path) }()
+	path := filepath.Join(t.TempDir(), "memory")
 	for range 15 {
 		_ = os.Remove(path)
 		answered := runAndKill(t, path)

@@ -80,6 +80,16 @@ func Missing(tb testing.TB, what string) {
 	tb.Skipf("NOT TESTED: %s; run test/setup.sh, or install it", what)
 }
 
+// SharedMemory ends the test as [Missing] does if no file can be made in /dev/shm.
+func SharedMemory(tb testing.TB) {
+	tb.Helper()
+	f, err := os.CreateTemp("/dev/shm", "holter-test-*")
+	if err != nil {
+		Missing(tb, "memory that outlives a process: "+err.Error())
+	}
+	_, _ = f.Close(), os.Remove(f.Name())
+}
+
 // Program returns the path of a program such as mosquitto_pub, or ends the test as [Missing] does.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()
