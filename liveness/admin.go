@@ -213,6 +213,7 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	delete(sh.suppressions, d.id)
 	sh.endRunLocked(d)
 	sh.endGrantLocked(d)
+	sh.endSightingLocked(d)
 	r.flaps.set(d.handle, false)
 	r.devices.Add(-1)
 	r.quotaOf(d).release()

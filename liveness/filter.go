@@ -45,6 +45,7 @@ const never = math.MinInt64
 type origin struct {
 	known, wanted bool
 	turns         []turnNanos
+	moved         int64
 }
 
 // turnNanos is a turn: from a listening time on, the wall clock is ahead by so much.
@@ -148,7 +149,11 @@ func (s *sieve) seenLocked(d *device) int64 {
 	if d.source == nil {
 		return never
 	}
-	return s.origin(d.source).at(int64(d.lastLocked()))
+	o, last := s.origin(d.source), d.lastLocked()
+	if at, ok := d.sightedLocked(last); ok {
+		return at + o.moved
+	}
+	return o.at(int64(last))
 }
 
 // prefetchLocked reads the device's timer if that knows the last heartbeat.
@@ -222,8 +227,9 @@ func (s *sieve) origin(of *Source) *origin {
 	o := &s.origins[of.index]
 	if !o.known {
 		of.mu.Lock()
-		for _, t := range of.course.turns {
-			o.turns = append(o.turns, turnNanos{int64(t.listened), t.wall.UnixNano() - int64(t.listened)})
+		o.moved = int64(of.course.moved)
+		for i, t := range of.course.turns {
+			o.turns = append(o.turns, turnNanos{int64(t.Listened), of.course.atTurn(i, t.Listened).UnixNano() - int64(t.Listened)})
 		}
 		of.mu.Unlock()
 		o.known, o.wanted = true, slices.Contains(s.filter.Sources, of.name)

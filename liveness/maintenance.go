@@ -21,6 +21,7 @@ const (
 	regrouped                      // it belongs to another group, of which no event tells yet
 	underWay                       // a run of it, see Start
 	granted                        // a policy before has left it time, see Registry.Reconfigure
+	sighted                        // deviceShard.sightings has when a sign of life of it was
 )
 
 func marksOf(rec *Record) (m marks) {

@@ -113,8 +113,8 @@ func (s *Source) keepCourseLocked(c *course) {
 	s.keptTurn = turns[len(turns)-1]
 	(*words)[3].Store(0)
 	for i, t := range turns {
-		(*words)[4+2*i].Store(uint64(t.listened))
-		(*words)[5+2*i].Store(uint64(t.wall.UnixNano()))
+		(*words)[4+2*i].Store(uint64(t.Listened))
+		(*words)[5+2*i].Store(uint64(t.At.UnixNano()))
 	}
 	(*words)[3].Store(uint64(len(turns)))
 }

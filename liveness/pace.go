@@ -41,8 +41,29 @@ func (p *pace) set(c *calendars, policy Policy, from time.Duration) {
 // unexpecting returns the pace of what does not wait until the device is expected.
 func (p *pace) unexpecting() *pace { return &pace{quiet: p.quiet, course: p.course} }
 
-// walk is [quiet.walk] that also goes on to when the device is expected.
-func (p *pace) walk(from time.Time, most, want time.Duration) (span, counts time.Duration) {
+// piece is a span of listening time, and the span of wall time within which it passed. If that is longer, it is
+// not known when in it listening time stood still.
+type piece struct {
+	from         time.Time
+	span, within time.Duration
+}
+
+// walk goes on from the beginning of a piece until so much time has passed that counts. It returns how far it
+// came, and how much of that counts. What may not count does not, and it comes first.
+func (p *pace) walk(x piece, want time.Duration) (span, counts time.Duration) {
+	if x.within == x.span {
+		return p.walkWall(x.from, x.span, want)
+	}
+	_, counting := p.walkWall(x.from, x.within, x.within)
+	lost := min(x.within-counting, x.span)
+	if counts = x.span - lost; counts < want {
+		return x.span, counts
+	}
+	return lost + want, want
+}
+
+// walkWall is [quiet.walk] that also goes on to when the device is expected.
+func (p *pace) walkWall(from time.Time, most, want time.Duration) (span, counts time.Duration) {
 	if early := p.expected.Sub(from); early > 0 && want > 0 {
 		span = min(early, most)
 	}
@@ -53,10 +74,10 @@ func (p *pace) walk(from time.Time, most, want time.Duration) (span, counts time
 // since returns the part of the course that has a listening time and all later ones.
 func (c *course) since(listened time.Duration) course {
 	first := 0
-	for first+1 < len(c.turns) && c.turns[first+1].listened <= listened {
+	for first+1 < len(c.turns) && c.turns[first+1].Listened <= listened {
 		first++
 	}
-	return course{slices.Clone(c.turns[first:])}
+	return course{turns: slices.Clone(c.turns[first:])}
 }
 
 // all reports whether all time counts.
@@ -70,8 +91,8 @@ func (p *pace) after(from, d time.Duration) time.Duration {
 		return from + d
 	}
 	limit := from + max(d, Never-1)
-	at := p.each(from, limit, func(wall time.Time, most time.Duration) time.Duration {
-		span, counts := p.walk(wall, most, d)
+	at := p.each(from, limit, func(x piece) time.Duration {
+		span, counts := p.walk(x, d)
 		d -= counts
 		return span
 	})
@@ -83,26 +104,29 @@ func (p *pace) counts(from, to time.Duration) (sum time.Duration) {
 	if p.all() {
 		return max(to-from, 0)
 	}
-	p.each(from, to, func(wall time.Time, most time.Duration) time.Duration {
-		span, counts := p.walk(wall, most, most)
+	p.each(from, to, func(x piece) time.Duration {
+		span, counts := p.walk(x, x.span)
 		sum += counts
 		return span
 	})
 	return sum
 }
 
-// each calls walk for the parts of a span of listening time in which the wall clock goes on with it, until
-// walk does not come to the end of one. It returns where that was.
-func (p *pace) each(from, to time.Duration, walk func(wall time.Time, most time.Duration) time.Duration) time.Duration {
-	for from < to {
+// each calls walk for the pieces of a span of listening time between turns, until walk does not come to the end of
+// one. It returns where that was.
+func (p *pace) each(from, to time.Duration, walk func(piece) time.Duration) time.Duration {
+	turns := p.course.turns
+	for i := range turns {
 		end := to
-		for _, t := range p.course.turns {
-			if t.listened > from {
-				end = min(end, t.listened)
-				break
-			}
+		if i+1 < len(turns) {
+			end = min(to, turns[i+1].Listened)
 		}
-		span := walk(p.course.at(from), end-from)
+		if from >= end {
+			continue
+		}
+		x := piece{from: turns[i].At.Add(from - turns[i].Listened), span: end - from}
+		x.within = p.course.atTurn(i, end).Sub(x.from)
+		span := walk(x)
 		if span < end-from {
 			return from + span
 		}
@@ -182,9 +206,9 @@ func (d *device) outlookLocked(f condition) outlook {
 }
 
 // turnedLocked is called when the wall clock and the listening clock have parted: verdicts that were put off
-// by the wall clock may be due at another listening time.
+// by the wall clock may be due at another listening time, and there may be too many turns.
 func (s *Source) turnedLocked() {
-	if !s.quieted.Load() {
+	if _, crowded := s.course.crowded(); !s.quieted.Load() && !crowded {
 		return
 	}
 	s.turned.Store(true)
@@ -194,13 +218,14 @@ func (s *Source) turnedLocked() {
 	}
 }
 
-// watchTurns arms anew what the wall clock has put off, whenever a clock has turned, until ctx is done.
+// watchTurns does what follows from a turn of a clock, until ctx is done.
 func (r *Registry) watchTurns(done <-chan struct{}) {
 	for {
 		select {
 		case <-r.turns:
 			for _, s := range r.Sources() {
 				if s.turned.Swap(false) {
+					s.keepSightings()
 					s.rearmPaced()
 				}
 			}
@@ -213,7 +238,9 @@ func (r *Registry) watchTurns(done <-chan struct{}) {
 // rearmPaced arms anew the steps of those devices of the source that have an Expect or quiet windows and are
 // silent.
 func (s *Source) rearmPaced() {
-	s.quieted.Store(false)
+	if !s.quieted.Swap(false) {
+		return
+	}
 	s.registry.each(func(sh *deviceShard, d *device) {
 		if d.source == s && d.timer != 0 && !d.touched && d.rule.Value().paced() {
 			s.registry.rearmLocked(sh, d)

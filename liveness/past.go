@@ -17,7 +17,7 @@ func (s *Source) Past(now time.Time) Past {
 	defer s.mu.Unlock()
 	p := Past{source: s, latest: s.latest.Load(), now: now, listened: s.restarted()}
 	if n := len(s.course.turns); n > 0 {
-		p.listened = s.course.turns[n-1].listened
+		p.listened = s.course.turns[n-1].Listened
 	}
 	if on := s.outlived.Load(); on > 0 && p.listened <= time.Duration(on) {
 		p.listened = s.whole // gaps of the process before were not gaps of the source

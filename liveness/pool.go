@@ -152,7 +152,7 @@ func (s *Source) instant(listened time.Duration) time.Time {
 }
 
 func (s *Source) instantLocked(listened time.Duration) time.Time {
-	if turns := s.instants.turns; len(turns) == 0 || listened < turns[0].listened {
+	if turns := s.instants.turns; len(turns) == 0 || listened < turns[0].Listened {
 		return time.Time{}
 	}
 	return s.instants.at(listened)
@@ -168,6 +168,7 @@ func (s *Source) goOnLocked(p *pulse) {
 	}
 	if !s.instants.at(p.listened).Equal(p.at) { // there was a gap
 		s.instants.turn(p.listened, p.at)
+		s.instants.kept = p.listened // none matters for long
 	}
 	s.latest.Store(p)
 }

@@ -25,7 +25,7 @@ type Recollection struct {
 type recalledClock struct {
 	listened time.Duration
 	at       time.Time
-	turns    []turn // the latest of its course
+	turns    []Turn // the latest of its course
 }
 
 // Recall reads what a process has left in its [Memory]. It returns false if that is incomplete. It
@@ -71,7 +71,7 @@ func (c *Recollection) addSource(b Block) {
 	c.indexes[string(name)], c.names[int(b.Owner)] = int(b.Owner), string(name)
 	clock := recalledClock{listened: time.Duration(word(0)), at: time.Unix(0, int64(word(1)))}
 	for i := range min(word(3), turnsInMemory) {
-		clock.turns = append(clock.turns, turn{time.Duration(word(4 + 2*int(i))), time.Unix(0, int64(word(5+2*int(i))))})
+		clock.turns = append(clock.turns, Turn{Listened: time.Duration(word(4 + 2*int(i))), At: time.Unix(0, int64(word(5+2*int(i))))})
 	}
 	if clock.listened > 0 && clock.listened <= maxListened {
 		c.clocks[string(name)] = clock
@@ -102,27 +102,27 @@ func (c *Recollection) Source(rec *SourceRecord) {
 		return
 	}
 	var way course
-	way.restore(rec.Deaf, rec.Listened, rec.At)
+	way.restore(rec.Turns, rec.Listened, rec.At)
 	reached := s.listened
 	for _, t := range s.turns {
-		known := t.listened < rec.Listened || t.listened == rec.Listened && !t.wall.After(rec.At)
-		if known || t.listened > s.listened+stampAhead {
+		known := t.Listened < rec.Listened || t.Listened == rec.Listened && !t.At.After(rec.At)
+		if known || t.Listened > s.listened+stampAhead {
 			continue
 		}
-		if gap := t.wall.Sub(way.at(t.listened)); len(way.turns) > 0 && gap > driftTolerance {
-			rec.Deaf = append(rec.Deaf, DeafInterval{From: t.wall.Add(-gap), To: t.wall, Listened: t.listened})
+		if gap := t.At.Sub(way.at(t.Listened)); len(way.turns) > 0 && gap > driftTolerance {
+			rec.Deaf = append(rec.Deaf, DeafInterval{From: t.At.Add(-gap), To: t.At, Listened: t.Listened})
 			rec.DeafTotal += gap
 		}
-		way.turn(t.listened, t.wall)
-		reached = max(reached, t.listened)
+		way.turn(t.Listened, t.At)
+		reached = max(reached, t.Listened)
 	}
-	if n := len(way.turns); n == 0 || way.turns[n-1].listened <= s.listened {
+	if n := len(way.turns); n == 0 || way.turns[n-1].Listened <= s.listened {
 		way.keepUp(s.listened, s.at)
 	}
 	if latest := c.latest[c.indexes[rec.Name]].Last(); latest >= reached && latest <= reached+stampAhead {
 		reached = latest + heardTick // that heartbeat was answered, so the clock had come so far
 	}
-	rec.Listened, rec.At = reached, way.at(reached)
+	rec.Listened, rec.At, rec.Turns = reached, way.at(reached), way.turns
 }
 
 // Heard returns when the device with a number was heard last, and by which source; 0 and "" if that is

@@ -18,6 +18,7 @@ type Record struct {
 	Reason Reason        // of an offline device
 	Source string        // where it was heard last; empty if it never was
 	Last   time.Duration // listening time of Source at the last sign of life
+	Seen   time.Time     // when that was; zero if it is not known but from the source
 	// Heard is for Restore: that of a heartbeat from a Snapshot or a Recollection; 0 if there was none.
 	// HeardBy is the source that heard it; the device has moved to it if that was later than Last.
 	Heard   time.Duration
@@ -53,6 +54,7 @@ type SourceRecord struct {
 	At        time.Time      // when it did; zero if the source never listened
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
+	Turns     []Turn // of its clock, oldest first
 	Missed    time.Duration // for how long the process listened without the source, which was configured no more
 	// Blank: it is not known what was heard in the end. Each device counts as heard shortly after
 	// Listened, within the bounds of what gaps may put a verdict off. A Snapshot leaves it false.

@@ -80,11 +80,11 @@ func (g *Gap) course(breaks []Break) (c course) {
 	wall, listened := g.At, g.Start+g.Length
 	for _, b := range slices.Backward(breaks) {
 		if b.At > g.Start && b.At <= listened && b.Kind != BreakSpare {
-			c.turns = append(c.turns, turn{b.At, b.To})
+			c.turns = append(c.turns, Turn{Listened: b.At, At: b.To})
 			wall, listened = b.To.Add(-b.Length), b.At
 		}
 	}
-	c.turns = append(c.turns, turn{g.Start, wall.Add(g.Start - listened)})
+	c.turns = append(c.turns, Turn{Listened: g.Start, At: wall.Add(g.Start - listened)})
 	slices.Reverse(c.turns)
 	return c
 }

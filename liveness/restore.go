@@ -48,7 +48,7 @@ func (s *Source) restore(rec SourceRecord) error {
 	} else {
 		s.gaps.addCut(listened)
 	}
-	s.course.restore(s.deaf, listened, rec.At)
+	s.course.restore(rec.Turns, listened, rec.At)
 	s.missed.Store(int64(rec.Missed))
 	return nil
 }
@@ -156,7 +156,7 @@ func (r *Registry) moved(rec *Record) *Source {
 		rec.Heard = 0
 		return of
 	}
-	rec.Source, rec.Last = rec.HeardBy, rec.Heard
+	rec.Source, rec.Last, rec.Seen = rec.HeardBy, rec.Heard, time.Time{}
 	return by
 }
 
@@ -203,6 +203,9 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 		default: // what was heard after the checkpoint was heard before the source listens again
 			d.last = known
 		}
+	}
+	if source != nil && d.last == rec.Last && !rec.Seen.IsZero() {
+		source.reviveSightingLocked(sh, d, rec.Seen)
 	}
 	if len(rec.Changes) > 0 || rec.Flapping {
 		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.rules.Load().flapping.Threshold, 0):]), flapping: rec.Flapping}

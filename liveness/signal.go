@@ -236,6 +236,7 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	r.stopLocked(d)
 	d.countLocked(-1)
 	r.shards[d.handle%shardCount].endGrantLocked(d)
+	r.shards[d.handle%shardCount].endSightingLocked(d)
 	d.source = s
 	d.marks &^= outlived
 	d.countLocked(1)

@@ -161,7 +161,7 @@ func (s *Source) record() SourceRecord {
 	if rec.At.IsZero() {
 		rec.At = s.past
 	}
-	rec.Deaf = slices.Clone(s.deaf)
+	rec.Deaf, rec.Turns = slices.Clone(s.deaf), slices.Clone(s.course.turns)
 	rec.DeafTotal = s.deafTotal
 	rec.Missed, rec.Blanked = time.Duration(s.missed.Load()), time.Duration(s.gaps.blank.Load())
 	return rec

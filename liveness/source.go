@@ -79,7 +79,7 @@ type Source struct {
 	course    course
 	instants  course // as the pulses were passed
 	listens   bool   // it was added, has been pulsed and is not deaf
-	keptTurn  turn   // the latest of the course that is in kept
+	keptTurn  Turn   // the latest of the course that is in kept
 	seq       uint64
 	past      time.Time     // of a restored source: until when it listened
 	whole     time.Duration // listening time since which its owner knows all, see [Source.Continue]
@@ -302,7 +302,7 @@ func (s *Source) timeInGap(now time.Time) time.Duration {
 	if now.After(s.stamped) && !now.After(s.registry.clock.time()) {
 		s.stamped = now
 		if s.latest.Load() == nil { // the first pulse, which may never come, ends the deaf time no earlier
-			s.keepCourseLocked(&course{[]turn{{listened, now.Round(0)}}})
+			s.keepCourseLocked(&course{turns: []Turn{{Listened: listened, At: now.Round(0)}}})
 		}
 	}
 	return listened

@@ -61,6 +61,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 	if next.last > before.last || !next.expected() {
 		sh.endGrantLocked(d)
 	}
+	if next.last != before.last {
+		sh.endSightingLocked(d)
+	}
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
@@ -192,6 +195,7 @@ func (r *Registry) eventLocked(sh *deviceShard, d *device, t Type, told said, no
 	}
 	if d.source != nil {
 		d.fillTimesLocked(&e, now)
+		rec.Seen = e.LastSeen
 	}
 	if d.state == Offline {
 		e.Reason = d.reason
@@ -218,7 +222,7 @@ func (d *device) fillTimesLocked(e *Event, now time.Duration) {
 	o := d.outlookLocked(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.LastSeen = s.wallLocked(f.last)
+	e.LastSeen = d.seenLocked(f.last)
 	if !f.awaited(o.Policy) {
 		return
 	}

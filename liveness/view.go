@@ -119,7 +119,7 @@ func (d *device) timesLocked(v *View, f condition) {
 	v.Expected, v.Quieted = o.pace.expected, max(v.Now-f.from()-counted, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.LastSeen = s.wallLocked(f.last)
+	v.LastSeen = d.seenLocked(f.last)
 	v.Deaf = s.deafSinceLocked(f.last)
 	switch f.state {
 	case Offline:

@@ -161,14 +161,30 @@ func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord
 		if err != nil {
 			return err
 		}
-		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed, blank) VALUES (?, 0, ?, ?, ?, ?, ?, ?)"+
-			tx.Upsert("name", "listened", "at", "deaf", "deaf_total", "missed", "blank"),
-			src.Name, int64(src.Listened), sqldb.Nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed), int64(src.Blanked)).Exec(ctx)
+		turns, err := json.Marshal(turnEntries(src.Turns))
+		if err != nil {
+			return err
+		}
+		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed, blank, turns) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?)"+
+			tx.Upsert("name", "listened", "at", "deaf", "deaf_total", "missed", "blank", "turns"),
+			src.Name, int64(src.Listened), sqldb.Nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed), int64(src.Blanked), string(turns)).Exec(ctx)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// turnEntry is a turn of a clock in the database: its listening time, and as Unix times in ns when it was, and until when others followed
+// that were merged into it, 0 if none were.
+type turnEntry [3]int64
+
+func turnEntries(turns []liveness.Turn) []turnEntry {
+	entries := make([]turnEntry, len(turns))
+	for i, t := range turns {
+		entries[i] = turnEntry{int64(t.Listened), sqldb.Nanos(t.At), sqldb.Nanos(t.Until)}
+	}
+	return entries
 }
 
 // sourceOf returns the record of a row of sources. Its error names the columns that could not be read,
@@ -178,20 +194,29 @@ func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
 	rec.Seq, rec.Listened = uint64(numberOf(row[1], &err)), time.Duration(numberOf(row[2], &err))
 	rec.At, rec.DeafTotal = sqldb.Time(numberOf(row[3], &err)), time.Duration(numberOf(row[5], &err))
 	rec.Missed, rec.Blanked = time.Duration(numberOf(row[6], &err)), time.Duration(numberOf(row[7], &err))
-	text, _ := row[4].(string)
-	var entries []deafEntry
-	if text != "" {
-		if bad := json.Unmarshal([]byte(text), &entries); bad != nil {
-			err, entries = fmt.Errorf("deaf intervals: %w", bad), nil
-		}
-	}
-	for _, e := range entries {
+	for _, e := range entriesOf[deafEntry](row[4], "deaf intervals", &err) {
 		rec.Deaf = append(rec.Deaf, liveness.DeafInterval{From: sqldb.Time(e[0]), To: sqldb.Time(e[1]), Listened: time.Duration(e[2])})
+	}
+	for _, e := range entriesOf[turnEntry](row[8], "turns of the clock", &err) {
+		rec.Turns = append(rec.Turns, liveness.Turn{Listened: time.Duration(e[0]), At: sqldb.Time(e[1]), Until: sqldb.Time(e[2])})
 	}
 	if err != nil {
 		err = fmt.Errorf("the row of source %q: %w", rec.Name, err)
 	}
 	return rec, err
+}
+
+// entriesOf returns a list that was written as JSON, or sets an error.
+func entriesOf[E any](v any, what string, err *error) (entries []E) {
+	text, _ := v.(string)
+	if text == "" {
+		return nil
+	}
+	if bad := json.Unmarshal([]byte(text), &entries); bad != nil {
+		*err = fmt.Errorf("%s: %w", what, bad)
+		return nil
+	}
+	return entries
 }
 
 // numberOf returns a number that is not negative, or sets an error.

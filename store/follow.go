@@ -32,7 +32,7 @@ type deviceRow struct {
 	changes            []byte
 }
 
-const rowColumnsOfDevices = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota, s.learned, s.started,
+const rowColumnsOfDevices = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota, s.learned, s.started, s.seen,
 	s.announced, s.own, s.changes, d.id FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE `
 
 // dest returns where a row of rowColumnsOfDevices is scanned to.

@@ -35,7 +35,7 @@ func (s *Store) restoreSources(
 ) (known map[string]bool, damaged []error, err error) {
 	var records []liveness.SourceRecord
 	var bad map[string]bool // the names in damaged rows
-	err = s.eachRow(ctx, 8, func() { records, damaged, bad = nil, nil, make(map[string]bool) }, func(values []any) {
+	err = s.eachRow(ctx, 9, func() { records, damaged, bad = nil, nil, make(map[string]bool) }, func(values []any) {
 		rec, err := sourceOf(values)
 		if err != nil {
 			damaged = append(damaged, err)
@@ -44,7 +44,7 @@ func (s *Store) restoreSources(
 		if rec.Name != "" {
 			records = append(records, rec)
 		}
-	}, "SELECT name, seq, listened, at, deaf, deaf_total, missed, blank FROM sources ORDER BY name")
+	}, "SELECT name, seq, listened, at, deaf, deaf_total, missed, blank, turns FROM sources ORDER BY name")
 	if err != nil {
 		return nil, nil, err
 	}

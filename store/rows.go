@@ -16,13 +16,13 @@ type stateRow struct {
 	known  bool   // the device has a row
 }
 
-const stateInts = 14
+const stateInts = 15
 
 // stateTable returns the columns of device_states.
 func stateTable() *sqldb.Table {
 	return &sqldb.Table{
 		Name:  "device_states",
-		Ints:  []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head", "quota", "learned", "started"},
+		Ints:  []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head", "quota", "learned", "started", "seen"},
 		Texts: []string{"announced", "own"},
 		Blobs: []string{"changes"},
 		Key:   "num",
@@ -35,7 +35,7 @@ func (r *stateRow) ints() [stateInts]int64 {
 		int64(rec.Num), stateCode(rec.State), reasonCode(rec.Reason), r.source, int64(rec.Last), int64(rec.Until),
 		sqldb.Nanos(rec.Since), int64(rec.Seq), int64(rec.Epoch),
 		flag(rec.Flapping, deviceFlapping) | flag(rec.Maintenance, deviceMaintenance) | flag(rec.Window, deviceWindow) |
-			flag(rec.Unverified, deviceUnverified), int64(r.head), r.quota, int64(rec.Learned), sqldb.Nanos(rec.Started),
+			flag(rec.Unverified, deviceUnverified), int64(r.head), r.quota, int64(rec.Learned), sqldb.Nanos(rec.Started), sqldb.Nanos(rec.Seen),
 	}
 }
 
