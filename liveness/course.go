@@ -125,9 +125,6 @@ func (c *course) before(at time.Time) time.Duration {
 // restore makes a course from what was kept of it.
 func (c *course) restore(turns []Turn, listened time.Duration, at time.Time) {
 	*c = course{turns: slices.Clone(turns)}
-	if n := len(turns); n > 0 {
-		c.kept = turns[n-1].Listened
-	}
 	switch {
 	case at.IsZero():
 	case len(c.turns) == 0:

@@ -54,7 +54,7 @@ type SourceRecord struct {
 	At        time.Time      // when it did; zero if the source never listened
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
-	Turns     []Turn // of its clock, oldest first
+	Turns     []Turn        // of its clock, oldest first
 	Missed    time.Duration // for how long the process listened without the source, which was configured no more
 	// Blank: it is not known what was heard in the end. Each device counts as heard shortly after
 	// Listened, within the bounds of what gaps may put a verdict off. A Snapshot leaves it false.

@@ -204,9 +204,6 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 			d.last = known
 		}
 	}
-	if source != nil && d.last == rec.Last && !rec.Seen.IsZero() {
-		source.reviveSightingLocked(sh, d, rec.Seen)
-	}
 	if len(rec.Changes) > 0 || rec.Flapping {
 		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.rules.Load().flapping.Threshold, 0):]), flapping: rec.Flapping}
 		for i, at := range d.changes.at {
@@ -223,6 +220,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	if source == nil {
 		return
 	}
+	source.reviveSightingLocked(sh, d, rec)
 	f, _ := d.conditionLocked()
 	r.storeHeard(d, f.last)
 	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died

@@ -76,10 +76,10 @@ func (sh *deviceShard) endSightingLocked(d *device) {
 }
 
 // reviveSightingLocked keeps when a restored device was heard last, if the clock's course does not say.
-func (s *Source) reviveSightingLocked(sh *deviceShard, d *device, at time.Time) {
+func (s *Source) reviveSightingLocked(sh *deviceShard, d *device, rec *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.course.knows(d.last) {
-		sh.sightLocked(d, d.last, at)
+	if d.last == rec.Last && !rec.Seen.IsZero() && !s.course.knows(d.last) {
+		sh.sightLocked(d, d.last, rec.Seen)
 	}
 }

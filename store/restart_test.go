@@ -465,6 +465,31 @@ func TestPruneByAge(t *testing.T) {
 	}
 }
 
+// When a device was heard last does not move while its source is deaf again and again, through restarts, too.
+func TestOftenDeaf(t *testing.T) {
+	cfg := config{URL: testdb.Databases()[0].URL(t), Dir: filepath.Join(t.TempDir(), "data")}
+	l := begin(t, cfg, time.Now())
+	l.pulse()
+	l.beat(0, 1)
+	l.await(1)
+	seen := l.view(0).LastSeen
+	for range 5 {
+		for range 200 {
+			l.now = l.now.Add(10 * time.Second)
+			l.pulse() // it listens for a second of ten
+		}
+		before := l.view(0)
+		l.end()
+		l = begin(t, cfg, l.now)
+		l.pulse()
+		after := l.view(0)
+		if !before.LastSeen.Equal(seen) || !after.LastSeen.Equal(seen) {
+			t.Errorf("last seen at %v, after a restart at %v; it was at %v", before.LastSeen, after.LastSeen, seen)
+		}
+	}
+	l.end()
+}
+
 // What was heard after the last checkpoint of a process that was killed is known from its memory; without that, its devices count as heard
 // a little later than the restart. That is still so after a further restart. After an orderly end nothing is forgiven.
 func TestDisorderlyEnd(t *testing.T) {
