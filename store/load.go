@@ -3,13 +3,16 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
 
+	"github.com/holter-iot/holter/internal/shm"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -78,7 +81,7 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	r.RecordGaps()
 	recalled, forgotten := s.recall(meta.Memory)
 	loaded.Recalled, loaded.Forgotten = recalled != nil, forgotten
-	loaded.NoMemory = s.remember(r)
+	loaded.NoMemory = s.remember(r, recalled != nil || errors.Is(forgotten, shm.ErrInUse))
 	heard, corrupt, err := s.readPages(ctx, storeBytes(s.db.ID()))
 	if err != nil {
 		return loaded, err
@@ -150,8 +153,10 @@ func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
 		return err
 	}
 	if s.memory == nil {
+		s.discardMemory() // or the next process has no room for its own
 		return nil
 	}
+	_ = os.Remove(s.movedMemory()) // mostly there is none
 	return s.memory.Publish()
 }
 

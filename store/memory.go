@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/holter-iot/holter/internal/shm"
 	"github.com/holter-iot/holter/liveness"
@@ -29,7 +32,10 @@ func (s *Store) recall(key string) (*liveness.Recollection, error) {
 	}
 	left, err := shm.Read(s.config.Memory, s.memoryName(), k)
 	if err != nil {
-		return nil, err
+		var movedErr error
+		if left, movedErr = shm.ReadFile(s.movedMemory(), k); movedErr != nil {
+			return nil, err
+		}
 	}
 	var blocks []liveness.Block
 	for _, b := range left.Blocks() {
@@ -48,9 +54,13 @@ func (s *Store) memoryName() string {
 	return id[:min(len(id), 16)]
 }
 
+// movedMemory returns where the memory of the process before is moved if there is no room for it beside that of this one.
+func (s *Store) movedMemory() string { return filepath.Join(s.db.Dir(), "memory.moved") }
+
 // remember makes a memory for this process, and gives it to the registry. Without one, the next process
-// has only the checkpoints. Call it with checkpoints held.
-func (s *Store) remember(r *liveness.Registry) error {
+// has only the checkpoints. What the process before has left is needed until the first checkpoint of this one, or not at all. Call it with
+// checkpoints held.
+func (s *Store) remember(r *liveness.Registry, needed bool) error {
 	var key [16]byte
 	_, _ = rand.Read(key[:]) // never fails
 	s.checkpoint.memory = hex.EncodeToString(key[:])
@@ -60,13 +70,32 @@ func (s *Store) remember(r *liveness.Registry) error {
 	if s.db.Dir() == "" {
 		return errors.New("the memory needs a data directory, with which it is deleted")
 	}
-	m, err := shm.Create(s.config.Memory, s.memoryName(), s.db.Dir(), key)
+	if !needed {
+		s.discardMemory()
+	}
+	create := func() (*shm.Memory, error) { return shm.Create(s.config.Memory, s.memoryName(), s.db.Dir(), key) }
+	m, err := create()
+	if needed && errors.Is(err, syscall.ENOSPC) {
+		if err := shm.MoveOut(s.config.Memory, s.memoryName(), s.movedMemory()); err != nil {
+			return err
+		}
+		m, err = create()
+	}
 	if err != nil {
 		return err
 	}
 	s.memory = m
 	r.UseMemory(m)
 	return nil
+}
+
+// discardMemory removes what processes before have left.
+func (s *Store) discardMemory() {
+	if s.config.Memory == NoMemory {
+		return
+	}
+	shm.Discard(s.config.Memory, s.memoryName())
+	_ = os.Remove(s.movedMemory()) // mostly there is none
 }
 
 // Finish writes the last checkpoint and what was learned, and notes that the process ended in order. Call it when no

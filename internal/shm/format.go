@@ -24,6 +24,7 @@ var (
 	ErrDamaged = errors.New("shm: damaged")
 	// ErrInUse is returned by [Create] and [Read] when another process that lives uses the file.
 	ErrInUse = errors.New("shm: in use by another process")
+	errMode  = errors.New("shm: not a file of this user's alone")
 	// ErrNotMemory is returned by [Create] for a directory that is not on a tmpfs.
 	ErrNotMemory = errors.New("shm: not a tmpfs")
 )

@@ -73,6 +73,49 @@ func create(dir, name, path string, key [16]byte) (*Memory, error) {
 	return m, nil
 }
 
+// Discard removes what earlier lives have left, as nobody needs it any more: it would take the room of the next one. What a process that
+// lives uses stays.
+func Discard(dir, name string) {
+	for _, suffix := range []string{"", next} {
+		path := filepath.Join(dir, prefix+name+suffix)
+		file, err := open(path, unix.O_RDONLY, unix.LOCK_EX)
+		if err == nil || errors.Is(err, errMode) {
+			_ = os.Remove(path) // or the error is that of Create
+		}
+		if err == nil {
+			_ = file.Close()
+		}
+	}
+}
+
+// MoveOut moves what [Read] has returned to a file elsewhere, where [ReadFile] finds it: it leaves its room to the next life. Whoever is
+// killed meanwhile leaves it where it was.
+func MoveOut(dir, name, to string) error {
+	path := filepath.Join(dir, prefix+name)
+	file, err := open(path, unix.O_RDONLY, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	data, err := contents(file)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// ReadFile is [Read] for a file that [MoveOut] has written.
+func ReadFile(path string, key [16]byte) (*Remains, error) {
+	r, err := read(path, key)
+	if err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	return r, nil
+}
+
 // begin writes the header into an empty file.
 func (m *Memory) begin(head []byte) error {
 	old, err := open(m.path(""), unix.O_RDONLY, unix.LOCK_SH)
@@ -116,7 +159,7 @@ func check(fd int, path string, lock int) error {
 		return &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	if opened.Mode&unix.S_IFMT != unix.S_IFREG || int(opened.Uid) != os.Geteuid() || opened.Mode&0o077 != 0 || opened.Nlink > 1 {
-		return fmt.Errorf("shm: %s is not a file of this user's alone", path)
+		return fmt.Errorf("%w: %s", errMode, path)
 	}
 	if lock == unlocked {
 		return nil

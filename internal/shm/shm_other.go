@@ -20,6 +20,17 @@ func Read(string, string, [16]byte) (*Remains, error) {
 	return nil, fmt.Errorf("shm: %w", errors.ErrUnsupported)
 }
 
+// ReadFile is not supported on this system.
+func ReadFile(string, [16]byte) (*Remains, error) {
+	return nil, fmt.Errorf("shm: %w", errors.ErrUnsupported)
+}
+
+// MoveOut is not supported on this system.
+func MoveOut(string, string, string) error { return fmt.Errorf("shm: %w", errors.ErrUnsupported) }
+
+// Discard does nothing.
+func Discard(string, string) {}
+
 // Block returns nil.
 func (*Memory) Block(uint32, uint32, int) []byte { return nil }
 
