@@ -8,7 +8,7 @@ import (
 )
 
 // SetPolicy gives a device a policy of its own, which overrides all others, field by field; the
-// zero Policy takes it back. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
+// zero Policy takes it back. A timeout that becomes shorter judges no silence at once, see [Registry.Reconfigure]. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
 func (r *Registry) SetPolicy(id string, p Policy) error {
 	if err := errors.Join(p.validateWith(&r.calendars), p.atLeast(r.rules.Load().least)); err != nil {
 		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
@@ -17,11 +17,10 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 		if sh.own[id] == p {
 			return
 		}
-		sh.setOwnLocked(d.id, p)
-		d.rule = r.resolveLocked(sh, id, d.rule.Value().announced)
-		if f, known := d.conditionLocked(); known && d.source != nil { // otherwise the verdict whose timer has expired reads the new policy
-			r.setLocked(sh, d, f, f, now)
-		}
+		r.rejudgeLocked(sh, d, func() {
+			sh.setOwnLocked(d.id, p)
+			d.rule = r.resolveLocked(sh, id, d.rule.Value().announced)
+		})
 		r.emitLocked(sh, d, DeviceChanged, "", now)
 	})
 }

@@ -76,7 +76,7 @@ func (r *Registry) learnedLocked(sh *deviceShard, d *device) Learned {
 }
 
 // ApplyLearned puts the deadline that was learned of a device in force, or takes it back. A device with
-// LearnApply gets it back by itself. An event with what it rests on tells of a change. Errors:
+// LearnApply gets it back by itself. A deadline that is shorter judges no silence at once, see [Registry.Reconfigure]. An event with what it rests on tells of a change. Errors:
 // ErrUnknownDevice, ErrBusy, ErrNotLearned.
 func (r *Registry) ApplyLearned(id string, on bool) (v Learned, err error) {
 	var refused error
@@ -133,16 +133,16 @@ func (v *Learned) Sentence() string {
 // holdLocked puts a learned deadline in force, 0 for none, unless it is. The device's next step follows it.
 func (r *Registry) holdLocked(sh *deviceShard, d *device, deadline time.Duration, message string, now time.Duration) {
 	h := sh.habit(d)
-	was, before := d.marks&learned != 0, h.InForce()
-	if h.SetInForce(deadline); was == (deadline != 0) && before == h.InForce() {
+	next := *h
+	if next.SetInForce(deadline); d.marks&learned != 0 == (deadline != 0) && next == *h {
 		return
 	}
-	if d.marks &^= learned; deadline != 0 {
-		d.marks |= learned
-	}
-	if f, known := d.conditionLocked(); known && d.source != nil { // otherwise the verdict whose timer has expired reads it
-		r.setLocked(sh, d, f, f, now)
-	}
+	r.rejudgeLocked(sh, d, func() {
+		*h = next
+		if d.marks &^= learned; deadline != 0 {
+			d.marks |= learned
+		}
+	})
 	r.limitLocked(sh, d, d.heldLocked().Timeout)
 	r.emitLocked(sh, d, DeviceChanged, message, now)
 }

@@ -389,17 +389,11 @@ func (m *model) reconfigure(rules *modelRules, clock int) {
 	for i := range m.devices {
 		d := &m.devices[i]
 		was[i] = *d
-		now := max(m.listened, d.last)
 		if d.state == "" || m.policy(d) == before.policy(d) {
 			continue
 		}
-		if d.state != "offline" {
-			left, _ := before.verdict(&was[i])
-			left = min(left, now+before.policy(d).interval+modelGrace)
-			if due, _ := m.verdict(d); left > max(due, now) {
-				d.granted = modelGrant{now, left}
-			}
-		}
+		left, _ := before.verdict(&was[i])
+		m.grant(d, left, before.policy(d).interval)
 		m.rearm(d, clock)
 	}
 	for i := range m.devices {
@@ -407,6 +401,15 @@ func (m *model) reconfigure(rules *modelRules, clock int) {
 		if d.state != "" && (before.rules != nil && before.rules.has(d)) != rules.has(d) {
 			m.report(d, "changed", clock, max(m.listened, d.last))
 		}
+	}
+}
+
+// grant leaves a device the time that a policy before has granted it.
+func (m *model) grant(d *modelDevice, left, interval int) {
+	now := max(m.listened, d.last)
+	left = min(left, now+interval+modelGrace)
+	if due, _ := m.verdict(d); d.state != "offline" && left > max(due, now) {
+		d.granted = modelGrant{now, left}
 	}
 }
 
@@ -493,7 +496,10 @@ func (m *model) admin(o modelOp, d *modelDevice, clock int) {
 		kind := map[bool]string{true: "maintenance.started", false: "maintenance.stopped"}[d.maintenance]
 		m.report(d, kind, clock, now)
 	case o.own() != d.own:
+		left, _ := m.verdict(d)
+		interval := m.policy(d).interval
 		d.own = o.own()
+		m.grant(d, left, interval)
 		m.report(d, "changed", clock, now)
 		m.rearm(d, clock)
 	}

@@ -27,15 +27,29 @@ func (r *rig) reconfigure(cfg liveness.Config) liveness.Reconfigured {
 }
 
 // A timeout that becomes much shorter gives a dead device its former interval and a grace; one that beats as
-// ever stays online, and is judged by the new timeout after that.
+// ever stays online, and is judged by the new timeout after that. So it is whoever shortens it.
 func TestReconfigureGrants(t *testing.T) {
+	shorter := liveness.Policy{Timeout: 20 * unit}
+	for name, shorten := range map[string]func(r *rig){
+		"configuration": func(r *rig) { r.reconfigure(liveness.Config{Policy: shorter}) },
+		"policies of their own": func(r *rig) {
+			for _, id := range []string{"dead", "alive"} {
+				r.admit(r.registry.SetPolicy(id, shorter))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testGrants(t, shorten) })
+	}
+}
+
+func testGrants(t *testing.T, shorten func(r *rig)) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Interval: 40 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("dead")
 		alive := r.open("alive")
 		r.listen(300 * unit)
 		alive.Beat(r.now())
 		r.listen(35 * unit)
-		r.reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: 20 * unit}})
+		shorten(r)
 		if v := r.device("alive"); !v.Granted || v.State != liveness.Online {
 			r.Errorf("alive is %+v", v)
 		}
