@@ -69,7 +69,7 @@ func (d *device) heldByLocked(l *rule) Policy {
 	p := l.Policy
 	if d.marks&learned != 0 && l.learns() {
 		h := d.source.registry.shards[d.handle%shardCount].habit(d)
-		p.Timeout = max(h.InForce(), l.least)
+		p.Timeout = max(min(h.InForce(), habit.Round(l.LearnMax)), l.least)
 	}
 	return p
 }
@@ -228,7 +228,7 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	}
 	g := Gap{
 		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
-		Suppressed: d.marks&suppressed != 0, CutOff: d.marks&cutOff != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length),
+		Suppressed: d.marks&suppressed != 0, CutOff: d.marks&cutOff != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length) || d.maintainedSinceLocked(last),
 	}
 	var f beforeVerdict
 	switch {

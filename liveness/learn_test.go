@@ -216,6 +216,55 @@ func TestDeafGapsAreNotLearned(t *testing.T) {
 	})
 }
 
+// What a device does in maintenance is no habit, nor is a silence in which some was.
+func TestMaintenanceTeachesNothing(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit}}, func(l *learner) {
+		l.open("a")
+		gaps := func(want int) {
+			t.Helper()
+			l.checkpoint()
+			v, err := l.registry.Learned("a")
+			if err != nil || v.Basis.Gaps != want {
+				t.Errorf("%d gaps are learned, %v, want %d", v.Basis.Gaps, err, want)
+			}
+		}
+		l.beat(6, 20*unit)
+		gaps(5) // the first is measured from an instant that is not known well
+		maintain := func(on bool) { l.admit(l.registry.SetMaintenance("a", on)) }
+		maintain(true)
+		l.beat(5, 100*unit)
+		gaps(5)
+		l.pass(30 * unit)
+		maintain(false)
+		l.beat(1, 30*unit)
+		gaps(5)
+		l.pass(30 * unit) // a long silence, which is recorded
+		maintain(true)
+		l.pass(unit)
+		maintain(false)
+		l.beat(1, 600*unit)
+		gaps(5)
+		l.beat(3, 20*unit)
+		gaps(8)
+	})
+}
+
+// A deadline that is in force follows the longest that may be, at once.
+func TestLearnedFollowsItsBound(t *testing.T) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Learn: liveness.LearnApply}}, func(l *learner) {
+		l.open("a")
+		l.beat(100, 60*unit)
+		v, err := l.registry.ApplyLearned("a", true)
+		if err != nil || v.Policy.Timeout < 60*unit {
+			t.Fatalf("ApplyLearned = %+v, %v", v, err)
+		}
+		l.reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Learn: liveness.LearnApply, LearnMax: 30 * unit}})
+		if got := l.device("a").Policy.Timeout; got > 31*unit {
+			t.Errorf("the timeout is %v, want no more than LearnMax, %v", got, 30*unit)
+		}
+	})
+}
+
 func TestLearnedIsNotBelowAnnounced(t *testing.T) {
 	inLearner(t, liveness.Config{}, func(l *learner) {
 		l.openAs("a", liveness.Hello{Announced: liveness.Policy{Interval: 100 * unit, Timeout: 150 * unit}}, nil)

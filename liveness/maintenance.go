@@ -40,6 +40,12 @@ func marksOf(rec *Record) (m marks) {
 // maintained reports whether the device's events are not to raise an alarm.
 func (d *device) maintained() bool { return d.marks&(byOperator|byWindow) != 0 }
 
+// maintainedSinceLocked reports whether the device was in maintenance after a listening time: what it does then is no habit.
+func (d *device) maintainedSinceLocked(last time.Duration) bool {
+	ended, ok := d.source.registry.shards[d.handle%shardCount].maintained[d.handle]
+	return d.maintained() || ok && last < ended
+}
+
 // suppression is until when a device's silence does not count.
 type suppression struct {
 	source *Source
@@ -106,6 +112,12 @@ func (r *Registry) toggleLocked(sh *deviceShard, d *device, mark marks, on bool,
 	}
 	was := d.standing()
 	d.marks ^= mark
+	if !on && r.learning.on.Load() && d.source != nil {
+		if sh.maintained == nil {
+			sh.maintained = make(map[uint32]time.Duration)
+		}
+		sh.maintained[d.handle] = d.nowLocked()
+	}
 	r.regroupLocked(d, was, d.since)
 	kind := DeviceMaintenanceStopped
 	if on {

@@ -43,6 +43,7 @@ func TestReconfigureGrants(t *testing.T) {
 }
 
 func testGrants(t *testing.T, shorten func(r *rig)) {
+	t.Helper()
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Interval: 40 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("dead")
 		alive := r.open("alive")

@@ -86,11 +86,12 @@ type deviceShard struct {
 	runs         map[uint32]int64         // by handle: the steady time at which a run began that is under way; nil if there are none
 	grants       map[uint32]grant         // by handle, see Registry.Reconfigure; nil if there are none
 	committed    map[uint32]uint64        // by handle of a device with many uncommitted events: the number of the latest that is committed; nil if there were none
+	maintained   map[uint32]time.Duration // by handle: when its latest maintenance ended, in listening time, see device.maintainedSinceLocked; nil if there was none
 	sightings    map[uint32]sighting      // by handle, see Source.keepSightings; nil if there are none
 	ended        map[string]uint64        // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int
 
-	_ [24]byte // two shards do not share a cache line
+	_ [16]byte // two shards do not share a cache line
 }
 
 // device is all that is held of a device, two cache lines. Its memory does not move.

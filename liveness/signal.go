@@ -237,6 +237,7 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	d.countLocked(-1)
 	r.shards[d.handle%shardCount].endGrantLocked(d)
 	r.shards[d.handle%shardCount].endSightingLocked(d)
+	delete(r.shards[d.handle%shardCount].maintained, d.handle)
 	d.source = s
 	d.marks &^= outlived
 	d.countLocked(1)

@@ -106,7 +106,7 @@ func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bo
 	}
 	skip := h.Skips() || ahead || before == 0 || before.Source() != now.Source() || before.Last() <= s.broken[now.Source()]
 	h.SetSkips(ahead)
-	if gap := now.Last() - before.Last(); !skip && gap >= learnLeast && !d.quietLocked(before.Last(), now.Last()) {
+	if gap := now.Last() - before.Last(); !skip && gap >= learnLeast && !d.quietLocked(before.Last(), now.Last()) && !d.maintainedSinceLocked(before.Last()) {
 		s.registry.learnLocked(sh, d, gap)
 	}
 }
