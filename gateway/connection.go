@@ -168,7 +168,7 @@ func (c *connection) heard(first bool) {
 	switch {
 	case first:
 		g.newcomers.leave(c)
-		if c.revision != g.config.Guard.Revision(c.id()) || c.denied() { // it was revoked meanwhile
+		if c.revision != g.config.Guard.Revision(c.credential(c.id())) || c.denied() { // it was revoked meanwhile
 			g.close(c, whyRevoked)
 		}
 		g.timers.Cancel(c.deadline)

@@ -21,6 +21,9 @@ type Guard interface {
 	Admit(id string, token []byte) bool
 	// Knows reports whether a device is admitted whose id a certificate has proved.
 	Knows(id string) bool
+	// Lists reports whether the device has a secret of its own, which it does not share with others. Then nothing but
+	// that, or a certificate, proves that somebody is the device.
+	Lists(id string) bool
 	// Prove reports whether proof is the HMAC-SHA256 (RFC 2104) of nonce under the device's secret.
 	Prove(id string, nonce, proof []byte) bool
 	// Issue returns the token for a device that registers, with which it will be admitted; ok is
@@ -49,6 +52,9 @@ func (p Password) Admit(_ string, token []byte) bool {
 
 // Knows implements [Guard]: there is no list, so it knows every device.
 func (Password) Knows(string) bool { return true }
+
+// Lists implements [Guard].
+func (Password) Lists(string) bool { return false }
 
 // Guessable implements [Guard].
 func (p Password) Guessable(string) bool { return p != "" && codec.Guessable([]byte(p)) }
@@ -82,7 +88,7 @@ func (t *conversation) admit(x *exchange, id string, token []byte) *codec.Error 
 // is admitted however many wrong ones came from its address, unless the secret can be guessed.
 func (t *conversation) vet(x *exchange, id string, right func() bool, secret bool, wrong string) *codec.Error {
 	g := x.gateway
-	t.revision = g.config.Guard.Revision(id) // first: what is revoked from now on is noticed
+	t.revision = g.config.Guard.Revision(t.credential(id)) // first: what is revoked from now on is noticed
 	if err := t.named(x, id); err != nil {
 		return err
 	}
@@ -99,6 +105,8 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 			g.failures.fail(x.wall, x.address(), id)
 		}
 		return t.turnedAway(x, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
+	case !t.established && t.unverified(x) && g.proven(id):
+		return t.displaces()
 	}
 	return t.duplicate(x, id)
 }
@@ -120,6 +128,58 @@ func (g *Gateway) warnLockout(x *exchange, id string) {
 
 // certified reports whether a certificate has proved who the device is.
 func (t *conversation) certified() bool { return t.details != nil && t.details.name != "" }
+
+// credential returns the id whose line in the devices file lets the device in.
+func (t *conversation) credential(id string) string {
+	if t.certified() {
+		return t.details.name
+	}
+	return id
+}
+
+// vetUser returns why a device that its codec has admitted is not; nil if it is. It is that of a user, who may have another name.
+func (t *conversation) vetUser(x *exchange, id string, a *codec.Admission) *codec.Error {
+	g := x.gateway
+	switch {
+	case t.certified() && !g.config.Guard.Knows(t.details.name):
+		return t.turnedAway(x, id, notListed, "the device may not come in")
+	case x.message.Guest:
+		return nil
+	case t.certified() && !a.Bound:
+		if err := t.named(x, id); err != nil {
+			return err
+		}
+	}
+	if a.User != id && g.config.Guard.Lists(id) {
+		return t.turnedAway(x, id, otherUser, "the id is that of a device with a secret of its own; show that as password, and the id as user name")
+	}
+	if a.User != id && g.proven(id) && !g.livesHere(id) {
+		return t.displaces()
+	}
+	return t.duplicate(x, id)
+}
+
+// proven reports whether a device is connected that has proved who it is.
+func (g *Gateway) proven(id string) bool {
+	v, err := g.registry.Device(id)
+	return err == nil && v.Connected && !v.Unverified
+}
+
+// livesHere reports whether a device is connected by a codec that admits its devices by itself: it decides who may replace them.
+func (g *Gateway) livesHere(id string) bool {
+	peer, _ := g.registry.Peer(id)
+	c, ok := peer.(*connection)
+	if !ok {
+		return false
+	}
+	_, ok = c.codec.(codec.Authenticator)
+	return ok
+}
+
+// displaces refuses a connection that has not proved to be a device which is connected and has.
+func (t *conversation) displaces() *codec.Error {
+	return &codec.Error{Code: codec.Duplicate, Text: "the device is connected, and has proved who it is; a connection that has not does not replace it"}
+}
 
 // named compares the id with the name that a certificate has proved.
 func (t *conversation) named(x *exchange, id string) *codec.Error {

@@ -324,6 +324,9 @@ func TestRegistration(t *testing.T) {
 	})
 }
 
+// Lists implements gateway.Guard.
+func (guardOf) Lists(string) bool { return false }
+
 // Guessable implements gateway.Guard.
 func (guardOf) Guessable(string) bool { return false }
 

@@ -20,6 +20,7 @@ func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
 		x.outcome.Err = tooManyGuesses()
 		return
 	}
+	t.revision = g.config.Guard.Revision(t.credential(string(m.ID))) // first: what is revoked from now on is noticed
 	origin := codec.Origin{Address: x.address()}
 	if t.certified() {
 		origin.Name = t.details.name
@@ -71,6 +72,9 @@ func (t *conversation) admitted(x *exchange, a codec.Admission) {
 		}
 		return
 	}
+	if x.outcome.Err = t.vetUser(x, id, &a); x.outcome.Err != nil {
+		return
+	}
 	if m.Guest {
 		t.guest = true
 		if m.Timeout != codec.Never {
@@ -83,10 +87,7 @@ func (t *conversation) admitted(x *exchange, a codec.Admission) {
 		t.establish(x)
 		return
 	}
-	t.revision = x.gateway.config.Guard.Revision(id)
-	if x.outcome.Err = t.duplicate(x, id); x.outcome.Err == nil {
-		t.open(x, id, m, a.Unverified)
-	}
+	t.open(x, id, m, a.User == "")
 }
 
 // establish notes that the session is open.

@@ -96,7 +96,7 @@ func TestPaceAfterThePolicyChanged(t *testing.T) {
 				Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}}}},
 			})
 			source := r.gateway.Source()
-			told := liveness.Hello{Announced: liveness.Policy{Timeout: tt.told, Interval: tt.told / 12}}
+			told := liveness.Hello{Announced: liveness.Policy{Timeout: tt.told, Interval: tt.told / 12}, Unverified: true}
 			if _, err := source.Open(new(liveness.Session), phone, told, nil, source.Time(time.Now())); err != nil {
 				t.Fatal(err)
 			}

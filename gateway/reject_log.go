@@ -14,6 +14,7 @@ const (
 	wrongProof = "wrong proof"
 	registers  = "it asks for a token by registering, and must know its own"
 	otherName  = "its certificate is that of another device"
+	otherUser  = "it says the id of a device, and has not proved to be that"
 	isRevoked  = "its token or certificate was revoked"
 	noName     = "its certificate names no device"
 	mistaken   = "its message has a mistake"
@@ -84,6 +85,8 @@ func (r refusal) help() string {
 		return "add it to the devices file, if it is one of yours"
 	case otherName:
 		return "the name on the certificate must be the device's id; that of jt808 has no zeros on the left"
+	case otherUser:
+		return "give the client an id of its own, or the secret of the device"
 	case mistaken:
 		return "correct the settings of the device"
 	case noName:

@@ -91,7 +91,7 @@ func (t *conversation) denied() bool {
 func (c *connection) review() {
 	c.link.lock()
 	established := c.established && !c.link.isOver()
-	revoked := established && (c.gateway.config.Guard.Revision(c.id()) != c.revision || c.link.verify() != nil)
+	revoked := established && (c.gateway.config.Guard.Revision(c.credential(c.id())) != c.revision || c.link.verify() != nil)
 	denied := established && c.denied()
 	var id string
 	if established {

@@ -30,6 +30,9 @@ func (s *Shared) Admit(id string, token []byte) bool { return s.secret.Load().Ad
 // Knows implements [Guard].
 func (s *Shared) Knows(id string) bool { return s.secret.Load().Knows(id) }
 
+// Lists implements [Guard].
+func (*Shared) Lists(string) bool { return false }
+
 // Guessable implements [Guard].
 func (s *Shared) Guessable(id string) bool { return s.secret.Load().Guessable(id) }
 

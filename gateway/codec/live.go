@@ -64,8 +64,10 @@ type Origin struct {
 // Admission is whether a device is admitted.
 type Admission struct {
 	Err *Error // why not; nil if it is
-	// Unverified: nothing proves who it is.
-	Unverified bool
+	// User is who it has proved to be; "" if nothing proves that. Bound: rules of the codec let that user have the id of
+	// this device.
+	User  string
+	Bound bool
 }
 
 // Long is a codec whose messages may be longer than [MaxMessage].

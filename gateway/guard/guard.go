@@ -212,6 +212,12 @@ func (f *File) Revision(id string) uint32 {
 // Generation implements gateway.Guard.
 func (f *File) Generation() uint64 { return f.loads.Load() }
 
+// Lists implements gateway.Guard.
+func (f *File) Lists(id string) bool {
+	what, _, known := f.table.Load().find(bytesOf(id))
+	return known && what != free
+}
+
 // Guessable implements gateway.Guard. A token of which only the SHA-256 is known is assumed not to
 // be guessable.
 func (f *File) Guessable(id string) bool {

@@ -33,6 +33,9 @@ func (g *Grant) User() string { return g.names.user }
 // It is false if it is anonymous.
 func (g *Grant) Proved() bool { return g.by != byNothing }
 
+// Bound reports whether rules with client ids apply to the client: they let it have its own.
+func (g *Grant) Bound() bool { return g.role.binds() }
+
 // MayPublish reports whether the client may publish to a topic, which must be a valid one. It
 // allocates nothing; it takes some nanoseconds for each filter of the rules that apply.
 func (g *Grant) MayPublish(topic string) bool {
@@ -177,9 +180,12 @@ func (r *role) same(other *role) bool {
 // perClient reports whether what is allowed depends on the client id.
 func (r *role) perClient() bool { return r != nil && (r.common.needs|r.own.needs)&needsClient != 0 }
 
+// binds reports whether the role has rules with client ids.
+func (r *role) binds() bool { return r != nil && len(r.common.clientIDs)+len(r.own.clientIDs) > 0 }
+
 // mayUse reports whether the user of the role may use a client id.
 func (r *role) mayUse(user, clientID string) bool {
-	if r == nil || len(r.common.clientIDs)+len(r.own.clientIDs) == 0 {
+	if !r.binds() {
 		return true
 	}
 	matches := func(p idPattern) bool { return p.matches(user, clientID) }

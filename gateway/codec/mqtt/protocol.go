@@ -110,7 +110,7 @@ func (c *conn) admit(p *packet.Connect, id string, grant *access.Grant, err erro
 		return codec.Admission{Err: c.broken(err)}
 	}
 	c.grant = grant
-	return codec.Admission{Unverified: !grant.Proved()}
+	return codec.Admission{User: grant.User(), Bound: grant.Bound()}
 }
 
 // refusal returns the error that ends a login.
