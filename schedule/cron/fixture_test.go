@@ -182,13 +182,13 @@ func (r *rig) idle() {
 	r.until("nothing is to be done", func() bool {
 		a, err := cron.AgendaOf(r.Context(), r.cron.Table(), r.now(), 10, cron.Kinds())
 		r.check(err)
-		return len(a.Due) == 0 && !a.Ready[0] && r.cron.Stats().Running == 0 && !slices.ContainsFunc(r.history(""), r.behind)
+		return len(a.Due) == 0 && !a.Ready[0] && r.cron.Stats().Running == 0 && !slices.ContainsFunc(r.history(""), r.goesOn)
 	})
 }
 
-// behind reports whether a run is to begin as soon as another one has ended.
-func (r *rig) behind(run cron.Run) bool {
-	return run.State == cron.Idle && !run.Ready.After(r.now())
+// goesOn reports whether a run is to begin as soon as another one has ended, or is claimed and about to begin.
+func (r *rig) goesOn(run cron.Run) bool {
+	return run.State == cron.Idle && !run.Ready.After(r.now()) || run.State == cron.Claimed
 }
 
 // bodies returns the bodies of the jobs that there are.
