@@ -212,8 +212,7 @@ func (t *conversation) reply(x *exchange, end bool) {
 func (t *conversation) inSession(x *exchange) (end bool) {
 	m, o := &x.message, &x.outcome
 	if len(m.ID) > 0 && string(m.ID) != t.id() {
-		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "another device uses this connection; open one for each"}
-		return false
+		return t.other(x)
 	}
 	if m.Kind == codec.None {
 		return false
@@ -250,6 +249,18 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 	case codec.None, codec.Beat:
 	}
 	return false
+}
+
+// other refuses a message of another device. If the next messages need not say whose they are, it is not known any more, and the
+// conversation ends.
+func (t *conversation) other(x *exchange) (end bool) {
+	x.outcome.Err = &codec.Error{Code: codec.HelloAgain, Text: "another device uses this connection; open one for each"}
+	if _, named := t.codec.(codec.Named); named || x.message.Kind != codec.Hello || x.udpSession != nil {
+		return false
+	}
+	t.tellRefused(x, string(x.message.ID), sharedLine)
+	t.broken = true
+	return true
 }
 
 // beat records a heartbeat on the open session.

@@ -33,7 +33,7 @@ func TestConversations(t *testing.T) {
 		{"fail", []string{"HELLO a7\n", "OK 1 ttl=90", "FAIL disk full\n", "OK"}},
 		{"bye", []string{"HELLO a8\n", "OK 1 ttl=90", "BYE\n", "BYE", "", "EOF"}},
 		{"bye first", []string{"BYE\n", "BYE", "", "EOF"}},
-		{"another device", []string{"HELLO a9\n", "OK 1 ttl=90", "HELLO b9\n", "ERR hello-again …", "PING\n", "PONG"}},
+		{"another device", []string{"HELLO a9\n", "OK 1 ttl=90", "HELLO b9\nPING\n", "ERR hello-again …", "", "EOF"}},
 		{"no hello", []string{"PING\n", "ERR hello-first …", "x\n", "ERR hello-first …", "HELLO a10\n", "OK 1 ttl=90"}},
 		{"no hello for too long", []string{"1\n2\n", "ERR hello-first …", "", "ERR hello-first …", "3\n", "ERR hello-first …", "", "EOF"}},
 		{"no id", []string{"HELLO\n", "ERR bad-hello …", "HELLO a11\n", "OK 1 ttl=90"}},

@@ -15,6 +15,7 @@ const (
 	registers  = "it asks for a token by registering, and must know its own"
 	otherName  = "its certificate is that of another device"
 	otherUser  = "it says the id of a device, and has not proved to be that"
+	sharedLine = "it says hello on the connection of another device, which is closed"
 	isRevoked  = "its token or certificate was revoked"
 	noName     = "its certificate names no device"
 	mistaken   = "its message has a mistake"
@@ -87,6 +88,8 @@ func (r refusal) help() string {
 		return "the name on the certificate must be the device's id; that of jt808 has no zeros on the left"
 	case otherUser:
 		return "give the client an id of its own, or the secret of the device"
+	case sharedLine:
+		return "give each device a connection of its own; what follows on a shared one could be of either"
 	case mistaken:
 		return "correct the settings of the device"
 	case noName:

@@ -70,6 +70,12 @@ type Admission struct {
 	Bound bool
 }
 
+// Named is a codec each of whose messages names its device, so that several may share a connection: those of the others are refused.
+type Named interface {
+	// Named does nothing.
+	Named()
+}
+
 // Long is a codec whose messages may be longer than [MaxMessage].
 type Long interface {
 	// MaxMessage returns how long they may be, in bytes.

@@ -52,6 +52,9 @@ const (
 	sentence = 1 << 34 // it is a sentence of the text dialect
 )
 
+// Named implements [codec.Named].
+func (*conn) Named() {}
+
 // Next implements [codec.Codec].
 func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	if len(input) == 0 {
