@@ -19,7 +19,8 @@ var ErrInvalidID = errors.New("liveness: invalid device id")
 // ValidateID returns an error that wraps [ErrInvalidID] unless id is 1 to [MaxID] bytes of UTF-8 in
 // which no two ids look alike: in Unicode's normal form C (UAX #15), without blanks at either end, and
 // without characters that are not seen: control and format characters (those of no width and of the
-// direction of text among them), line and paragraph separators.
+// direction of text among them), line and paragraph separators, and noncharacters, for which a broker may close
+// the connection (MQTT 5, section 1.5.4).
 func ValidateID(id string) error {
 	if what := flawOf(id); what != "" {
 		return fmt.Errorf("%w: %s", ErrInvalidID, what)
@@ -61,4 +62,6 @@ func notUTF8(id string) int {
 // isSpecial reports whether a character is none of the seen ones of ASCII.
 func isSpecial(r rune) bool { return r <= ' ' || r > '~' }
 
-func isUnseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+func isUnseen(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point)
+}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
@@ -122,7 +123,7 @@ func (p *publisher) Deliver(ctx context.Context, messages []sink.Message) []sink
 func (p *publisher) topic(m *sink.Message) string {
 	kind, _ := m.Topic()
 	key := strings.Map(func(c rune) rune {
-		if strings.ContainsRune("+#\x00", c) || c == utf8.RuneError {
+		if strings.ContainsRune("+#", c) || c == utf8.RuneError || unicode.In(c, unicode.Cc, unicode.Noncharacter_Code_Point) { // MQTT 3.1.1, 1.5.3
 			return '_'
 		}
 		return c
