@@ -3,8 +3,10 @@ package mqttbridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,8 +110,28 @@ func (b *Bridge) begin(it *item) {
 	}
 }
 
+// sound returns a sign without the topics for which a broker might close the connection: they are from payloads.
+func (b *Bridge) sound(s convention.Sign) convention.Sign {
+	unsound := func(topic string, err error) bool {
+		if err == nil {
+			return false
+		}
+		b.counts.reject("topic")
+		if kind := (unclear{"", err.Error()}); !b.unclear[kind] {
+			b.unclear[kind] = true
+			b.config.Logger.Warn("a message names a topic that is left out; others like it are only counted",
+				"bridge", b.config.Name, "device", s.Device, "topic", fmt.Sprintf("%.200q", topic), "error", err)
+		}
+		return true
+	}
+	s.Subscribe = slices.DeleteFunc(slices.Clone(s.Subscribe), func(f convention.Subscription) bool { return unsound(f.Filter, convention.CheckFilter(f.Filter)) })
+	s.Publish = slices.DeleteFunc(slices.Clone(s.Publish), func(p convention.Publication) bool { return unsound(p.Topic, convention.CheckTopic(p.Topic)) })
+	return s
+}
+
 // sign passes a sign on to the registry, and its publications and subscriptions to the sender.
 func (b *Bridge) sign(it *item, s convention.Sign) {
+	s = b.sound(s)
 	if len(s.Publish)+len(s.Subscribe) > 0 && it.link != nil && !it.link.ask(s) {
 		b.counts.reject("too_much_to_ask")
 	}
