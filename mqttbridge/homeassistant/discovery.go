@@ -34,6 +34,7 @@ type found struct {
 	block    map[string]any // about the device
 	entities []foundEntity
 	notes    []string // remarks on what is ignored, and why
+	unheard  string   // which availability is not heard, and why; "" if all is
 	ignore   bool
 }
 
@@ -42,6 +43,7 @@ type foundEntity struct {
 	signals []reading
 	state   string // topic, "" if there is none
 	expire  time.Duration
+	unheard bool // it has an availability topic whose template is not understood
 }
 
 // reading says how messages on a topic tell availability.
@@ -242,8 +244,10 @@ func (f *found) signal(e *foundEntity, base string, r reading) error {
 	if len(r.on) > maxText || len(r.off) > maxText || len(r.template) > maxText || len(e.signals) == maxSignals {
 		return reject("payload", "availability has more than %d topics, or texts of more than %d bytes", maxSignals, maxText)
 	}
-	if _, ok := parseTemplate(r.template); !ok {
-		f.notes = append(f.notes, fmt.Sprintf("availability by %s is not heard: its template is %.80q, and only {{ value_json.name }} is understood", r.topic, r.template))
+	if _, err := parseTemplate(r.template); err != nil {
+		e.unheard = true
+		f.unheard = fmt.Sprintf("the availability of %.80s by %.140s is not heard: of its template %.200q %v", f.device, r.topic, r.template, err)
+		f.notes = append(f.notes, f.unheard)
 		return nil
 	}
 	if !slices.Contains(e.signals, r) {

@@ -9,8 +9,8 @@
 //
 // An availability topic makes a device online and offline, by payload_available and payload_not_available. It may be the last will of the device,
 // or of a gateway in front of it; a device that has both a topic of its own and one that other devices name, too, has a gateway, whose
-// report the topic of its own is. Of the templates
-// {{ value_json.name }} (with any number of names) and {{ value }} are understood; a topic with another template is not listened to. If the
+// report the topic of its own is. Of templates, texts,
+// {{ expressions }} of value and value_json and {% if %} are understood; a topic with another template is not listened to, and the message is rejected for it. If the
 // entities of a device differ, it is online as long as one of them is available, and offline when one is not and none is. A topic
 // that several devices name, that of a bridge in front of them for instance, speaks for each of them. Topics of which nothing was heard
 // yet say nothing, other than in Home Assistant, where they make the entity unavailable.
@@ -149,6 +149,9 @@ func (h *Discovery) discover(p place, m convention.Message, explain bool, emit f
 	case fresh == nil:
 		say(convention.Sign{}, "discovery: nothing that is known was removed")
 	}
+	if f.unheard != "" {
+		return reject("template", "%s", f.unheard)
+	}
 	return nil
 }
 
@@ -168,6 +171,9 @@ func teller(explain bool, emit func(convention.Sign)) func(convention.Sign, stri
 func timeoutText(d *device) string {
 	if d.timeout == convention.Never {
 		return "never"
+	}
+	if d.timeout == 0 {
+		return "of its policy"
 	}
 	return d.timeout.String()
 }

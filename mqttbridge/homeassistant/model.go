@@ -58,6 +58,7 @@ type device struct {
 	entities int
 	groups   map[string]*group
 	expires  map[time.Duration]int // number of entities with each expire_after
+	unheard  int                   // number of entities with an availability that is not heard
 	timeout  time.Duration
 	told     uint64 // number of the message that last took it online or offline
 	reported bool   // its gateway reports it as offline: its states are no heartbeats
@@ -75,6 +76,8 @@ type entity struct {
 	group  *group // nil: it has no availability topic
 	state  string
 	expire time.Duration
+
+	unheard bool
 }
 
 func (g *group) verdict() verdict {
@@ -145,9 +148,11 @@ func (d *device) verdict() verdict {
 }
 
 // rate sets the timeout to the longest expire_after, because a message of any entity shows that the
-// device is alive.
+// device is alive. Without one the device has none, unless nobody hears of its availability: then its policy decides.
 func (d *device) rate() {
-	d.timeout = convention.Never
+	if d.timeout = convention.Never; d.unheard > 0 {
+		d.timeout = 0
+	}
 	for expire := range maps.Keys(d.expires) {
 		d.timeout = max(d.timeout, expire)
 	}
@@ -171,7 +176,10 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 		}
 	}
 	for _, fe := range f.entities {
-		e := entity{state: fe.state, expire: fe.expire}
+		e := entity{state: fe.state, expire: fe.expire, unheard: fe.unheard}
+		if e.unheard {
+			d.unheard++
+		}
 		if e.state != "" {
 			if h.topics[e.state] == nil {
 				more = append(more, convention.Subscription{Filter: e.state})
@@ -244,6 +252,9 @@ func (h *Discovery) detach(s *source) (empty bool) {
 				delete(t.beats, d)
 			}
 			h.dropTopic(e.state)
+		}
+		if e.unheard {
+			d.unheard--
 		}
 		if e.expire > 0 {
 			if d.expires[e.expire]--; d.expires[e.expire] == 0 {

@@ -51,6 +51,8 @@ func text(v any) string {
 		return v
 	case json.Number:
 		return v.String()
+	case bool: // as Python shows it, and so Home Assistant
+		return map[bool]string{true: "True", false: "False"}[v]
 	}
 	return ""
 }

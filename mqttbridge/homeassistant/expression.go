@@ -1,0 +1,523 @@
+package homeassistant
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// expression is an expression of Jinja. It has the operators if, or, and, not, ==, !=, <, <=, >, >=, in, is, | and names, numbers, texts
+// and lists. A value is nil (None), a bool, a json.Number, a string, an []any, a map[string]any or undefined{}.
+type expression func(*values) any
+
+// undefined is what a payload does not have.
+type undefined struct{}
+
+// values are the names of an expression.
+type values struct {
+	payload string
+	parsed  any
+}
+
+func newValues(payload []byte) *values {
+	v := &values{payload: string(payload), parsed: undefined{}}
+	d := json.NewDecoder(bytes.NewReader(payload))
+	d.UseNumber()
+	var x any
+	if d.Decode(&x) == nil && !d.More() {
+		v.parsed = x
+	}
+	return v
+}
+
+// isTrue reports whether Python takes a value for true.
+func isTrue(v any) bool {
+	switch v := v.(type) {
+	case bool:
+		return v
+	case json.Number:
+		f, _ := v.Float64()
+		return f != 0
+	case string:
+		return v != ""
+	case []any:
+		return len(v) > 0
+	case map[string]any:
+		return len(v) > 0
+	}
+	return false
+}
+
+// shown returns a value as Python shows it; a list or a mapping as JSON.
+func shown(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case undefined:
+		return ""
+	case bool:
+		return map[bool]string{true: "True", false: "False"}[v]
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	text, _ := json.Marshal(v) // it came from JSON
+	return string(text)
+}
+
+// number returns a number, that of a bool included.
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case bool:
+		return map[bool]float64{true: 1}[v], true
+	case json.Number:
+		f, err := v.Float64()
+		return f, err == nil
+	}
+	return 0, false
+}
+
+func equal(a, b any) bool {
+	x, ok := number(a)
+	y, also := number(b)
+	if ok && also {
+		return x == y
+	}
+	s, ok := a.(string)
+	t, also := b.(string)
+	return ok && also && s == t || a == nil && b == nil
+}
+
+// compare compares by an operator. Values that cannot be ordered are neither less nor greater.
+func compare(op string, a, b any) bool {
+	switch op {
+	case "==":
+		return equal(a, b)
+	case "!=":
+		return !equal(a, b)
+	case "in":
+		switch b := b.(type) {
+		case string:
+			s, ok := a.(string)
+			return ok && strings.Contains(b, s)
+		case []any:
+			for _, x := range b {
+				if equal(a, x) {
+					return true
+				}
+			}
+		case map[string]any:
+			s, ok := a.(string)
+			_, has := b[s]
+			return ok && has
+		}
+		return false
+	}
+	order := 0
+	x, ok := number(a)
+	y, also := number(b)
+	s, text := a.(string)
+	t, texts := b.(string)
+	switch {
+	case ok && also && x < y, text && texts && s < t:
+		order = -1
+	case ok && also && x > y, text && texts && s > t:
+		order = 1
+	case !(ok && also) && !(text && texts):
+		return false
+	}
+	return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[op]
+}
+
+// tests returns what "is" asks.
+func tests() map[string]func(v any) bool {
+	return map[string]func(v any) bool{
+		"defined":   func(v any) bool { return v != undefined{} },
+		"undefined": func(v any) bool { return v == undefined{} },
+		"none":      func(v any) bool { return v == nil },
+		"true":      func(v any) bool { b, ok := v.(bool); return ok && b },
+		"false":     func(v any) bool { b, ok := v.(bool); return ok && !b },
+		"boolean":   func(v any) bool { _, ok := v.(bool); return ok },
+		"number":    func(v any) bool { _, ok := v.(json.Number); return ok },
+		"string":    func(v any) bool { _, ok := v.(string); return ok },
+	}
+}
+
+// filters returns what may follow a |, and those of them that are methods of texts, too.
+func filters() map[string]func(v any, args []any) any {
+	return map[string]func(v any, args []any) any{
+		"default": orDefault, "d": orDefault,
+		"lower":  func(v any, _ []any) any { return strings.ToLower(shown(v)) },
+		"upper":  func(v any, _ []any) any { return strings.ToUpper(shown(v)) },
+		"trim":   func(v any, _ []any) any { return strings.TrimSpace(shown(v)) },
+		"strip":  func(v any, _ []any) any { return strings.TrimSpace(shown(v)) },
+		"string": func(v any, _ []any) any { return shown(v) },
+		"bool":   func(v any, _ []any) any { return toBool(v) },
+		"int":    func(v any, args []any) any { return toNumber(v, args, true) },
+		"float":  func(v any, args []any) any { return toNumber(v, args, false) },
+		"iif": func(v any, args []any) any {
+			args = append(args, []any{true, false}[min(len(args), 2):]...)
+			if isTrue(v) {
+				return args[0]
+			}
+			return args[1]
+		},
+	}
+}
+
+func orDefault(v any, args []any) any {
+	if len(args) > 0 && (v == undefined{} || len(args) > 1 && isTrue(args[1]) && !isTrue(v)) {
+		return args[0]
+	}
+	return v
+}
+
+func toBool(v any) any {
+	switch strings.ToLower(shown(v)) {
+	case "true", "yes", "on", "enable", "1":
+		return true
+	case "false", "no", "off", "disable", "0":
+		return false
+	}
+	return undefined{}
+}
+
+func toNumber(v any, args []any, whole bool) any {
+	f, ok := number(v)
+	if !ok {
+		var err error
+		f, err = strconv.ParseFloat(strings.TrimSpace(shown(v)), 64)
+		ok = err == nil
+	}
+	switch {
+	case ok && whole:
+		return json.Number(strconv.FormatInt(int64(f), 10))
+	case ok:
+		return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+	case len(args) > 0:
+		return args[0]
+	}
+	return undefined{}
+}
+
+// member returns what a mapping or a list has at a key.
+func member(v, key any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if x, ok := v[shown(key)]; ok {
+			return x
+		}
+	case []any:
+		if f, ok := number(key); ok {
+			if i := int(f); i < 0 && i+len(v) >= 0 {
+				return v[i+len(v)]
+			} else if i >= 0 && i < len(v) {
+				return v[i]
+			}
+		}
+	}
+	return undefined{}
+}
+
+// parseExpression parses an expression. Errors: what of it is not understood.
+func parseExpression(text string) (e expression, err error) {
+	p := &expressionParser{}
+	if p.tokens, err = tokensOf(text); err != nil {
+		return nil, err
+	}
+	if e, err = p.choice(0); err == nil && p.peek() != "" {
+		err = fmt.Errorf("%.20q is not understood there", p.peek())
+	}
+	return e, err
+}
+
+// tokensOf splits an expression. A text keeps its first quote, as what it is.
+func tokensOf(s string) (tokens []string, err error) {
+	const operators = "== != <= >= "
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		n := len(s) - len(strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"))
+		switch {
+		case n > 0 && s[0] <= '9': // a number may have a point
+			n = len(s) - len(strings.TrimLeft(s, "0123456789."))
+		case n > 0:
+		case s[0] == '\'' || s[0] == '"':
+			end := strings.IndexByte(s[1:], s[0])
+			if end < 0 || strings.Contains(s[1:1+end], "\\") {
+				return nil, errors.New("a text has no end, or an escape")
+			}
+			tokens, s = append(tokens, "'"+s[1:1+end]), s[end+2:]
+			continue
+		case len(s) > 1 && strings.Contains(operators, s[:2]+" "):
+			n = 2
+		case strings.IndexByte("<>|.,()[]-", s[0]) >= 0:
+			n = 1
+		default:
+			return nil, fmt.Errorf("%.10q is not understood", s)
+		}
+		tokens, s = append(tokens, s[:n]), s[n:]
+	}
+	return tokens, nil
+}
+
+type expressionParser struct{ tokens []string }
+
+func (p *expressionParser) peek() string {
+	if len(p.tokens) == 0 {
+		return ""
+	}
+	return p.tokens[0]
+}
+
+// take takes a token if it is the next.
+func (p *expressionParser) take(token string) bool {
+	if p.peek() != token || token == "" {
+		return false
+	}
+	p.tokens = p.tokens[1:]
+	return true
+}
+
+// choice parses "a if b else c".
+func (p *expressionParser) choice(depth int) (expression, error) {
+	if depth > maxNested {
+		return nil, errors.New("it is nested too deep")
+	}
+	a, err := p.either(depth)
+	if err != nil || !p.take("if") {
+		return a, err
+	}
+	condition, err := p.either(depth)
+	if err != nil {
+		return nil, err
+	}
+	otherwise := expression(func(*values) any { return "" })
+	if p.take("else") {
+		if otherwise, err = p.choice(depth + 1); err != nil {
+			return nil, err
+		}
+	}
+	return func(v *values) any {
+		if isTrue(condition(v)) {
+			return a(v)
+		}
+		return otherwise(v)
+	}, nil
+}
+
+// either parses "a or b".
+func (p *expressionParser) either(depth int) (expression, error) {
+	a, err := p.both(depth)
+	for err == nil && p.take("or") {
+		var b expression
+		left := a
+		b, err = p.both(depth)
+		a = func(v *values) any {
+			if x := left(v); isTrue(x) {
+				return x
+			}
+			return b(v)
+		}
+	}
+	return a, err
+}
+
+// both parses "a and b".
+func (p *expressionParser) both(depth int) (expression, error) {
+	a, err := p.negation(depth)
+	for err == nil && p.take("and") {
+		var b expression
+		left := a
+		b, err = p.negation(depth)
+		a = func(v *values) any {
+			if x := left(v); !isTrue(x) {
+				return x
+			}
+			return b(v)
+		}
+	}
+	return a, err
+}
+
+// negation parses "not a".
+func (p *expressionParser) negation(depth int) (expression, error) {
+	negative := false
+	for p.take("not") {
+		negative = !negative
+	}
+	a, err := p.comparison(depth)
+	if err != nil || !negative {
+		return a, err
+	}
+	return func(v *values) any { return !isTrue(a(v)) }, nil
+}
+
+// comparison parses "a == b", "a in b" and "a is defined".
+func (p *expressionParser) comparison(depth int) (expression, error) {
+	a, err := p.filtered(depth)
+	if err != nil {
+		return nil, err
+	}
+	op := p.peek()
+	switch op {
+	case "==", "!=", "<", "<=", ">", ">=", "in", "is", "not":
+		p.take(op)
+	default:
+		return a, nil
+	}
+	not := op == "not" || op == "is" && p.take("not")
+	if op == "is" {
+		test := tests()[strings.ToLower(p.peek())]
+		if test == nil {
+			return nil, fmt.Errorf("is %.20s is not understood", p.peek())
+		}
+		p.take(p.peek())
+		return func(v *values) any { return test(a(v)) != not }, nil
+	}
+	if op == "not" {
+		if op = "in"; !p.take(op) {
+			return nil, errors.New("not is there where only in may follow it")
+		}
+	}
+	b, err := p.filtered(depth)
+	return func(v *values) any { return compare(op, a(v), b(v)) != not }, err
+}
+
+// filtered parses "a | lower".
+func (p *expressionParser) filtered(depth int) (expression, error) {
+	a, err := p.path(depth)
+	for err == nil && p.take("|") {
+		name := p.peek()
+		p.take(name)
+		a, err = p.call(a, name, depth)
+	}
+	return a, err
+}
+
+// call parses the arguments of a filter, if there are any.
+func (p *expressionParser) call(a expression, name string, depth int) (expression, error) {
+	f := filters()[name]
+	if f == nil {
+		return nil, fmt.Errorf("the filter %.20s is not understood", name)
+	}
+	var args []expression
+	var err error
+	if p.take("(") {
+		if args, err = p.list(")", depth); err != nil {
+			return nil, err
+		}
+	}
+	return func(v *values) any {
+		given := make([]any, 0, len(args)+2)
+		for _, arg := range args {
+			given = append(given, arg(v))
+		}
+		return f(a(v), given)
+	}, nil
+}
+
+// list parses expressions up to a token.
+func (p *expressionParser) list(end string, depth int) (all []expression, err error) {
+	for !p.take(end) {
+		e, err := p.choice(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+		if !p.take(",") && p.peek() != end {
+			return nil, fmt.Errorf("%s is missing", end)
+		}
+	}
+	return all, nil
+}
+
+// path parses "a.b['c']", and the methods of texts and of mappings.
+func (p *expressionParser) path(depth int) (expression, error) {
+	a, err := p.single(depth)
+	for err == nil {
+		of := a
+		switch {
+		case p.take("."):
+			name := p.peek()
+			switch p.take(name); {
+			case p.peek() != "(":
+				a = func(v *values) any { return member(of(v), name) }
+			case name == "get":
+				p.take("(")
+				var args []expression
+				if args, err = p.list(")", depth); err == nil && len(args) == 0 {
+					err = errors.New("get says not what")
+				}
+				a = func(v *values) any {
+					x := member(of(v), args[0](v))
+					if x == (undefined{}) && len(args) > 1 {
+						return args[1](v)
+					} else if x == (undefined{}) {
+						return nil
+					}
+					return x
+				}
+			case name == "lower", name == "upper", name == "strip":
+				a, err = p.call(of, name, depth)
+			default:
+				err = fmt.Errorf(".%.20s() is not understood", name)
+			}
+		case p.take("["):
+			var key []expression
+			if key, err = p.list("]", depth); err == nil && len(key) != 1 {
+				err = errors.New("[ ] has not one key")
+			}
+			a = func(v *values) any { return member(of(v), key[0](v)) }
+		default:
+			return a, nil
+		}
+	}
+	return nil, err
+}
+
+// single parses what has no operators outside of brackets.
+func (p *expressionParser) single(depth int) (expression, error) {
+	token := p.peek()
+	p.take(token)
+	switch strings.ToLower(token) {
+	case "true", "false":
+		return func(*values) any { return len(token) == len("true") }, nil
+	case "none":
+		return func(*values) any { return nil }, nil
+	}
+	switch {
+	case token == "value":
+		return func(v *values) any { return v.payload }, nil
+	case token == "value_json":
+		return func(v *values) any { return v.parsed }, nil
+	case token == "(":
+		e, err := p.choice(depth + 1)
+		if err == nil && !p.take(")") {
+			err = errors.New(") is missing")
+		}
+		return e, err
+	case token == "[":
+		items, err := p.list("]", depth)
+		return func(v *values) any {
+			all := make([]any, 0, len(items))
+			for _, e := range items {
+				all = append(all, e(v))
+			}
+			return all
+		}, err
+	case strings.HasPrefix(token, "'"):
+		return func(*values) any { return token[1:] }, nil
+	}
+	sign := ""
+	if token == "-" {
+		sign, token = token, p.peek()
+		p.take(token)
+	}
+	if _, err := strconv.ParseFloat(token, 64); err != nil || token[0] > '9' {
+		return nil, fmt.Errorf("%.20q is not understood; there are value, value_json, texts and numbers", token)
+	}
+	return func(*values) any { return json.Number(sign + token) }, nil
+}
