@@ -109,7 +109,7 @@ func TestMQTTTooMuchBehindConnect(t *testing.T) {
 			})
 			valve.set(true)
 			c := r.mqtt()
-			hello := mqttDevice("a", 60)
+			hello := mqttDevice("a", 10) // where the sink is shut for long, the source is deaf, and the device has its interval and a grace
 			hello.Version = c.v
 			c.send(append(hello.Append(nil), bytes.Repeat(packet.AppendPingreq(nil), 3000)...))
 			testwait.Until(t, "much is read", func() bool { return r.gateway.Stats().Messages > 1024 })
