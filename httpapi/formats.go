@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,7 +17,7 @@ import (
 const (
 	jsonType = "application/json"
 	csvType  = "text/csv"
-	csvMeans = "CSV has a line for each device, below a head; ids are written as they are, also those that a spreadsheet takes for a formula."
+	csvMeans = "CSV has a line for each device, below a head; an id that a spreadsheet would take for a formula has an apostrophe before it."
 )
 
 // FormatQuery are the parameters of the format of an answer.
@@ -72,7 +73,8 @@ func (f *formatted) write(ctx huma.Context) {
 	_ = WriteCSV(ctx.BodyWriter(), f.rows) // the same
 }
 
-// WriteCSV writes a line for each device below a head, as the API does.
+// WriteCSV writes a line for each device below a head, as the API does. An id that a spreadsheet would take for a formula has an apostrophe
+// before it.
 func WriteCSV(to io.Writer, rows []DeviceAvailability) error {
 	w := csv.NewWriter(to)
 	_ = w.Write([]string{ // Error tells
@@ -82,13 +84,22 @@ func WriteCSV(to io.Writer, rows []DeviceAvailability) error {
 	for i := range rows {
 		d := &rows[i]
 		_ = w.Write([]string{
-			d.Device, instantText(&d.From), instantText(&d.To), instantText(d.Known), numberText(d.Share), numberText(&d.Online), numberText(&d.Late),
+			cellText(d.Device), instantText(&d.From), instantText(&d.To), instantText(d.Known), numberText(d.Share), numberText(&d.Online), numberText(&d.Late),
 			numberText(&d.Sleeping), numberText(&d.Offline), numberText(&d.Bye), numberText(&d.Deaf), numberText(&d.Maintenance), numberText(&d.Unknown),
 			strconv.Itoa(d.Outages), numberText(d.MTBF), numberText(d.MTTR), numberText(&d.Longest),
 		})
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// cellText returns an id as a spreadsheet shows it: one that begins like a formula could make the program run it
+// (https://owasp.org/www-community/attacks/CSV_Injection).
+func cellText(id string) string {
+	if id != "" && strings.ContainsRune("=+-@", rune(id[0])) {
+		return "'" + id
+	}
+	return id
 }
 
 // instantText returns an instant; empty if there is none.
