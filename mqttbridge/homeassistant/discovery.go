@@ -2,6 +2,7 @@ package homeassistant
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +43,25 @@ type foundEntity struct {
 	mode    mode
 	signals []reading
 	state   string // topic, "" if there is none
+	off     off    // of its states: what is no sign of life
 	expire  time.Duration
 	unheard bool // it has an availability topic whose template is not understood
+}
+
+// off is what a connectivity sensor shows of a device that is gone, mostly its last will. The zero off is nothing.
+type off struct{ text, template string }
+
+// is reports whether a payload says so.
+func (o off) is(payload []byte) bool {
+	if o.text == "" {
+		return false
+	}
+	t, err := parseTemplate(o.template)
+	if err != nil {
+		return false
+	}
+	shows, ok := t.render(payload)
+	return ok && shows == o.text
 }
 
 // reading says how messages on a topic tell availability.
@@ -217,6 +235,12 @@ func (f *found) add(options map[string]any) error {
 	var err error
 	if e.state, err = fullTopic(text(options["state_topic"]), base); err != nil {
 		return err
+	}
+	if text(options["device_class"]) == "connectivity" {
+		e.off = off{cmp.Or(text(options["payload_off"]), "OFF"), text(options["value_template"])}
+		if len(e.off.text) > maxText || len(e.off.template) > maxText {
+			return reject("payload", "payload_off or value_template has more than %d bytes", maxText)
+		}
 	}
 	if v := text(options["expire_after"]); v != "" && e.state != "" {
 		seconds, err := strconv.ParseFloat(v, 64)

@@ -184,7 +184,7 @@ func (h *Discovery) admit(at string, f found, old *source) (*source, error) {
 	const perEntity, perSignal = 256, 256 // overhead beyond the texts
 	cost, topics := len(at)+len(f.device), make(map[string]struct{})
 	for _, e := range f.entities {
-		cost += perEntity + len(e.state)
+		cost += perEntity + len(e.state) + len(e.off.text) + len(e.off.template)
 		if e.state != "" && h.topics[e.state] == nil {
 			topics[e.state] = struct{}{}
 		}
@@ -267,8 +267,11 @@ func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func
 			}
 		}
 	}
-	for d := range t.beats {
+	for b := range t.beats {
+		d := b.device
 		switch {
+		case b.off.is(m.Payload):
+			say(convention.Sign{Device: d.id}, "state: the connection of the device is lost")
 		case d.told == h.turn:
 		case len(m.Payload) == 0:
 			say(convention.Sign{Device: d.id}, "state: an empty payload only clears what was retained")

@@ -31,7 +31,13 @@ const (
 // topic is a topic named by discovery.
 type topic struct {
 	signals map[reading]*signal
-	beats   map[*device]int // number of entities with this state topic, by device
+	beats   map[beat]int // number of entities with this state topic
+}
+
+// beat is a device whose states on a topic are heartbeats, but for those that are off.
+type beat struct {
+	device *device
+	off    off
 }
 
 // signal is one way to read a topic.
@@ -75,6 +81,7 @@ type source struct {
 type entity struct {
 	group  *group // nil: it has no availability topic
 	state  string
+	off    off
 	expire time.Duration
 
 	unheard bool
@@ -176,7 +183,7 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 		}
 	}
 	for _, fe := range f.entities {
-		e := entity{state: fe.state, expire: fe.expire, unheard: fe.unheard}
+		e := entity{state: fe.state, off: fe.off, expire: fe.expire, unheard: fe.unheard}
 		if e.unheard {
 			d.unheard++
 		}
@@ -184,7 +191,7 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 			if h.topics[e.state] == nil {
 				more = append(more, convention.Subscription{Filter: e.state})
 			}
-			h.topic(e.state).beats[d]++
+			h.topic(e.state).beats[beat{d, e.off}]++
 		}
 		if len(fe.signals) > 0 {
 			e.group = h.group(d, fe)
@@ -203,7 +210,7 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 func (h *Discovery) topic(name string) *topic {
 	t := h.topics[name]
 	if t == nil {
-		t = &topic{signals: make(map[reading]*signal), beats: make(map[*device]int)}
+		t = &topic{signals: make(map[reading]*signal), beats: make(map[beat]int)}
 		h.topics[name] = t
 	}
 	return t
@@ -248,8 +255,9 @@ func (h *Discovery) detach(s *source) (empty bool) {
 		}
 		if e.state != "" {
 			t := h.topics[e.state]
-			if t.beats[d]--; t.beats[d] == 0 {
-				delete(t.beats, d)
+			b := beat{d, e.off}
+			if t.beats[b]--; t.beats[b] == 0 {
+				delete(t.beats, b)
 			}
 			h.dropTopic(e.state)
 		}

@@ -13,6 +13,7 @@ var (
 	optionShort = map[string]string{
 		"avty": "availability", "avty_mode": "availability_mode", "avty_t": "availability_topic", "avty_tpl": "availability_template",
 		"pl_avail": "payload_available", "pl_not_avail": "payload_not_available", "cmps": "components", "dev": "device",
+		"dev_cla": "device_class", "pl_off": "payload_off",
 		"exp_aft": "expire_after", "migr_discvry": "migrate_discovery", "o": "origin", "p": "platform", "stat_t": "state_topic",
 		"t": "topic", "uniq_id": "unique_id", "val_tpl": "value_template",
 	}
