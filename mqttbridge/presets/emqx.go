@@ -15,7 +15,11 @@ https://docs.emqx.com/en/emqx/latest/observability/mqtt-system-topics.html`,
 		Rules: []convention.Rule{
 			{
 				Topic: clients + "connected", QoS: 1, Timeout: convention.Never, OrderJSON: "/ts", EpochJSON: "/connected_at",
-				Cases: []convention.Case{{JSON: "/clientid", Means: convention.Online}},
+				Cases: []convention.Case{
+					{JSON: "/connack", Equals: []any{0.0}, Means: convention.Online},
+					{JSON: "/connack", Means: convention.Ignore}, // it was refused
+					{JSON: "/clientid", Means: convention.Online},
+				},
 			},
 			{
 				Topic: clients + "disconnected", QoS: 1, Timeout: convention.Never, OrderJSON: "/ts", EpochJSON: "/connected_at",
