@@ -161,8 +161,13 @@ func TestTrace(t *testing.T) {
 	if c.authorization != "Bearer hunter2" || strings.Contains(p.logged(), "hunter2") {
 		t.Errorf("Authorization: %q; log:\n%s", c.authorization, p.logged())
 	}
-	if _, text := p.get("/metrics"); !strings.Contains(text, "\nholter_trace_dropped_total 0\n") || strings.Contains(text, "\nholter_trace_sent_total 0\n") {
-		t.Errorf("the metrics of traces are missing, or wrong:\n%s", text)
+	text := ""
+	testwait.Until(t, "what was sent is counted", func() bool { // once the collector's answer is here
+		_, text = p.get("/metrics")
+		return strings.Contains(text, "\nholter_trace_sent_total ") && !strings.Contains(text, "\nholter_trace_sent_total 0\n")
+	}, p.logged)
+	if !strings.Contains(text, "\nholter_trace_dropped_total 0\n") {
+		t.Errorf("spans were dropped, or the metric is missing:\n%s", text)
 	}
 }
 
