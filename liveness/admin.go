@@ -8,7 +8,8 @@ import (
 )
 
 // SetPolicy gives a device a policy of its own, which overrides all others, field by field; the
-// zero Policy takes it back. A timeout that becomes shorter judges no silence at once, see [Registry.Reconfigure]. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
+// zero Policy takes it back. A timeout that becomes shorter judges no silence at once, see
+// [Registry.Reconfigure]. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
 func (r *Registry) SetPolicy(id string, p Policy) error {
 	if err := errors.Join(p.validateWith(&r.calendars), p.atLeast(r.rules.Load().least)); err != nil {
 		return fmt.Errorf("liveness: policy of device %q: %w", id, err)

@@ -125,6 +125,9 @@ func (c *course) before(at time.Time) time.Duration {
 // restore makes a course from what was kept of it.
 func (c *course) restore(turns []Turn, listened time.Duration, at time.Time) {
 	*c = course{turns: slices.Clone(turns)}
+	if n := len(c.turns); n > 0 {
+		c.turns[n-1].Until = time.Time{} // else it is damaged: nothing follows the last turn
+	}
 	switch {
 	case at.IsZero():
 	case len(c.turns) == 0:

@@ -32,10 +32,11 @@ func (s *Store) recall(key string) (*liveness.Recollection, error) {
 	}
 	left, err := shm.Read(s.config.Memory, s.memoryName(), k)
 	if err != nil {
-		var movedErr error
-		if left, movedErr = shm.ReadFile(s.movedMemory(), k); movedErr != nil {
+		moved, notMoved := shm.ReadFile(s.movedMemory(), k)
+		if notMoved != nil {
 			return nil, err
 		}
+		left = moved
 	}
 	var blocks []liveness.Block
 	for _, b := range left.Blocks() {
@@ -91,7 +92,7 @@ func (s *Store) remember(r *liveness.Registry, needed bool) error {
 
 // discardMemory removes what processes before have left.
 func (s *Store) discardMemory() {
-	if s.config.Memory == NoMemory {
+	if s.config.Memory == NoMemory || s.db.Dir() == "" { // nothing was made
 		return
 	}
 	shm.Discard(s.config.Memory, s.memoryName())

@@ -23,7 +23,7 @@ const (
 // TestMemoryLife is a process of TestMemoryComesBack. It tells what it has found, hears a device, tells of that, and waits to be killed.
 func TestMemoryLife(t *testing.T) {
 	if os.Getenv(lifeURL) == "" {
-		t.SkipNow()
+		t.Skip("it is run by TestMemoryComesBack")
 	}
 	l := begin(t, config{URL: os.Getenv(lifeURL), Dir: os.Getenv(lifeDir), Memory: os.Getenv(lifeMemory)}, time.Now())
 	l.pulse()
