@@ -41,7 +41,7 @@ func TestUnsoundTopics(t *testing.T) {
 	publish(t, c, "fine", "21.5", false)
 	s.until("the device is heard", func() bool { return s.state("good") == "online" })
 	v := s.bridge.View()
-	if v.Rejected["topic"] != uint64(len(bad)) || !strings.Contains(log.String(), "names a topic that is left out") {
+	if v.Rejected["topic"] != uint64(len(bad)) || !strings.Contains(log.String(), "is no topic to subscribe to") {
 		t.Errorf("Rejected = %v, want %d topics; the log is\n%s", v.Rejected, len(bad), log)
 	}
 	if n := strings.Count(log.String(), "connected to the broker"); n != 1 {

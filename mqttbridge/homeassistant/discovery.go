@@ -51,19 +51,6 @@ type foundEntity struct {
 // off is what a connectivity sensor shows of a device that is gone, mostly its last will. The zero off is nothing.
 type off struct{ text, template string }
 
-// is reports whether a payload says so.
-func (o off) is(payload []byte) bool {
-	if o.text == "" {
-		return false
-	}
-	t, err := parseTemplate(o.template)
-	if err != nil {
-		return false
-	}
-	shows, ok := t.render(payload)
-	return ok && shows == o.text
-}
-
 // reading says how messages on a topic tell availability.
 type reading struct {
 	topic, on, off, template string
@@ -241,6 +228,10 @@ func (f *found) add(options map[string]any) error {
 		if len(e.off.text) > maxText || len(e.off.template) > maxText {
 			return reject("payload", "payload_off or value_template has more than %d bytes", maxText)
 		}
+		if _, err := parseTemplate(e.off.template); err != nil {
+			f.unheard = fmt.Sprintf("that the connection of %.80s is lost is not heard on %.140s: of its template %.200q %v", f.device, e.state, e.off.template, err)
+			e.off = off{}
+		}
 	}
 	if v := text(options["expire_after"]); v != "" && e.state != "" {
 		seconds, err := strconv.ParseFloat(v, 64)
@@ -280,6 +271,8 @@ func (f *found) signal(e *foundEntity, base string, r reading) error {
 	return nil
 }
 
+var errTooLong = fmt.Errorf("it has more than %d bytes", maxTopic)
+
 // fullTopic replaces a ~ at the beginning or the end by the base topic.
 func fullTopic(topic, base string) (string, error) {
 	if base != "" && topic != "" {
@@ -290,9 +283,11 @@ func fullTopic(topic, base string) (string, error) {
 			topic = rest + base
 		}
 	}
-	switch {
-	case len(topic) > maxTopic, strings.ContainsAny(topic, "+#\x00"), strings.HasPrefix(topic, "$share/"), !utf8.ValidString(topic):
-		return "", reject("topic", "%.140q is no topic to subscribe to", topic)
+	if topic == "" {
+		return "", nil
+	}
+	if err := convention.CheckTopic(topic); err != nil || len(topic) > maxTopic {
+		return "", reject("topic", "%.140q is no topic to subscribe to: %v", topic, cmp.Or(err, errTooLong))
 	}
 	return topic, nil
 }

@@ -267,10 +267,9 @@ func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func
 			}
 		}
 	}
-	for b := range t.beats {
-		d := b.device
+	for d, s := range t.beats {
 		switch {
-		case b.off.is(m.Payload):
+		case s.lost(m.Payload):
 			say(convention.Sign{Device: d.id}, "state: the connection of the device is lost")
 		case d.told == h.turn:
 		case len(m.Payload) == 0:

@@ -31,13 +31,53 @@ const (
 // topic is a topic named by discovery.
 type topic struct {
 	signals map[reading]*signal
-	beats   map[beat]int // number of entities with this state topic
+	beats   map[*device]*states
 }
 
-// beat is a device whose states on a topic are heartbeats, but for those that are off.
-type beat struct {
-	device *device
-	off    off
+// states are those of a device's entities on a topic. They are heartbeats, but for what is off.
+type states struct {
+	entities int
+	offs     map[off]*offState
+}
+
+// offState is an off of some entities, with its template.
+type offState struct {
+	entities int
+	template template
+}
+
+// add adds an entity.
+func (s *states) add(o off) {
+	s.entities++
+	if o == (off{}) {
+		return
+	}
+	if s.offs[o] == nil {
+		understood, _ := parseTemplate(o.template) // else discovery has none
+		s.offs[o] = &offState{template: understood}
+	}
+	s.offs[o].entities++
+}
+
+// remove reverses add. It reports whether no entity is left.
+func (s *states) remove(o off) (empty bool) {
+	s.entities--
+	if kept := s.offs[o]; kept != nil {
+		if kept.entities--; kept.entities == 0 {
+			delete(s.offs, o)
+		}
+	}
+	return s.entities == 0
+}
+
+// lost reports whether a payload is off.
+func (s *states) lost(payload []byte) bool {
+	for o, kept := range s.offs {
+		if text, ok := kept.template.render(payload); ok && text == o.text {
+			return true
+		}
+	}
+	return false
 }
 
 // signal is one way to read a topic.
@@ -191,7 +231,11 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 			if h.topics[e.state] == nil {
 				more = append(more, convention.Subscription{Filter: e.state})
 			}
-			h.topic(e.state).beats[beat{d, e.off}]++
+			t := h.topic(e.state)
+			if t.beats[d] == nil {
+				t.beats[d] = &states{offs: make(map[off]*offState)}
+			}
+			t.beats[d].add(e.off)
 		}
 		if len(fe.signals) > 0 {
 			e.group = h.group(d, fe)
@@ -210,7 +254,7 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 func (h *Discovery) topic(name string) *topic {
 	t := h.topics[name]
 	if t == nil {
-		t = &topic{signals: make(map[reading]*signal), beats: make(map[beat]int)}
+		t = &topic{signals: make(map[reading]*signal), beats: make(map[*device]*states)}
 		h.topics[name] = t
 	}
 	return t
@@ -255,9 +299,8 @@ func (h *Discovery) detach(s *source) (empty bool) {
 		}
 		if e.state != "" {
 			t := h.topics[e.state]
-			b := beat{d, e.off}
-			if t.beats[b]--; t.beats[b] == 0 {
-				delete(t.beats, b)
+			if t.beats[d].remove(e.off) {
+				delete(t.beats, d)
 			}
 			h.dropTopic(e.state)
 		}

@@ -30,7 +30,7 @@ func parseTemplate(text string) (template, error) {
 	p := templateParser{rest: text}
 	t, stop, err := p.nodes(0)
 	if err == nil && stop != "" {
-		err = fmt.Errorf("%.20q is there without its beginning", stop)
+		err = fmt.Errorf("{%% %.20s %%} is not understood there", stop)
 	}
 	return t, err
 }
@@ -73,6 +73,8 @@ func (p *templateParser) nodes(depth int) (t template, stop string, err error) {
 				return nil, "", err
 			}
 			t = append(t, node{show: e})
+		case inner == "":
+			return nil, "", errors.New("{% %} is empty")
 		case word(inner) == "if":
 			n, err := p.branches(inner, depth)
 			if err != nil {

@@ -52,7 +52,7 @@ func TestTemplate(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"{{ value", "{{ states('x') }}", "{{ value | regex_replace('a') }}", "{% for x in value %}{% endfor %}", "{% if value %}a", "{% endif %}", "{{ now() }}", "{{ }}",
+		"{{ value", "{{ states('x') }}", "{{ value | regex_replace('a') }}", "{% for x in value %}{% endfor %}", "{% if value %}a", "{% endif %}", "{% %}x", "{% set x = 1 %}", "{{ now() }}", "{{ }}",
 		"{{ value == }}", "{{ 'a }}", "{{ value..x }}", "{{ a.b }}", "{{ value is odd }}", "{{ value + 1 }}", "{{" + strings.Repeat("(", 100) + "value" + strings.Repeat(")", 100) + "}}",
 		strings.Repeat("{% if value %}", 50) + strings.Repeat("{% endif %}", 50),
 	} {
