@@ -105,8 +105,8 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 			g.failures.fail(x.wall, x.address(), id)
 		}
 		return t.turnedAway(x, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
-	case !t.established && t.unverified(x) && g.proven(id):
-		return t.displaces()
+	case !t.established && t.unverified(x) && g.registry.Verified(id):
+		return notReplaced()
 	}
 	return t.duplicate(x, id)
 }
@@ -137,7 +137,8 @@ func (t *conversation) credential(id string) string {
 	return id
 }
 
-// vetUser returns why a device that its codec has admitted is not; nil if it is. It is that of a user, who may have another name.
+// vetUser returns why a device is not admitted although its codec has admitted a user with this id; nil if it is. The user may have
+// another name.
 func (t *conversation) vetUser(x *exchange, id string, a *codec.Admission) *codec.Error {
 	g := x.gateway
 	switch {
@@ -153,20 +154,14 @@ func (t *conversation) vetUser(x *exchange, id string, a *codec.Admission) *code
 	if a.User != id && g.config.Guard.Lists(id) {
 		return t.turnedAway(x, id, otherUser, "the id is that of a device with a secret of its own; show that as password, and the id as user name")
 	}
-	if a.User != id && g.proven(id) && !g.livesHere(id) {
-		return t.displaces()
+	if a.User != id && g.registry.Verified(id) && !g.codecDecides(id) {
+		return notReplaced()
 	}
 	return t.duplicate(x, id)
 }
 
-// proven reports whether a device is connected that has proved who it is.
-func (g *Gateway) proven(id string) bool {
-	v, err := g.registry.Device(id)
-	return err == nil && v.Connected && !v.Unverified
-}
-
-// livesHere reports whether a device is connected by a codec that admits its devices by itself: it decides who may replace them.
-func (g *Gateway) livesHere(id string) bool {
+// codecDecides reports whether a device is connected by a codec that admits its devices by itself. It decides who may replace them, too.
+func (g *Gateway) codecDecides(id string) bool {
 	peer, _ := g.registry.Peer(id)
 	c, ok := peer.(*connection)
 	if !ok {
@@ -176,8 +171,8 @@ func (g *Gateway) livesHere(id string) bool {
 	return ok
 }
 
-// displaces refuses a connection that has not proved to be a device which is connected and has.
-func (t *conversation) displaces() *codec.Error {
+// notReplaced is what a connection is told that has proved nothing, of a device that is connected and has.
+func notReplaced() *codec.Error {
 	return &codec.Error{Code: codec.Duplicate, Text: "the device is connected, and has proved who it is; a connection that has not does not replace it"}
 }
 

@@ -263,13 +263,17 @@ func (sh *deviceShard) grantLocked(d *device, f condition, now time.Duration, wa
 }
 
 func (sh *deviceShard) endGrantLocked(d *device) {
-	if d.marks&granted == 0 {
+	dropLocked(&sh.grants, d, granted)
+}
+
+// dropLocked drops what a shard keeps of a device beside it, if the mark says that there is something.
+func dropLocked[V any](kept *map[uint32]V, d *device, mark marks) {
+	if d.marks&mark == 0 {
 		return
 	}
-	delete(sh.grants, d.handle)
-	d.marks &^= granted
-	if len(sh.grants) == 0 {
-		sh.grants = nil // a map does not shrink
+	d.marks &^= mark
+	if delete(*kept, d.handle); len(*kept) == 0 {
+		*kept = nil // a map does not shrink
 	}
 }
 

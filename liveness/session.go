@@ -367,6 +367,16 @@ func (s *Session) apply(sig signal) (Welcome, error) {
 	return s.device.welcomeLocked(), nil
 }
 
+// Verified reports whether a device has a session open and has ever proved who it is, see [View].Unverified. It is O(1).
+func (r *Registry) Verified(id string) bool {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return false
+	}
+	defer sh.mu.Unlock()
+	return d.session != nil && !d.unverified()
+}
+
 // Peer returns the far end of the session that a device has open; false if it has none, or one that
 // was opened without a Peer. The session may end, or be replaced, as soon as Peer has returned; a
 // caller that acts on the peer must check again under a lock of its own. Peer takes a lock.

@@ -65,14 +65,7 @@ func (sh *deviceShard) sightLocked(d *device, last time.Duration, at time.Time) 
 
 // endSightingLocked drops what is kept, once the device is heard again.
 func (sh *deviceShard) endSightingLocked(d *device) {
-	if d.marks&sighted == 0 {
-		return
-	}
-	delete(sh.sightings, d.handle)
-	d.marks &^= sighted
-	if len(sh.sightings) == 0 {
-		sh.sightings = nil // a map does not shrink
-	}
+	dropLocked(&sh.sightings, d, sighted)
 }
 
 // reviveSightingLocked keeps when a restored device was heard last, if the clock's course does not say.
