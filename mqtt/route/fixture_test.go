@@ -243,11 +243,13 @@ func (c *client) send(input []byte) {
 	}
 }
 
+// subscribe subscribes, and reads what is retained: what comes later is not retained for the client.
 func (c *client) subscribe(filters ...string) *client {
 	c.tb.Helper()
 	for _, f := range filters {
 		c.send(packet.AppendSubscribe(nil, packet.V5, 1, 0, packet.Filter{Topic: []byte(f), QoS: 2}))
 	}
+	c.read()
 	return c
 }
 
