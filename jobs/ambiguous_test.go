@@ -1,18 +1,12 @@
 package jobs_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,7 +36,7 @@ type faulty struct {
 	t     *testing.T
 	file  string // of the database; empty for that of a server
 	fault fault  // of the next transaction
-	line  line
+	line  *testdb.Line
 }
 
 // newFaulty returns one, and the URL by which its database is reached.
@@ -53,12 +47,8 @@ func newFaulty(t *testing.T, database string) (*faulty, string) {
 		f.file = path
 		return f, database
 	}
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = f.line.open(t, u.Host)
-	return f, u.String()
+	f.line, database = testdb.NewLine(t, database)
+	return f, database
 }
 
 // Insert implements store.Outbox.
@@ -71,7 +61,7 @@ func (f *faulty) Insert(ctx context.Context, tx sqldb.Tx, first uint64, events [
 	case f.file != "": // a commit into a file that is elsewhere does not count
 		err = os.Rename(f.file, f.file+".elsewhere")
 	default:
-		f.line.fault.Store(int32(f.fault))
+		f.line.Commits(map[fault]testdb.Fault{lostHere: testdb.RequestLost, lostThere: testdb.AnswerLost}[f.fault])
 	}
 	return committed, err
 }
@@ -84,82 +74,12 @@ func (f *faulty) fails(r *rig, how fault, events ...liveness.Event) {
 		f.t.Fatalf("Append with fault %d: %v", how, err)
 	}
 	f.fault = noFault
-	f.line.fault.Store(int32(noFault))
+	if f.line != nil {
+		f.line.Heal()
+	}
 	if f.file != "" && how == lostThere {
 		if err := os.Rename(f.file+".elsewhere", f.file); err != nil {
 			f.t.Fatal(err)
-		}
-	}
-}
-
-// line is what connections to a server go through. It cuts the one that commits.
-type line struct{ fault atomic.Int32 }
-
-// open returns the address of the line to a server.
-func (l *line) open(t *testing.T, server string) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(func() {
-		_ = listener.Close()
-		running.Wait()
-	})
-	running.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			there, err := new(net.Dialer).DialContext(context.Background(), "tcp", server)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			running.Go(func() { l.carry(client, there) })
-		}
-	})
-	return listener.Addr().String()
-}
-
-// carry copies what a client and the server say, until either ends or the line is cut.
-func (l *line) carry(client, server net.Conn) {
-	var cut atomic.Bool // the next answer is lost
-	var answers sync.WaitGroup
-	answers.Go(func() {
-		defer client.Close()
-		buf := make([]byte, 1<<16)
-		for {
-			n, err := server.Read(buf)
-			if err != nil || cut.Load() {
-				return
-			}
-			if _, err := client.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	})
-	defer answers.Wait()
-	defer server.Close()
-	buf := make([]byte, 1<<16)
-	for {
-		n, err := client.Read(buf)
-		if err != nil {
-			return
-		}
-		if bytes.Contains(bytes.ToLower(buf[:n]), []byte("commit")) {
-			switch fault(l.fault.Load()) {
-			case lostHere:
-				return
-			case lostThere:
-				cut.Store(true)
-			default:
-			}
-		}
-		if _, err := io.Copy(server, bytes.NewReader(buf[:n])); err != nil {
-			return
 		}
 	}
 }

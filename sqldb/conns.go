@@ -90,7 +90,7 @@ func (c *conns) transact(ctx context.Context, do func(ctx context.Context, tx bu
 		return err
 	}
 	if err := tx.Commit(); err != nil {
-		return err
+		return commitError{err}
 	}
 	return c.guard.check() // what went into a file that is gone was not written
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -25,19 +26,26 @@ var errUnfenced = errors.New("sqldb: a transaction did not pass the fence")
 
 // Write runs do in a transaction that has passed the fence, and commits it if do returns nil. Such
 // transactions take turns, and one waits for its turn as long as a transaction may take at most
-// ([Config].Patience). op is the operation that errors name. Errors: ErrNotOpen, ErrFenced, errors
-// of do that have a kind (package errkind) as they are, all others as an [*Error].
+// ([Config].Patience). op is the operation that errors name. If the answer to the commit is lost, Write
+// waits as long again for the database to say whether it has committed; only if it cannot, an error may be
+// about what was done all the same. Errors: ErrNotOpen, ErrFenced, errors of do that have a kind (package
+// errkind) as they are, all others as an [*Error].
 func (db *DB) Write(ctx context.Context, op string, do func(ctx context.Context, tx Tx) error) error {
 	if err := db.takeTurn(ctx); err != nil {
 		return db.wrap(op, err)
 	}
 	defer func() { <-db.turns }()
-	return db.WriteLate(ctx, op, func(ctx context.Context, tx Tx) error {
-		if err := tx.Fence(ctx, "fence = fence"); err != nil {
+	mark := rand.Int64()
+	err := db.WriteLate(ctx, op, func(ctx context.Context, tx Tx) error {
+		if err := tx.Fence(ctx, "last_write = ?", mark); err != nil {
 			return err
 		}
 		return do(ctx, tx)
 	})
+	if unsettled(err) {
+		return db.settle(ctx, op, mark, err)
+	}
+	return err
 }
 
 // takeTurn waits until no other transaction of Write is under way. A turn that is free can be had even
