@@ -94,7 +94,7 @@ func TestEvictedAndSilent(t *testing.T) {
 	if got, want := r.story(3), "pump-1:1 device.online; pump-2:1 device.online; pump-1:2 device.offline silence"; got != want {
 		t.Errorf("story = %s, want %s", got, want)
 	}
-	r.holds(1)
+	testwait.Until(t, "its session has ended", func() bool { _, open := r.registry.Peer("pump-1"); return !open }) // soon after the verdict
 	s.say("HELLO pump-1 ttl=1h")
 	s.expect("OK 2 ttl=3600\n")
 }
