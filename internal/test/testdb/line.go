@@ -16,9 +16,12 @@ import (
 type Fault int
 
 const (
-	NoFault     Fault = iota
-	RequestLost       // the connection breaks before the request has come there
-	AnswerLost        // the connection breaks after the server has done what was asked
+	// NoFault is none.
+	NoFault Fault = iota
+	// RequestLost breaks the connection before the request has come there.
+	RequestLost
+	// AnswerLost breaks it after the server has done what was asked.
+	AnswerLost
 )
 
 // Line is what connections to a server go through. Make one with [NewLine].
