@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/jobs"
 )
 
 // Whichever answer of the server is lost, what failed can be done again at once, and nothing is done twice or
 // waits for the end of a lease: jobs are claimed in their order, and there are as many as were enqueued.
 func TestLostAnswers(t *testing.T) {
+	testenv.Check(t)
 	for _, kind := range testdb.Databases()[1:] {
 		t.Run("db="+kind.Name, func(t *testing.T) {
 			line, url := testdb.NewLine(t, kind.URL(t))

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
 // Whichever answer of the server is lost, a transaction that succeeds is committed, and one that fails is
 // not.
 func TestLostAnswers(t *testing.T) {
+	testenv.Check(t)
 	for _, kind := range testdb.Databases()[1:] {
 		t.Run("db="+kind.Name, func(t *testing.T) {
 			direct := kind.URL(t)
@@ -35,6 +37,7 @@ func TestLostAnswers(t *testing.T) {
 
 // The answer to who asks for an outcome may be lost, too.
 func TestNoCommitIsAnswered(t *testing.T) {
+	testenv.Check(t)
 	for _, kind := range testdb.Databases()[1:] {
 		t.Run("db="+kind.Name, func(t *testing.T) {
 			line, url := testdb.NewLine(t, kind.URL(t))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testdb"
+	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testsqldb"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
@@ -13,6 +14,7 @@ import (
 // Whichever answer of the server is lost, what failed can be done again at once, and is done once: one run is
 // made, claimed, begun and ended, though it may not be begun twice.
 func TestLostAnswers(t *testing.T) {
+	testenv.Check(t)
 	for _, kind := range testdb.Databases()[1:] {
 		t.Run("db="+kind.Name, func(t *testing.T) {
 			line, url := testdb.NewLine(t, kind.URL(t))
