@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -28,10 +27,10 @@ type Bridge struct {
 	heard    atomic.Int64     // time of the last byte from the broker, since base
 	answers  atomic.Bool      // the broker's answers are the watermarks
 	unclear  map[unclear]bool // was logged; for work only
+	extras   *extras
 
-	mu     sync.Mutex // guards the fields below
+	mu     sync.Mutex // guards the field below
 	status status
-	extra  map[string]byte // filters that conventions have asked for, besides their subscriptions
 }
 
 // unclear is a kind of message that is not understood. There are few: conventions have few reasons.
@@ -52,7 +51,7 @@ func New(registry *liveness.Registry, cfg Config) (*Bridge, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bridge{config: cfg, registry: registry, queue: newQueue(cfg.Queue), base: time.Now(), unclear: make(map[unclear]bool), extra: make(map[string]byte)}
+	b := &Bridge{config: cfg, registry: registry, queue: newQueue(cfg.Queue), base: time.Now(), unclear: make(map[unclear]bool), extras: newExtras()}
 	if b.clock, err = newClock(registry, &b.config); err != nil {
 		return nil, err
 	}
@@ -129,7 +128,7 @@ func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var sending sync.WaitGroup
 	defer sending.Wait()
-	defer l.close()
+	defer b.leave(l)
 	defer cancel()
 	qos, err := b.subscribeAll(ctx, l)
 	if err != nil {
@@ -156,9 +155,6 @@ func (b *Bridge) lastHeard() time.Time {
 // be acknowledged.
 func (b *Bridge) subscribeAll(ctx context.Context, l *link) (byte, error) {
 	filters := b.config.filters()
-	b.mu.Lock()
-	maps.Copy(filters, b.extra)
-	b.mu.Unlock()
 	best := b.config.QoS
 	for _, qos := range filters {
 		best = max(best, qos)
@@ -174,34 +170,64 @@ func (b *Bridge) subscribeAll(ctx context.Context, l *link) (byte, error) {
 		return 0, err
 	}
 	b.mu.Lock()
-	b.status = status{connected: true, since: time.Now(), filters: sortedKeys(filters)}
+	b.status.filters = sortedKeys(filters)
 	b.mu.Unlock()
-	b.config.Logger.Info("connected to the broker", "bridge", b.config.Name, "url", b.config.URL, "subscriptions", len(filters))
+	for left := b.extras.begin(); left > 0; left-- { // what is asked for meanwhile can wait
+		if more, err := b.subscribeExtra(ctx, l); err != nil {
+			return 0, err
+		} else if !more {
+			break
+		}
+	}
+	b.note()
+	b.mu.Lock()
+	b.status.connected, b.status.since, b.status.err = true, time.Now(), nil
+	n := len(b.status.filters)
+	b.mu.Unlock()
+	b.config.Logger.Info("connected to the broker", "bridge", b.config.Name, "url", b.config.URL, "subscriptions", n)
 	return best, nil
 }
 
-// subscribeMore subscribes to more filters, on this connection and on later ones.
-func (b *Bridge) subscribeMore(ctx context.Context, l *link, filters map[string]byte) error {
-	more := make(map[string]byte)
-	b.mu.Lock()
-	for name, qos := range filters {
-		name = b.config.shared(name)
-		if _, known := b.extra[name]; !known {
-			more[name] = min(max(qos, b.config.QoS), 1)
-		}
+// subscribeExtra subscribes to some of the filters that conventions have asked for. It reports whether there may be more.
+func (b *Bridge) subscribeExtra(ctx context.Context, l *link) (more bool, err error) {
+	if !l.client.IsConnectionOpen() {
+		return false, nil // the next connection subscribes to them
 	}
-	b.mu.Unlock()
-	if len(more) == 0 {
-		return nil
+	filters := b.extras.next()
+	if len(filters) == 0 {
+		return false, nil
 	}
-	if err := l.subscribe(ctx, more); err != nil {
-		return err
+	codes, err := l.subscribeOnce(ctx, filters)
+	if err != nil && !errors.Is(err, errNoAnswer) {
+		return false, err
 	}
+	granted, refused := b.extras.answered(codes)
+	b.leaveOut(refused, "give this user the right to read them (ACL)")
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.Copy(b.extra, more)
-	b.status.filters = append(b.status.filters, sortedKeys(more)...)
-	return nil
+	b.status.filters = append(b.status.filters, granted...)
+	return true, err
+}
+
+// leave closes a connection. If the broker did so already, what it was asked for may be to blame.
+func (b *Bridge) leave(l *link) {
+	if !l.client.IsConnectionOpen() {
+		b.leaveOut(b.extras.closed(), "it closes the connection when it is asked for them; see which device asks for such topics")
+	}
+	l.close()
+}
+
+// leaveOut says which filters the bridge does not subscribe to.
+func (b *Bridge) leaveOut(filters []string, help string) {
+	if len(filters) == 0 {
+		return
+	}
+	for range filters {
+		b.counts.reject("subscription")
+	}
+	b.config.Logger.Warn("the broker does not let the bridge subscribe to topics that messages name; they are left out, and what uses them is not heard",
+		"bridge", b.config.Name, "topics", fmt.Sprintf("%.1000q", filters), "help", help)
+	b.note()
 }
 
 // weaken makes the broker's answers the watermarks.
@@ -218,6 +244,9 @@ func (b *Bridge) note() {
 	text := "a bridge to " + b.config.URL + "; its clock follows the bridge's messages to itself"
 	if b.answers.Load() {
 		text = "a bridge to " + b.config.URL + "; its clock follows the broker's answers, and an empty queue"
+	}
+	if left := b.extras.leftOut(); len(left) > 0 {
+		text += fmt.Sprintf("; the broker does not let it subscribe to %d topics that messages name, such as %.200q", len(left), left[0])
 	}
 	b.clock.main.source.SetNote(text)
 }

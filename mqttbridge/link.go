@@ -27,7 +27,7 @@ type link struct {
 	wake      chan struct{} // capacity 1, never closed; receives when waiting is not empty
 
 	mu       sync.Mutex // guards the fields below
-	waiting  []convention.Sign
+	waiting  []convention.Publication
 	retained time.Time // when the latest retained message came; before the first one, when the connection began
 	live     bool      // a message that is not retained came long after the latest retained one
 }
@@ -35,7 +35,7 @@ type link struct {
 // filtersPerPacket is the number of filters in one SUBSCRIBE; AWS IoT Core allows eight.
 const filtersPerPacket = 8
 
-// maxWaiting bounds the publications and subscriptions that wait for the sender.
+// maxWaiting bounds the publications that wait for the sender.
 const maxWaiting = 100_000
 
 // errRefused is wrapped by the error for a subscription that the broker refuses.
@@ -114,6 +114,9 @@ func explain(err error) error {
 
 func (l *link) close() { l.client.Disconnect(50) }
 
+// failure is the least return code of a SUBACK that refuses (MQTT 3.1.1, section 3.9.3).
+const failure = 0x80
+
 // subscribe subscribes to filters, a few in each packet.
 func (l *link) subscribe(ctx context.Context, filters map[string]byte) error {
 	for chunk := range slices.Chunk(sortedKeys(filters), filtersPerPacket) {
@@ -121,17 +124,26 @@ func (l *link) subscribe(ctx context.Context, filters map[string]byte) error {
 		for _, name := range chunk {
 			some[name] = filters[name]
 		}
-		t := l.client.SubscribeMultiple(some, nil)
-		if err := l.wait(ctx, t); err != nil {
-			return fmt.Errorf("subscribe: %w", err)
+		codes, err := l.subscribeOnce(ctx, some)
+		if err != nil {
+			return err
 		}
-		for name, code := range t.(*paho.SubscribeToken).Result() {
-			if code >= 0x80 {
+		for name, code := range codes {
+			if code >= failure {
 				return fmt.Errorf("%w to %s: give this user the right to read it (ACL)", errRefused, name)
 			}
 		}
 	}
 	return nil
+}
+
+// subscribeOnce sends one SUBSCRIBE, and returns the codes of the answer.
+func (l *link) subscribeOnce(ctx context.Context, filters map[string]byte) (codes map[string]byte, err error) {
+	t := l.client.SubscribeMultiple(filters, nil)
+	if err := l.wait(ctx, t); err != nil {
+		return nil, fmt.Errorf("subscribe to %.300q: %w", sortedKeys(filters), err)
+	}
+	return t.(*paho.SubscribeToken).Result(), nil
 }
 
 // noteBacklog notes whether a message belongs to the retained ones that the broker sends after a subscription. That backlog has ended when
@@ -153,15 +165,14 @@ func (l *link) sendsRetained(now time.Time, limit time.Duration) bool {
 	return !l.live && now.Sub(l.retained) <= limit
 }
 
-// ask queues the publications and subscriptions of a sign for the sender. It never blocks. It
-// reports false if the queue is full.
-func (l *link) ask(s convention.Sign) (ok bool) {
+// ask queues publications for the sender. It never blocks. It reports false if the queue is full.
+func (l *link) ask(publications []convention.Publication) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= maxWaiting {
 		return false
 	}
-	l.waiting = append(l.waiting, convention.Sign{Publish: s.Publish, Subscribe: s.Subscribe})
+	l.waiting = append(l.waiting, publications...)
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -169,7 +180,7 @@ func (l *link) ask(s convention.Sign) (ok bool) {
 	return true
 }
 
-func (l *link) asked() []convention.Sign {
+func (l *link) asked() []convention.Publication {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := l.waiting
@@ -193,10 +204,10 @@ func (s *sender) run(ctx context.Context) {
 		select {
 		case n := <-s.probes:
 			s.probe(ctx, n)
+		case <-s.bridge.extras.wanted:
+			s.subscribe(ctx)
 		case <-s.wake:
-			for _, sign := range s.asked() {
-				s.serve(ctx, sign)
-			}
+			s.publish(ctx)
 		case <-ctx.Done():
 			return
 		}
@@ -216,17 +227,25 @@ func (s *sender) probe(ctx context.Context, n uint64) {
 	}
 }
 
-// serve publishes and subscribes what a sign asks for. Watermarks go first.
-func (s *sender) serve(ctx context.Context, sign convention.Sign) {
-	filters := make(map[string]byte, len(sign.Subscribe))
-	for _, f := range sign.Subscribe {
-		filters[f.Filter] = f.QoS
+// subscribe subscribes to what conventions ask for. Watermarks go first.
+func (s *sender) subscribe(ctx context.Context) {
+	for more := true; more; {
+		select {
+		case n := <-s.probes:
+			s.probe(ctx, n)
+		default:
+		}
+		var err error
+		if more, err = s.bridge.subscribeExtra(ctx, s.link); err != nil && ctx.Err() == nil {
+			s.bridge.config.Logger.Warn("cannot subscribe to requested topics; they are tried again on the next connection", "bridge", s.bridge.config.Name, "error", err)
+		}
 	}
-	if err := s.bridge.subscribeMore(ctx, s.link, filters); err != nil {
-		s.bridge.counts.reject("subscription")
-		s.bridge.config.Logger.Warn("cannot subscribe to a requested topic", "bridge", s.bridge.config.Name, "error", err)
-	}
-	for _, p := range sign.Publish {
+}
+
+// publish publishes what conventions ask for, after what they want to hear of it is subscribed to. Watermarks go first.
+func (s *sender) publish(ctx context.Context) {
+	s.subscribe(ctx)
+	for _, p := range s.asked() {
 		select {
 		case n := <-s.probes:
 			s.probe(ctx, n)

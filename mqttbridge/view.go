@@ -19,7 +19,8 @@ type View struct {
 	Connected     bool
 	Since         time.Time // start of the connection, or of its absence
 	LastError     string    // reason why there is no connection; empty while there is one
-	Subscriptions []string  // sorted
+	Subscriptions []string  // of the conventions, sorted, and then those that messages asked for
+	LeftOut       []string  // those that messages asked for, and that the broker refuses or closes the connection for; sorted
 	Watermark     string    // "message" or "answer", see the package documentation
 	Listening     bool      // the listening clock moves
 
@@ -41,7 +42,7 @@ func (b *Bridge) View() View {
 	v.Queue, v.Dropped = b.queue.depth()
 	v.Messages, v.Retained, v.Beats = b.counts.messages.Load(), b.counts.retained.Load(), b.counts.beats.Load()
 	v.Rejected = b.counts.rejections()
-	v.Listening = b.clock.listening()
+	v.Listening, v.LeftOut = b.clock.listening(), b.extras.leftOut()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v.Connected, v.Since, v.Subscriptions = b.status.connected, b.status.since, slices.Clone(b.status.filters)

@@ -132,7 +132,12 @@ func (b *Bridge) sound(s convention.Sign) convention.Sign {
 // sign passes a sign on to the registry, and its publications and subscriptions to the sender.
 func (b *Bridge) sign(it *item, s convention.Sign) {
 	s = b.sound(s)
-	if len(s.Publish)+len(s.Subscribe) > 0 && it.link != nil && !it.link.ask(s) {
+	for _, f := range s.Subscribe {
+		if !b.extras.want(b.config.shared(f.Filter), min(max(f.QoS, b.config.QoS), 1)) {
+			b.counts.reject("too_much_to_ask")
+		}
+	}
+	if len(s.Publish) > 0 && it.link != nil && !it.link.ask(s.Publish) {
 		b.counts.reject("too_much_to_ask")
 	}
 	if s.Meaning == convention.Deaf || s.Meaning == convention.Heard {

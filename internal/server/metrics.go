@@ -205,6 +205,7 @@ func (s *server) mqttMetrics(m metrics.Sample) {
 		m.Add("dropped_total", "Messages for which there was no room in the queue.", float64(v.Dropped))
 		m.Add("queue", "Messages that wait.", float64(v.Queue))
 		m.Add("queue_limit", "Messages that may wait.", float64(v.QueueMax))
+		m.Add("left_out", "Topics that messages name and that the bridge does not hear: the broker refuses them, or closes the connection.", float64(len(v.LeftOut)))
 		m.Flag("connected", "Whether the broker is connected.", v.Connected)
 		m.Flag("listening", "Whether the listening clock moves.", v.Listening)
 		m.Flag("watermark_message", "Whether the clock follows messages to itself: 1, or the broker's answers: 0.", v.Watermark == "message")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,10 @@ import (
 // Simulated is a broker of MQTT 3.1.1 in memory, for a bubble of testing/synctest: it can be killed and stopped as a [Server] can, and is
 // reached by way of a [Network]. It knows clean sessions, QoS 0 and 1, retained messages and last wills.
 type Simulated struct {
+	// Closes reports whether the broker closes the connection for a filter, and Refuses whether it refuses one. Set them before a client
+	// connects; nil is for none.
+	Closes, Refuses func(filter string) bool
+
 	serving sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
@@ -153,17 +158,7 @@ func (s *Simulated) handleLocked(one *session, p packets.ControlPacket) bool {
 		s.sessions[one.id] = one
 		_ = packets.NewControlPacket(packets.Connack).Write(one)
 	case *packets.SubscribePacket:
-		answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
-		answer.MessageID, answer.ReturnCodes = p.MessageID, p.Qoss
-		_ = answer.Write(one)
-		for i, filter := range p.Topics {
-			one.filters[filter] = p.Qoss[i]
-			for topic, m := range s.retained {
-				if fits(filter, topic) {
-					one.deliver(m, p.Qoss[i], true)
-				}
-			}
-		}
+		return s.subscribeLocked(one, p)
 	case *packets.UnsubscribePacket:
 		for _, filter := range p.Topics {
 			delete(one.filters, filter)
@@ -183,6 +178,33 @@ func (s *Simulated) handleLocked(one *session, p packets.ControlPacket) bool {
 	case *packets.DisconnectPacket:
 		one.will = nil
 		return false
+	}
+	return true
+}
+
+// subscribeLocked handles a SUBSCRIBE. It reports whether the connection goes on.
+func (s *Simulated) subscribeLocked(one *session, p *packets.SubscribePacket) bool {
+	if s.Closes != nil && slices.ContainsFunc(p.Topics, s.Closes) {
+		return false
+	}
+	answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+	answer.MessageID, answer.ReturnCodes = p.MessageID, slices.Clone(p.Qoss)
+	for i, filter := range p.Topics {
+		if s.Refuses != nil && s.Refuses(filter) {
+			answer.ReturnCodes[i] = 0x80
+		}
+	}
+	_ = answer.Write(one)
+	for i, filter := range p.Topics {
+		if answer.ReturnCodes[i] == 0x80 {
+			continue
+		}
+		one.filters[filter] = p.Qoss[i]
+		for topic, m := range s.retained {
+			if fits(filter, topic) {
+				one.deliver(m, p.Qoss[i], true)
+			}
+		}
 	}
 	return true
 }
