@@ -26,6 +26,7 @@ type Device struct {
 	Maintenance bool       `json:"maintenance" doc:"Its events are suppressed: routes deliver them only if they ask for all."`
 	Connected   bool       `json:"connected"`
 	Closing     string     `json:"closing,omitempty" doc:"Its connection ended: the reason for which it goes offline unless it comes back."`
+	JudgedBy    float64    `json:"judged_by_ms,omitempty" doc:"Span of the policy that the state follows from, as it was then: close_grace_ms if its connection ended, otherwise late_after_ms of a late device, and timeout_ms of an offline one. The policy may have changed since."`
 	Since       time.Time  `json:"since" doc:"Time of the last change of state."`
 	SleepUntil  time.Time  `json:"sleep_until,omitzero"`
 	RunningFrom time.Time  `json:"running_since,omitzero" doc:"When the run of it began that is under way."`
@@ -59,13 +60,14 @@ type Policy struct {
 type Listening struct {
 	Now       float64 `json:"now_ms"`
 	Last      float64 `json:"last_ms" doc:"Listening time at the last heartbeat."`
-	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf, a maintenance window suppresses its silence, released, or granted; 0 if none applies."`
+	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf, a maintenance window suppresses its silence, released, granted, or its connection ended in a quiet window; 0 if none applies."`
 	Excused   bool    `json:"excused" doc:"The reason is a maintenance window."`
+	Slept     float64 `json:"slept_ms,omitempty" doc:"How much of the heard silence does not count, because the device was asleep."`
 	Quiet     float64 `json:"quiet_ms,omitempty" doc:"How much of the heard silence does not count, because it came before the device was expected or lies in quiet windows of its policy."`
 	QuietBy   float64 `json:"quiet_by_deadline_ms,omitempty" doc:"The same for the silence up to the deadline."`
-	Released  bool    `json:"released" doc:"Its ear was ending, and closed its connection: it has its reconnect grace to connect elsewhere."`
-	Granted   bool    `json:"granted,omitempty" doc:"Its timeout became shorter while its silence was under way: it has the time that it had before, or its former interval and a reconnect grace."`
-	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out if no verdict is to come."`
+	Released  bool    `json:"released" doc:"The reason is that its ear was ending, and closed its connection: it has its reconnect grace to connect elsewhere."`
+	Granted   bool    `json:"granted,omitempty" doc:"The reason is that its timeout became shorter while its silence was under way: it has the time that it had before, or its former interval and a reconnect grace."`
+	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out unless they are the reason."`
 	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; only the latest are kept."`
 }
 
@@ -91,7 +93,7 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: timeoutOf(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
 		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), Expected: utc(v.Expected), RunningFrom: utc(v.Started), AsOf: utc(now),
-		Asked: v.Asked, AskedAt: utc(v.AskedAt), Recovering: v.Recovering,
+		JudgedBy: milliseconds(v.JudgedBy), Asked: v.Asked, AskedAt: utc(v.AskedAt), Recovering: v.Recovering,
 	}
 	if v.State == liveness.Pending {
 		d.Decided = v.Decided.String()
@@ -115,8 +117,8 @@ func listeningOf(v *liveness.View) *Listening {
 		return nil
 	}
 	l := &Listening{
-		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed && v.NotBefore > 0,
-		Released: v.Released, Granted: v.Granted, Deaf: deafOf(v.Deaf), Quiet: milliseconds(v.Quieted), QuietBy: milliseconds(v.QuietBy),
+		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed,
+		Released: v.Released, Granted: v.Granted, Deaf: deafOf(v.Deaf), Slept: milliseconds(v.Slept), Quiet: milliseconds(v.Quieted), QuietBy: milliseconds(v.QuietBy),
 	}
 	if v.Grace > 0 {
 		l.Grace = &Grace{

@@ -213,15 +213,6 @@ func (d *device) group() string {
 	return ""
 }
 
-// notBeforeLocked returns the listening time before which the device, in this condition, is not
-// judged, because of gaps and of maintenance windows.
-func (d *device) notBeforeLocked(f condition, p Policy, by *pace) time.Duration {
-	if until := d.suppressedLocked(); until != 0 {
-		return max(by.after(until, p.Timeout), d.source.notBefore(d.wholeLocked(f.last), max(f.from(), until), p, by))
-	}
-	return d.source.notBefore(d.wholeLocked(f.last), f.from(), p, by)
-}
-
 // suppressedLocked returns the listening time until which maintenance windows suppress the device's silence, 0
 // if they do not.
 func (d *device) suppressedLocked() time.Duration {

@@ -187,20 +187,46 @@ type outlook struct {
 	Policy // its spans are those of the condition's silence
 
 	notBefore time.Duration // listening time before which the device is not judged
+	delay     delay         // what that follows from
 	plain     time.Duration // the timeout, of time that counts
 	pace      pace
+}
+
+// delay is why a device is not judged before an instant.
+type delay uint8
+
+const (
+	noDelay      delay = iota
+	afterDeaf          // its source was deaf
+	afterWindow        // a maintenance window suppressed its silence
+	afterRelease       // its session was released
+	afterGrant         // its timeout became shorter
+	afterEnd           // its connection ended when no time counted
+)
+
+// wait puts the verdict off to an instant, unless it is put off longer.
+func (o *outlook) wait(until time.Duration, why delay) {
+	if until > o.notBefore {
+		o.notBefore, o.delay = until, why
+	}
 }
 
 // outlookLocked returns by what a device in this condition is judged. It takes the source's lock if not all
 // time counts.
 func (d *device) outlookLocked(f condition) outlook {
-	p := d.policyLocked()
-	o := outlook{plain: p.Timeout, pace: d.source.pace(p, f.last, max(f.from(), d.suppressedLocked()))}
-	o.notBefore = d.putOffLocked(f, d.notBeforeLocked(f, p, &o.pace))
+	p, excused := d.policyLocked(), d.suppressedLocked()
+	from := max(f.from(), excused)
+	o := outlook{plain: p.Timeout, pace: d.source.pace(p, f.last, from)}
+	o.wait(d.source.notBefore(d.wholeLocked(f.last), from, p, &o.pace), afterDeaf)
+	if excused != 0 {
+		o.wait(o.pace.after(excused, p.Timeout), afterWindow)
+	}
+	o.wait(f.putOff(0), afterRelease)
+	o.wait(d.grantedLocked(f), afterGrant)
 	o.Policy = f.stretched(p, &o.pace)
-	o.notBefore = f.holdOff(o.notBefore, o.Policy, &o.pace)
+	o.wait(f.holdOff(o.notBefore, o.Policy, &o.pace), afterEnd)
 	if !o.pace.all() {
-		o.notBefore = max(o.notBefore, f.connectBy(p.grace(d.source.config.Load()), &o.pace))
+		o.wait(f.connectBy(p.grace(d.source.config.Load()), &o.pace), afterRelease)
 	}
 	return o
 }

@@ -230,7 +230,9 @@ func (r *Registry) rejudgeLocked(sh *deviceShard, d *device, change func()) {
 		}
 		was = d.outlookLocked(f)
 	}
+	span := d.judgedByLocked(f)
 	change()
+	sh.keepJudgedByLocked(d, f, span)
 	if d.expected() {
 		sh.grantLocked(d, f, now, was)
 	}

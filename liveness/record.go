@@ -24,10 +24,13 @@ type Record struct {
 	Heard   time.Duration
 	HeardBy string
 	Until   time.Duration // listening time: when a sleep ends, or when the verdict was due
-	Since   time.Time     // when the state changed last, in steady time, which is never set back
-	Started time.Time     // steady time too: when the run began that is under way, zero if none is; see [Start]
-	Seq     uint64
-	Epoch   uint64
+	// JudgedBy is the span of its policy that the state of a late or offline device follows from, see [View]; 0 if
+	// it follows from none, or from which is not known.
+	JudgedBy time.Duration
+	Since    time.Time // when the state changed last, in steady time, which is never set back
+	Started  time.Time // steady time too: when the run began that is under way, zero if none is; see [Start]
+	Seq      uint64
+	Epoch    uint64
 	// Announced is what the device's protocol announced, Own what [Registry.SetPolicy] set.
 	Announced Policy
 	Own       Policy
@@ -92,6 +95,8 @@ func (rec *Record) validate(c *calendars) error {
 		err = fmt.Errorf("listening times %v, %v", rec.Last, rec.Until)
 	case len(rec.Changes) > maxThreshold:
 		err = fmt.Errorf("%d changes", len(rec.Changes))
+	case rec.JudgedBy < 0 || rec.JudgedBy > maxSpan:
+		err = fmt.Errorf("judged by a span of %v", rec.JudgedBy)
 	case rec.Learned < 0 || rec.Learned > maxSpan:
 		err = fmt.Errorf("a learned deadline of %v", rec.Learned)
 	case rec.Num == 0 || rec.Num > maxNum:

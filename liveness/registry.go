@@ -81,6 +81,7 @@ type deviceShard struct {
 	habits       []habit.Habit            // by position
 	gaps         []Gap                    // to be recorded, see Registry.TakeGaps
 	judged       map[uint32]beforeVerdict // by handle of a device that was judged; nil if there are none
+	judgedBy     map[uint32]time.Duration // by handle: see View.JudgedBy, where the policy has another span by now; nil if there are none
 	own          map[string]Policy        // set at run time; nil if there are none
 	suppressions map[string]suppression   // by id, see Window.Suppress; nil if there are none
 	runs         map[uint32]int64         // by handle: the steady time at which a run began that is under way; nil if there are none
@@ -283,6 +284,7 @@ func (sh *deviceShard) placeLocked(d *device) int {
 func (sh *deviceShard) vacateLocked(d *device) {
 	at := int(d.handle / shardCount)
 	delete(sh.judged, d.handle)
+	delete(sh.judgedBy, d.handle)
 	delete(sh.committed, d.handle)
 	sh.places[at] = nil
 	sh.free = min(sh.free, at)

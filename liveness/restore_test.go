@@ -245,6 +245,7 @@ func TestRestartKeepsAll(t *testing.T) {
 			views, _ := l.registry.List(nil, 0, 100)
 			for _, v := range views {
 				v.Deaf, v.NotBefore, v.Now, v.HeardSilence, v.Deadline, v.LastSeen, v.Last = nil, 0, 0, 0, time.Time{}, time.Time{}, 0
+				v.Grace, v.GraceMax = 0, 0
 				if v.Connected = false; v.State == liveness.Unknown {
 					v.State = liveness.Online
 				}

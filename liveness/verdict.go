@@ -74,6 +74,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 		d.marks |= statePending
 		r.keepVerdictLocked(sh, d, before, next)
 	}
+	sh.judgeByLocked(d, before, next)
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
 	if before.state != next.state {
@@ -257,6 +258,9 @@ func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
 	}
 	if d.source != nil {
 		rec.Source = d.source.name
+	}
+	if f, _ := d.conditionLocked(); !f.ending() { // of a connection that ended nothing is kept
+		rec.JudgedBy = d.judgedByLocked(f)
 	}
 	if q := r.quotaOf(d); q != nil {
 		rec.Quota = q.name

@@ -4,12 +4,16 @@ import "time"
 
 // View is a picture of a device, with all that its state follows from.
 type View struct {
-	ID        string
-	Num       uint32 // the device's number; 0 before its first event
-	State     State
-	Decided   State  // of a Pending device: its state once that is committed
-	Reason    Reason // of an offline device
-	Closing   Reason // why it goes offline unless it comes back, if its connection ended; otherwise NoReason
+	ID      string
+	Num     uint32 // the device's number; 0 before its first event
+	State   State
+	Decided State  // of a Pending device: its state once that is committed
+	Reason  Reason // of an offline device
+	Closing Reason // why it goes offline unless it comes back, if its connection ended; otherwise NoReason
+	// JudgedBy is the span of the policy that the state follows from, as it was then: the CloseGrace if a
+	// connection ended, else the LateAfter of a late device and the Timeout of an offline one. Policy may have
+	// another one by now. It is 0 if the state follows from none, or from which is not known.
+	JudgedBy  time.Duration
 	Connected bool
 	Seq       uint64 // of its latest event that the sink has taken
 	Epoch     uint64
@@ -39,20 +43,21 @@ type View struct {
 	// count.
 	Deaf []DeafInterval
 	// NotBefore is the listening time before which the device is not judged, because its source was
-	// deaf, a maintenance window suppresses its silence, its session was released, or its timeout
-	// became shorter; 0 if none of these is so.
+	// deaf, a maintenance window suppresses its silence, its session was released, its timeout became
+	// shorter, or its connection ended in a quiet window; 0 if none of these is so. Where several are, it
+	// follows from the one that lasts longest.
 	NotBefore time.Duration
-	// Released: its session was released, see [Session.Release]. Granted: its timeout became shorter while its
-	// silence was under way, see [Registry.Reconfigure]. It was not heard since.
-	Released, Granted bool
-	// Suppressed: NotBefore may follow from a maintenance window.
-	Suppressed bool
-	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its
-	// verdict off by GraceMax at most, of which GraceUsed has passed.
+	// Released: NotBefore follows from that its session was released, see [Session.Release]. Granted: from
+	// that its timeout became shorter while its silence was under way, see [Registry.Reconfigure].
+	// Suppressed: from a maintenance window.
+	Released, Granted, Suppressed bool
+	// Grace is the device's reconnect grace, if NotBefore follows from that its source was deaf; otherwise 0.
+	// All gaps since its last heartbeat together put its verdict off by GraceMax at most, of which GraceUsed
+	// has passed.
 	Grace, GraceMax, GraceUsed time.Duration
-	// Quieted is how much of HeardSilence does not count because of Policy.Quiet and Policy.Expect, and
-	// QuietBy how much of the silence up to Deadline.
-	Quieted, QuietBy time.Duration
+	// Slept is how much of HeardSilence does not count because the device was asleep. Quieted is how much does
+	// not because of Policy.Quiet and Policy.Expect, and QuietBy how much of the silence up to Deadline.
+	Slept, Quieted, QuietBy time.Duration
 	// Started is when the run began that is under way, see [Start]; zero if none is.
 	Started time.Time
 	// Expected is the instant from which its silence counts, see Policy.Expect.
@@ -101,6 +106,7 @@ func (r *Registry) viewLocked(d *device) View {
 		v.Started = r.clock.wall(r.shards[d.handle%shardCount].runs[d.handle])
 	}
 	if d.source != nil {
+		v.JudgedBy = d.judgedByLocked(f)
 		d.timesLocked(&v, f)
 	}
 	if v.State == Pending {
@@ -111,12 +117,13 @@ func (r *Registry) viewLocked(d *device) View {
 
 // timesLocked fills in what follows from the source's clock.
 func (d *device) timesLocked(v *View, f condition) {
-	s, o := d.source, d.outlookLocked(f)
+	s, r, o := d.source, d.source.registry, d.outlookLocked(f)
 	v.Source, v.Last = s.name, f.last
 	v.Now = max(s.Now(), f.last)
 	v.HeardSilence = v.Now - f.last
 	counted := o.pace.counts(f.from(), v.Now)
 	v.Expected, v.Quieted = o.pace.expected, max(v.Now-f.from()-counted, 0)
+	v.Slept = min(max(f.from()-f.last, r.shards[d.handle%shardCount].judged[d.handle].slept), v.HeardSilence)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.LastSeen = d.seenLocked(f.last)
@@ -135,13 +142,14 @@ func (d *device) timesLocked(v *View, f condition) {
 	if f.ending() {
 		v.Closing = f.reason
 	}
-	v.Released, v.Granted = f.reason == released, d.grantedLocked(f) > 0
 	if f.awaited(o.Policy) {
 		v.NotBefore = o.notBefore
-		v.Suppressed = d.marks&suppressed != 0
-		v.Grace = o.grace(s.config.Load())
-		v.GraceMax = maxGraces * v.Grace
-		v.GraceUsed = min(max(counted-o.plain, 0), v.GraceMax)
+		v.Released, v.Granted, v.Suppressed = o.delay == afterRelease, o.delay == afterGrant, o.delay == afterWindow
+		if o.delay == afterDeaf {
+			v.Grace = o.grace(s.config.Load())
+			v.GraceMax = maxGraces * v.Grace
+			v.GraceUsed = min(max(counted-o.plain, 0), v.GraceMax)
+		}
 		at, _ := f.verdict(o.Policy, o.notBefore)
 		v.Deadline = s.wallLocked(at)
 		v.QuietBy = max(at-f.from()-o.pace.counts(f.from(), at), 0)

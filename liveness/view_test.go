@@ -78,7 +78,7 @@ func TestDeviceView(t *testing.T) {
 			r.Errorf("Deaf = %+v", d)
 		}
 		session.Close(r.now(), liveness.Protocol)
-		want.Connected, want.Closing, want.Deadline = false, liveness.Protocol, r.start.Add(50*unit).Add(10*s)
+		want.Connected, want.Closing, want.JudgedBy, want.Deadline = false, liveness.Protocol, 10*s, r.start.Add(50*unit).Add(10*s)
 		check()
 		r.listen(20 * unit)
 		want.State, want.Closing, want.Reason, want.Seq = liveness.Offline, liveness.NoReason, liveness.Protocol, 2

@@ -138,8 +138,7 @@ func (r *asideRow) record() liveness.Record {
 }
 
 // strays selects rows that no loader reads: their numbers cannot be, or one of their two rows is gone.
-const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota, s.learned, s.started, s.seen,
-	s.announced, s.own, s.changes, d.id FROM `
+const strays = "SELECT COALESCE(d.num, s.num), " + deviceColumns + " FROM "
 
 // findStrays returns the strays.
 func (s *Store) findStrays(ctx context.Context) (found []*asideRow, err error) {

@@ -32,10 +32,13 @@ type deviceRow struct {
 	changes            []byte
 }
 
-const rowColumnsOfDevices = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota, s.learned, s.started, s.seen,
-	s.announced, s.own, s.changes, d.id FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE `
+// deviceColumns are those of a deviceRow but for the number, which is the first.
+const deviceColumns = `s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head, s.quota, s.learned, s.started, s.seen, s.judged_by,
+	s.announced, s.own, s.changes, d.id`
 
-// dest returns where a row of rowColumnsOfDevices is scanned to.
+const rowColumnsOfDevices = "SELECT d.num, " + deviceColumns + " FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE "
+
+// dest returns where a number and deviceColumns are scanned to.
 func (r *deviceRow) dest() []any {
 	dest := make([]any, 0, stateInts+4)
 	for i := range r.ints {

@@ -149,6 +149,7 @@ func (l *loader) record(row *deviceRow) (rec liveness.Record, err error) {
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: sqldb.Time(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
 		Unverified: ints[9]&deviceUnverified != 0, Quota: l.names[ints[11]], Learned: time.Duration(ints[12]), Started: sqldb.Time(ints[13]), Seen: sqldb.Time(ints[14]),
+		JudgedBy: time.Duration(ints[15]),
 	}
 	rec.Habit = l.habits.of(rec.Num, row.id)
 	switch head, last := ints[10], l.store.last.Load(); {

@@ -16,13 +16,13 @@ type stateRow struct {
 	known  bool   // the device has a row
 }
 
-const stateInts = 15
+const stateInts = 16
 
 // stateTable returns the columns of device_states.
 func stateTable() *sqldb.Table {
 	return &sqldb.Table{
 		Name:  "device_states",
-		Ints:  []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head", "quota", "learned", "started", "seen"},
+		Ints:  []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head", "quota", "learned", "started", "seen", "judged_by"},
 		Texts: []string{"announced", "own"},
 		Blobs: []string{"changes"},
 		Key:   "num",
@@ -36,6 +36,7 @@ func (r *stateRow) ints() [stateInts]int64 {
 		sqldb.Nanos(rec.Since), int64(rec.Seq), int64(rec.Epoch),
 		flag(rec.Flapping, deviceFlapping) | flag(rec.Maintenance, deviceMaintenance) | flag(rec.Window, deviceWindow) |
 			flag(rec.Unverified, deviceUnverified), int64(r.head), r.quota, int64(rec.Learned), sqldb.Nanos(rec.Started), sqldb.Nanos(rec.Seen),
+		int64(rec.JudgedBy),
 	}
 }
 

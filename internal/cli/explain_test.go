@@ -78,7 +78,7 @@ func TestExplain(t *testing.T) {
 			"  session         connected, epoch 2, event 4",
 		}},
 		{name: "offline", change: func(d *httpapi.Device) {
-			d.State, d.Reason, d.Deadline, d.Connected, d.Flapping, d.Group, d.Policy.LateAfter = "offline", "silence", time.Time{}, false, true, "", 0
+			d.State, d.Reason, d.JudgedBy, d.Deadline, d.Connected, d.Flapping, d.Group, d.Policy.LateAfter = "offline", "silence", 90_000, time.Time{}, false, true, "", 0
 			d.Listening.Deaf, d.Silence, d.AsOf = nil, 91_000, d.LastSeen.Add(91*time.Second)
 		}, want: []string{
 			"  state           offline",
@@ -86,11 +86,36 @@ func TestExplain(t *testing.T) {
 			"  silence           1m31s  since the last heartbeat",
 			"                  -    0s  not processed yet",
 			"                  = 1m31s  heard silence",
-			"                    1m30s  timeout, passed by 1s",
+			"                    1m30s  timeout by which it was judged",
 			"                      off  late after",
 			"  session         not connected, epoch 2, event 4",
 			"  flapping        it keeps going offline and coming back",
 		}},
+		{name: "offline by another timeout", change: func(d *httpapi.Device) {
+			d.State, d.Reason, d.JudgedBy, d.Timeout, d.Policy.Timeout = "offline", "silence", 4000, 600_000, 600_000
+		}, want: []string{
+			"  because         nothing was heard of it for 4s for which its source was listening",
+			"                        4s  timeout by which it was judged",
+			"                       10m  timeout",
+		}, not: "to go"},
+		{name: "offline by another close grace", change: func(d *httpapi.Device) { d.State, d.Reason, d.JudgedBy = "offline", "closed", 60_000 }, want: []string{
+			"  because         its connection ended, and it was not back within 1m",
+			"                       10s  close grace",
+		}, not: "to go"},
+		{name: "offline asleep", change: func(d *httpapi.Device) {
+			d.State, d.Reason, d.JudgedBy, d.Timeout, d.Listening.Slept = "offline", "silence", 5000, 5000, 20_000
+		}, want: []string{
+			"                  -    20s  asleep, which does not count",
+			"                  =   9.5s  silence that counts",
+			"                        5s  timeout by which it was judged",
+		}, not: "passed by"},
+		{name: "late by another late after", change: func(d *httpapi.Device) { d.State, d.JudgedBy = "late", 2000 }, want: []string{
+			"  because         nothing was heard of it for 2s, and not yet for 1m30s",
+			"                       45s  late after",
+		}},
+		{name: "late beyond its timeout", change: func(d *httpapi.Device) {
+			d.State, d.JudgedBy, d.Timeout, d.Listening.NotBefore, d.Listening.Granted = "late", 2000, 10_000, 138_000, true
+		}, want: []string{"  because         nothing was heard of it for 2s"}, not: "not yet for"},
 		{name: "unknown", change: func(d *httpapi.Device) {
 			d.State, d.Listening.NotBefore = "unknown", 138_000
 			d.Listening.Grace = &httpapi.Grace{Each: 40_000, Most: 120_000, Used: 4500, Left: 115_500}
@@ -117,7 +142,11 @@ func TestExplain(t *testing.T) {
 		{name: "released before", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Released = 120_000, true }, want: []string{
 			"  grace           passed: it had the time to connect elsewhere after its ear had closed its connection",
 		}},
-		{name: "granted", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Granted = 138_000, true }, want: []string{
+		{name: "granted", change: func(d *httpapi.Device) {
+			d.Timeout, d.Listening.NotBefore, d.Listening.Granted = 10_000, 138_000, true
+		}, want: []string{
+			"  because         its silence has passed its timeout, and it is not judged yet",
+			"                       10s  timeout, passed by 19.5s",
 			"  grace           not judged for another 8.5s of listening, because its timeout became shorter while it was silent",
 		}},
 		{name: "excused before", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Excused = 120_000, true }, want: []string{
@@ -127,16 +156,16 @@ func TestExplain(t *testing.T) {
 			"  state           pending: offline is decided, and not stored yet, so nobody was told",
 			"  because         it said goodbye",
 		}},
-		{name: "admin", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "admin" }, want: []string{
+		{name: "admin", change: func(d *httpapi.Device) { d.State, d.Reason, d.JudgedBy = "offline", "admin", 10_000 }, want: []string{
 			"  because         an operator ended its session, and it was not back within 10s",
 		}},
 		{name: "reported", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "reported" }, want: []string{
 			"  because         its gateway or broker said that it is offline",
 		}},
-		{name: "reported by a retained message", change: func(d *httpapi.Device) { d.Closing = "reported" }, want: []string{
+		{name: "reported by a retained message", change: func(d *httpapi.Device) { d.Closing, d.JudgedBy = "reported", 10_000 }, want: []string{
 			"  because         its gateway or broker said that it is offline, and it has 10s to come back",
 		}},
-		{name: "disconnected", change: func(d *httpapi.Device) { d.Closing = "admin" }, want: []string{
+		{name: "disconnected", change: func(d *httpapi.Device) { d.Closing, d.JudgedBy = "admin", 10_000 }, want: []string{
 			"  because         an operator ended its session, and it has 10s to come back",
 		}},
 		{name: "never seen", change: func(d *httpapi.Device) {
@@ -145,10 +174,15 @@ func TestExplain(t *testing.T) {
 			"  because         it is configured, and was never heard",
 			"  session         not connected, epoch 0, event 0",
 		}},
-		{name: "sleeping", change: func(d *httpapi.Device) { d.State, d.SleepUntil = "sleeping", d.AsOf.Add(time.Hour) }, want: []string{
+		{name: "sleeping", change: func(d *httpapi.Device) {
+			d.State, d.SleepUntil, d.Listening.Slept = "sleeping", d.AsOf.Add(time.Hour), 29_500
+		}, want: []string{
+			"                  -  29.5s  asleep, which does not count",
+			"                  =     0s  silence that counts",
+			"                     1m30s  timeout, 1m30s to go",
 			"  because         it said that it would be silent until 2026-01-02T04:04:40.050Z (in 1h)",
 		}},
-		{name: "late", change: func(d *httpapi.Device) { d.State = "late" }, want: []string{
+		{name: "late", change: func(d *httpapi.Device) { d.State, d.JudgedBy = "late", 45_000 }, want: []string{
 			"  because         nothing was heard of it for 45s, and not yet for 1m30s",
 		}},
 		{name: "suspect", change: func(d *httpapi.Device) {
@@ -176,14 +210,14 @@ func TestExplain(t *testing.T) {
 		{name: "asked once", change: func(d *httpapi.Device) { d.State, d.Asked, d.AskedAt = "suspect", 1, d.AsOf.Add(-time.Second) }, want: []string{
 			"  because         it was asked once since 2026-01-02T03:04:05.000Z, the last time at 2026-01-02T03:04:39.050Z (1s ago), and has not answered",
 		}},
-		{name: "closing", change: func(d *httpapi.Device) { d.Closing = "closed" }, want: []string{
+		{name: "closing", change: func(d *httpapi.Device) { d.Closing, d.JudgedBy = "closed", 10_000 }, want: []string{
 			"  because         its connection ended (closed), and it has 10s to come back",
 		}},
 		{name: "bye", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "bye" }, want: []string{"  because         it said goodbye"}},
-		{name: "closed", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "closed" }, want: []string{
+		{name: "closed", change: func(d *httpapi.Device) { d.State, d.Reason, d.JudgedBy = "offline", "closed", 10_000 }, want: []string{
 			"  because         its connection ended, and it was not back within 10s",
 		}},
-		{name: "will", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "will" }, want: []string{
+		{name: "will", change: func(d *httpapi.Device) { d.State, d.Reason, d.JudgedBy = "offline", "will", 10_000 }, want: []string{
 			"  because         a broker published its last will, or said that its connection ended, and it was not back within 10s",
 		}},
 		{name: "no timeout", change: func(d *httpapi.Device) {
@@ -214,8 +248,8 @@ func TestExplain(t *testing.T) {
 				"  clock           stands still: the source is deaf, so nobody behind it is judged",
 			},
 		},
-		{name: "protocol", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "protocol" }, want: []string{
-			"  because         it broke its protocol and was cut off, and was not back within 10s",
+		{name: "protocol", change: func(d *httpapi.Device) { d.State, d.Reason, d.JudgedBy = "offline", "protocol", 10_000 }, want: []string{
+			"  because         it broke its protocol and was cut off, and it was not back within 10s",
 		}},
 		{
 			name: "restarted", change: func(d *httpapi.Device) { d.State = "unknown" }, started: deviceOf().LastSeen.Add(2 * time.Second),

@@ -83,25 +83,26 @@ func state(d *httpapi.Device) string {
 
 // because explains the reason of the state.
 func because(d *httpapi.Device, around surroundings) string {
-	state, timeout := d.State, terminal.Span(float64(d.Timeout))+sinceExpected(d)
-	late := "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter) + sinceExpected(d)
-	if state == "pending" && d.Decided != "" {
-		state = d.Decided
+	state, timeout := settled(d), terminal.Span(float64(d.Timeout))+sinceExpected(d)
+	by := terminal.Span(d.JudgedBy) // not what the policy says by now
+	silent := "nothing was heard of it for " + by + sinceExpected(d)
+	back, soon := "", ""
+	if d.JudgedBy > 0 {
+		back, soon = ", and it was not back within "+by, ", and it has "+by+" to come back"
 	}
-	back := "it was not back within " + terminal.Span(d.Policy.CloseGrace)
-	soon := ", and it has " + terminal.Span(d.Policy.CloseGrace) + " to come back"
 	off, unknown, endless := state == "offline", state == "unknown", never(float64(d.Timeout))
+	due := !endless && d.Listening != nil && counting(d) >= float64(d.Timeout)
 	for _, reason := range []struct {
 		is   bool
 		text string
 	}{
 		{state == "never_seen", "it is configured, and was never heard"},
-		{off && d.Reason == "silence", "nothing was heard of it for " + timeout + " for which its source was listening"},
+		{off && d.Reason == "silence", silent + " for which its source was listening"},
 		{off && d.Reason == "bye", "it said goodbye"},
-		{off && d.Reason == "closed", "its connection ended, and " + back},
-		{off && d.Reason == "will", "a broker published its last will, or said that its connection ended, and " + back},
-		{off && d.Reason == "protocol", "it broke its protocol and was cut off, and " + strings.TrimPrefix(back, "it ")},
-		{off && d.Reason == "admin", "an operator ended its session, and " + back},
+		{off && d.Reason == "closed", "its connection ended" + back},
+		{off && d.Reason == "will", "a broker published its last will, or said that its connection ended" + back},
+		{off && d.Reason == "protocol", "it broke its protocol and was cut off" + back},
+		{off && d.Reason == "admin", "an operator ended its session" + back},
 		{off && d.Reason == "reported", "its gateway or broker said that it is offline"},
 		{state == "sleeping", "it said that it would be silent until " + instant(d, d.SleepUntil)},
 		{d.Closing == "admin", "an operator ended its session" + soon},
@@ -115,9 +116,10 @@ func because(d *httpapi.Device, around surroundings) string {
 		{unknown && around.deafNow(), "its source is deaf, so nothing could be heard of it"},
 		{unknown, "its source was deaf since the last heartbeat, and it was not heard again yet"},
 		{state == "suspect", "it was asked " + asked(d) + ", and has not answered"},
-		{state == "late" && endless, late},
-		{state == "late", late + ", and not yet for " + timeout},
+		{state == "late" && (endless || due), silent},
+		{state == "late", silent + ", and not yet for " + timeout},
 		{state == "online" && endless, "nobody said that it is gone, and its silence means nothing"},
+		{state == "online" && due, "its silence has passed its timeout, and it is not judged yet"},
 		{state == "online", "it was heard in time"},
 	} {
 		if reason.is {
@@ -126,6 +128,17 @@ func because(d *httpapi.Device, around surroundings) string {
 	}
 	return d.Reason
 }
+
+// settled returns the state of the device, of a pending one that which is decided.
+func settled(d *httpapi.Device) string {
+	if d.State == "pending" && d.Decided != "" {
+		return d.Decided
+	}
+	return d.State
+}
+
+// counting returns how much of the device's silence counts, in milliseconds.
+func counting(d *httpapi.Device) float64 { return d.Silence - d.Listening.Slept - d.Listening.Quiet }
 
 // sinceExpected is what follows a silence that counts since a device was expected.
 func sinceExpected(d *httpapi.Device) string {
@@ -155,20 +168,31 @@ func silence(d *httpapi.Device, around surroundings) []row {
 		lines = parts(d, around)
 	}
 	lines = append(lines, row{sign: "=", amount: terminal.Span(d.Silence), text: "heard silence"})
-	if never(float64(d.Timeout)) {
+	off, timeout := settled(d) == "offline", float64(d.Timeout)
+	if off {
+		timeout = d.JudgedBy
+	}
+	if never(timeout) || off && (d.Reason != "silence" || d.Recovering > 0) {
 		return lines
 	}
-	counts := d.Silence
+	counts := counting(d)
+	if slept := d.Listening.Slept; slept > 0 {
+		lines = append(lines, row{sign: "-", amount: terminal.Span(slept), text: "asleep, which does not count"})
+	}
 	if quiet := d.Listening.Quiet; quiet > 0 {
-		counts -= quiet
-		lines = append(lines, row{sign: "-", amount: terminal.Span(quiet), text: uncounted(d) + ", which does not count"},
-			row{sign: "=", amount: terminal.Span(counts), text: "silence that counts"})
+		lines = append(lines, row{sign: "-", amount: terminal.Span(quiet), text: uncounted(d) + ", which does not count"})
 	}
-	left := row{amount: terminal.Span(float64(d.Timeout)), text: "timeout, passed by " + terminal.Span(counts-float64(d.Timeout))}
-	if counts < float64(d.Timeout) {
-		left.text = "timeout, " + terminal.Span(float64(d.Timeout)-counts) + " to go"
+	if counts < d.Silence {
+		lines = append(lines, row{sign: "=", amount: terminal.Span(counts), text: "silence that counts"})
 	}
-	return append(lines, left)
+	left := "timeout, passed by " + terminal.Span(counts-timeout)
+	switch {
+	case off: // its policy may have another one by now, and other windows
+		left = "timeout by which it was judged"
+	case counts < timeout:
+		left = "timeout, " + terminal.Span(timeout-counts) + " to go"
+	}
+	return append(lines, row{amount: terminal.Span(timeout), text: left})
 }
 
 // uncounted tells which part of a silence does not count.
@@ -252,6 +276,7 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	case l.Excused:
 		label, left = "window", "because a maintenance window excuses its silence"
 		over = "passed: its timeout after a maintenance window that excused its silence"
+	case l.Grace != nil: // the source was deaf
 	case d.Closing != "" && l.QuietBy > 0 && !d.Expected.IsZero():
 		left, over = "because its connection ended before it was expected", "passed: its timeout since it was expected"
 	case d.Closing != "" && l.QuietBy > 0:
@@ -267,7 +292,7 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 		over = "not judged for another " + terminal.Span(l.NotBefore-l.Now) + " of listening, " + left
 	}
 	lines = append(lines, row{label: label, text: over})
-	if g := l.Grace; g != nil && !l.Excused {
+	if g := l.Grace; g != nil {
 		lines = append(lines,
 			row{amount: terminal.Span(g.Each), text: "reconnect grace: what one gap puts its verdict off at most"},
 			row{amount: terminal.Span(g.Most), text: "all gaps since its last heartbeat together, beyond its timeout"},

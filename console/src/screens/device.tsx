@@ -16,6 +16,7 @@ import { EventList, type Event } from './events'
 import { WhatIf } from './whatif'
 
 export interface Device extends Listed {
+  judged_by_ms?: number
   expected?: string
   running_since?: string
   listening?: {
@@ -23,8 +24,10 @@ export interface Device extends Listed {
     last_ms: number
     not_before_ms: number
     excused: boolean
+    slept_ms?: number
     quiet_ms?: number
     released: boolean
+    granted?: boolean
     grace?: { each_ms: number; most_ms: number; used_ms: number; left_ms: number }
     deaf: (Span & { ms: number })[]
   }
@@ -85,9 +88,11 @@ const sinceExpected = (d: Device) => (!d.policy.expect ? '' : d.running_since ? 
 
 /** The state and its reason as a sentence. */
 function why(d: Device): string {
+  const l = d.listening
   const at = d.deadline ? instant(d.deadline, serverNow()) : ''
   const source = d.source ? `“${d.source}”` : 'its source'
-  const grace = duration(d.policy.close_grace_ms)
+  const by = duration(d.judged_by_ms ?? 0) // not what the policy says by now
+  const back = d.judged_by_ms ? `, and it was not back within ${by}` : ''
   switch (d.state === 'pending' ? d.decided : d.state) {
     case 'never_seen':
       return 'It is configured, and was never heard.'
@@ -95,9 +100,9 @@ function why(d: Device): string {
       if (d.closing) return `Its connection ended (${d.closing}); it goes offline at ${at} unless it comes back.`
       return d.timeout_ms === null
         ? 'It is online until it says otherwise: its silence does not count.'
-        : `It was heard in time. It goes offline at ${at} if no heartbeat arrives while ${source} is listening.`
+        : `${l && d.heard_silence_ms - (l.slept_ms ?? 0) - (l.quiet_ms ?? 0) >= d.timeout_ms ? 'Its silence has passed its timeout, and it is not judged yet' : 'It was heard in time'}. It goes offline at ${at} if no heartbeat arrives while ${source} is listening.`
     case 'late':
-      return `It is silent for longer than ${duration(d.policy.late_after_ms)}${sinceExpected(d)}. It goes offline at ${at} if no heartbeat arrives while ${source} is listening.`
+      return `It is silent for longer than ${by}${sinceExpected(d)}. It goes offline at ${at} if no heartbeat arrives while ${source} is listening.`
     case 'suspect':
       return `It was asked ${plural(d.asked ?? 0, 'time')} for a sign of life, and has not answered. It goes offline at ${at}.`
     case 'sleeping':
@@ -107,17 +112,17 @@ function why(d: Device): string {
     case 'offline':
       switch (d.reason) {
         case 'silence':
-          return `Nothing was heard of it for ${duration(d.timeout_ms)}${sinceExpected(d)} for which ${source} was listening.`
+          return `Nothing was heard of it for ${by}${sinceExpected(d)} for which ${source} was listening.`
         case 'bye':
           return 'It said goodbye.'
         case 'closed':
-          return `Its connection ended, and it was not back within ${grace}.`
+          return `Its connection ended${back}.`
         case 'will':
-          return `A broker published its last will, or said that its connection ended, and it was not back within ${grace}.`
+          return `A broker published its last will, or said that its connection ended${back}.`
         case 'protocol':
-          return `It broke its protocol and was cut off, and was not back within ${grace}.`
+          return `It broke its protocol and was cut off${back}.`
         case 'admin':
-          return `An operator ended its session, and it was not back within ${grace}.`
+          return `An operator ended its session${back}.`
         case 'reported':
           return 'Its gateway or broker said that it is offline.'
       }
@@ -157,9 +162,11 @@ function Reasons({ d }: { d: Device }) {
   if (deaf > 0) rows.push(['Deaf since then', `${duration(deaf)}: it does not count`])
   if (d.running_since) rows.push(['Running since', <><Time at={d.running_since} /> (<Ago at={d.running_since} />)</>])
   if (d.expected) rows.push(['Expected', <><Time at={d.expected} />: its silence counts from there</>])
+  if (l?.slept_ms) rows.push(['Asleep', `${duration(l.slept_ms)}: it does not count`])
   if (l?.quiet_ms) rows.push([uncounted(d), `${duration(l.quiet_ms)}: it does not count`])
   if (l?.grace && l.grace.used_ms > 0) rows.push(['Grace after deaf times', `${duration(l.grace.used_ms)} of ${duration(l.grace.most_ms)} used`])
   if (l?.excused) rows.push(['Not judged', 'a maintenance window covers it'])
+  if (l?.granted) rows.push(['Not judged', 'its timeout became shorter, and it has time to report'])
   if (l?.released) rows.push(['Released', 'its ear ended, and it has its grace to connect elsewhere'])
   if (d.recovering) rows.push(['Recovering', `${d.recovering} of ${plural(d.policy.recover_after, 'heartbeat')} in a row; then it is online`])
   rows.push(['Session', d.connected ? `open, number ${d.epoch}` : d.epoch ? `none; the last was number ${d.epoch}` : 'none'])
