@@ -258,7 +258,7 @@ func (t *conversation) other(x *exchange) (end bool) {
 	if _, named := t.codec.(codec.Named); named || x.message.Kind != codec.Hello || x.udpSession != nil {
 		return false
 	}
-	t.tellRefused(x, string(x.message.ID), sharedLine)
+	t.tellRefused(x, string(x.message.ID), sharedLine, "")
 	t.broken = true
 	return true
 }

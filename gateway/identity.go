@@ -187,7 +187,7 @@ func (t *conversation) named(x *exchange, id string) *codec.Error {
 // turnedAway returns what a device is told that is not admitted. The reason is for the log.
 func (t *conversation) turnedAway(x *exchange, id, reason, text string) *codec.Error {
 	x.gateway.counts.unauthorized.Add(1)
-	t.tellRefused(x, id, reason)
+	t.tellRefused(x, id, reason, "")
 	return &codec.Error{Code: codec.Unauthorized, Text: text}
 }
 
@@ -297,8 +297,4 @@ const (
 	maxTakeovers = 6
 	// longHold is how long a silent connection keeps others with its id out, at most.
 	longHold = 10 * time.Minute
-	// counted is the length of a rateWindow, and mostCounted how many keys it holds; events of more
-	// keys are not counted.
-	counted     = time.Minute
-	mostCounted = 1 << 16
 )

@@ -68,7 +68,7 @@ func (t *conversation) admitted(x *exchange, a codec.Admission) {
 			if len(m.Token) > 0 {
 				x.gateway.failures.fail(x.wall, x.address(), id)
 			}
-			t.tellRefused(x, id, wrongToken)
+			t.tellRefused(x, id, noLogin, a.Err.Text)
 		}
 		return
 	}

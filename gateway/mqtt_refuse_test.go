@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt/access"
@@ -255,5 +256,21 @@ func TestMQTTSlowSubscriber(t *testing.T) {
 	}
 	if st := r.gateway.Stats(); st.SlowReaders != 0 {
 		t.Errorf("%d slow readers were cut off", st.SlowReaders)
+	}
+}
+
+// The log says of a client that shows a wrong password what is wrong: the devices file need not list it.
+func TestMQTTRefusalIsTold(t *testing.T) {
+	var said lockedBuffer
+	cfg := guarded(t, "pump-1")
+	cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	users := testcert.Write(t, t.TempDir(), "users", []byte("# nobody\n"))
+	r, _ := startMQTT(t, liveness.Config{}, cfg, access.Config{Users: users})
+	p := mqttDevice("meter-1", 60)
+	p.HasUser, p.User, p.HasPassword, p.Password = true, []byte("ann"), true, []byte("hunter2")
+	r.mqtt().refuses(p, packet.BadUserOrPassword)
+	want := `device=meter-1 address=127.0.0.1 protocol=mqtt reason="its login is refused" times=1`
+	if log := said.String(); !strings.Contains(log, want) || !strings.Contains(log, "wrong user name or password") || strings.Contains(log, "hunter2") {
+		t.Errorf("the log lacks %s, and what is wrong, or shows the password:\n%s", want, log)
 	}
 }

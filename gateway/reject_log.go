@@ -19,6 +19,7 @@ const (
 	isRevoked  = "its token or certificate was revoked"
 	noName     = "its certificate names no device"
 	mistaken   = "its message has a mistake"
+	noLogin    = "its login is refused"
 )
 
 // refusal is what is logged of a device that was refused. It never holds a token.
@@ -33,8 +34,8 @@ type refusal struct {
 }
 
 // tellRefused logs that a device was refused. It does not keep id.
-func (t *conversation) tellRefused(x *exchange, id, reason string) {
-	r := refusal{id: strings.Clone(clipped(id)), address: x.address(), protocol: t.protocol(x.listener), reason: reason}
+func (t *conversation) tellRefused(x *exchange, id, reason, why string) {
+	r := refusal{id: strings.Clone(clipped(id)), address: x.address(), protocol: t.protocol(x.listener), reason: reason, why: why}
 	if t.certified() {
 		r.certificate = t.details.name
 	}
@@ -92,6 +93,8 @@ func (r refusal) help() string {
 		return "give each device a connection of its own; what follows on a shared one could be of either"
 	case mistaken:
 		return "correct the settings of the device"
+	case noLogin:
+		return "compare the user name and password in the client with the users file, its token with the devices file, its topics with the rules"
 	case noName:
 		return "give it one name that is the device's id, or choose another kind with the listener's identity"
 	default:

@@ -88,7 +88,7 @@ func (g *Gateway) Stats() Stats {
 		Revoked:           c.revoked.Load(),
 		Throttled:         c.throttled.Load(),
 		Duplicates:        c.duplicates.Load(),
-		DuplicateIDs:      g.duplicateIDs.above(time.Now(), maxTakeovers),
+		DuplicateIDs:      g.duplicateIDs.Above(time.Now(), maxTakeovers),
 		Odd:               g.odd.all(),
 		HandshakeTimeouts: c.handshakeTimeouts.Load(),
 		IdleTimeouts:      c.idleTimeouts.Load(),

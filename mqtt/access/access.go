@@ -21,6 +21,9 @@ var (
 	// ErrBusy is returned by [Access.Login] when too many passwords are being checked; the client
 	// is to try again later.
 	ErrBusy = errors.New("access: too many logins at a time")
+	// ErrLocked is returned by [Access.Decide] and [Access.Login] for a user name for which too many
+	// wrong passwords came from the client's address; the client is to try again in two minutes.
+	ErrLocked = errors.New("access: too many wrong passwords for this user from this address; try again in two minutes")
 	// ErrClientID is returned by [Access.Decide], [Access.Login] and [Access.Renew] for a client
 	// whose rules do not let it use its client id.
 	ErrClientID = errors.New("access: the client id is not one that this user may use")
@@ -181,7 +184,7 @@ func (a *Access) Generation() uint64 { return a.state.Load().generation }
 
 // Decide returns what a client is allowed. ok is false if a password has to be computed first,
 // which [Access.Login] does. It returns at once and uses no files, so an event loop may call it.
-// Errors: [ErrDenied], [ErrClientID].
+// Errors: [ErrDenied], [ErrLocked], [ErrClientID].
 //
 // A certificate proves the user with its name, to a client that says this user name or none. Then,
 // of a client without a user name, or whose user name is its client id, the password may be the
@@ -208,9 +211,15 @@ func (a *Access) Decide(l Login) (g *Grant, ok bool, err error) {
 	case !named, len(l.Password) == 0, len(l.Password) > maxPassword:
 		return nil, true, ErrDenied
 	}
+	if !a.passwords.mayTry(l) {
+		return nil, true, ErrLocked
+	}
 	who := s.users.find(l.User)
-	if who == nil || !a.passwords.isRight(a.passwords.key(who, l.User, l.Password)) {
+	switch right, known := a.passwords.known(a.passwords.key(who, l.User, l.Password)); {
+	case !known:
 		return nil, false, nil
+	case !right || who == nil:
+		return nil, true, ErrDenied
 	}
 	return a.admit(s, byPassword, l.User, who, l.ClientID)
 }

@@ -83,9 +83,14 @@
 //
 // Checking a password takes some 30 ms of a processor, by design; for an unknown user it takes as
 // long as for a known one. As many are checked at a time as there are processors, 512 more wait,
-// and others are told to come again. One that was right is not checked again for ten minutes, so a
-// fleet that reconnects is let in at once; and of those who say the same at once, one is checked
-// for all. Of the passwords from one address (for IPv6, one /64), 8 may be checked or wait for one
-// user, and 8 for all unknown users together: whoever tries passwords keeps out no other user, nor
-// the same user from elsewhere.
+// and others are told to come again. Those go first that follow the fewest wrong passwords, from
+// their address (for IPv6, one /64) and for their user, in this minute and the one before; if all
+// places are taken, the one that follows the most makes room. Of the passwords from one address, 8
+// may be checked or wait for one user, and 8 for all unknown users together. So whoever tries
+// passwords keeps out no other user, nor the same user from elsewhere.
+//
+// The outcome of a check is remembered for ten minutes. So a fleet that reconnects is let in at
+// once, a device that repeats a wrong password costs nothing, and of those who say the same at once,
+// one is checked for all. After 60 different wrong passwords in a minute from one address for one
+// user name, no password for it is looked at from there, for up to two minutes.
 package access

@@ -1,6 +1,9 @@
 package access
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+)
 
 // Pattern is a topic filter of a rule for tests.
 type Pattern struct{ f filter }
@@ -39,14 +42,16 @@ func ParseRules(text, user, client string) (*Grant, error) {
 	return g, err
 }
 
-// Occupy takes all places where passwords are checked, until release is called.
+// Occupy takes all places where passwords are checked, until release is called. None may be taken.
 func (a *Access) Occupy() (release func()) {
-	for range cap(a.passwords.places) {
-		a.passwords.places <- struct{}{}
-	}
+	t := a.passwords.turns
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.free
+	t.free = 0
 	return func() {
-		for range cap(a.passwords.places) {
-			<-a.passwords.places
+		for range all {
+			t.pass()
 		}
 	}
 }
@@ -58,7 +63,7 @@ func (a *Access) StandIn(user string) string {
 
 // Remember remembers a password as right.
 func (a *Access) Remember(user, password string) {
-	a.passwords.remember(a.passwords.key(a.state.Load().users.find(user), user, []byte(password)))
+	a.passwords.remember(a.passwords.right, a.passwords.key(a.state.Load().users.find(user), user, []byte(password)))
 }
 
 // Remembered returns how many passwords are remembered, and Remembers how many that may be.
@@ -69,7 +74,9 @@ func (a *Access) Idle() bool {
 	p := a.passwords
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.checks)+len(p.tries)+len(p.queue)+len(p.places) == 0
+	p.turns.mu.Lock()
+	defer p.turns.mu.Unlock()
+	return len(p.checks)+len(p.tries)+len(p.turns.waiting) == 0 && p.turns.free == runtime.GOMAXPROCS(0)
 }
 
 func newPath(s string) *path {

@@ -18,32 +18,37 @@ import (
 )
 
 const (
-	// waitingLogins is how many may wait for the check of a password.
-	waitingLogins = 512
-	// remembered is how many passwords that were right are remembered, and rememberedFor how long.
+	// remembered is how many passwords that were right are remembered, and how many that were wrong.
+	// rememberedFor is how long.
 	remembered    = 1 << 16
 	rememberedFor = 10 * time.Minute
 	// guessesAtOnce is how many passwords from one address may wait to be checked for one user, and
 	// for all unknown users together.
 	guessesAtOnce = 8
+	// maxWrong is how many wrong passwords a minute an address may try for one user name. After that no
+	// password for the name is looked at from there until those are forgotten, which takes two minutes
+	// at most.
+	maxWrong = 60
 )
 
-// passwords checks passwords and remembers those that were right. As many are checked at a time as
-// there are processors; some hundred wait, and more are told to come again. Of those who say the
-// same at once one is checked for all. Who tries passwords for a user keeps few places, so that he
-// keeps out neither other users nor that one from elsewhere.
+// passwords checks passwords and remembers what they were. As many are checked at a time as there
+// are processors; some hundred wait, and more are told to come again. Of those who say the same at
+// once one is checked for all. Who tries passwords keeps few places, and those go first from whose
+// address the fewest were wrong: so he keeps out neither other users nor that one from elsewhere.
 type passwords struct {
 	log    *slog.Logger
-	pepper [32]byte      // makes the keys of right ones worth nothing elsewhere
-	seed   maphash.Seed  // chooses the stand-ins
-	places chan struct{} // holds a token for each check; never closed
-	queue  chan struct{} // holds a token for each login that waits or is checked; never closed
+	pepper [32]byte     // makes the keys of right ones worth nothing elsewhere
+	seed   maphash.Seed // chooses the stand-ins
+	turns  *turns
+	wrongs wrongs
 
-	mu      sync.Mutex                // guards the fields below
-	right   map[passwordKey]time.Time // passwords, and until when they count as right
-	checks  map[passwordKey]*check    // passwords that are being checked
-	tries   map[try]int               // how many these are for a user from an address
-	refused uint64                    // how often that was too many
+	mu      sync.Mutex             // guards the fields below
+	right   outcomes               // passwords that were right
+	wrong   outcomes               // those that were wrong: a device that repeats one guesses nothing
+	checks  map[passwordKey]*check // passwords that are being checked
+	tries   map[try]int            // how many these are for a user from an address
+	refused uint64                 // how often that was too many
+	locked  uint64                 // how often a password was not looked at
 }
 
 // passwordKey stands for a password of a user with a hash.
@@ -62,12 +67,11 @@ type try struct {
 }
 
 func newPasswords(log *slog.Logger) *passwords {
-	checks := runtime.GOMAXPROCS(0)
 	p := &passwords{
-		log: log, seed: maphash.MakeSeed(),
-		places: make(chan struct{}, checks), queue: make(chan struct{}, checks+waitingLogins),
-		right: make(map[passwordKey]time.Time), checks: make(map[passwordKey]*check), tries: make(map[try]int),
+		log: log, seed: maphash.MakeSeed(), right: make(outcomes), wrong: make(outcomes),
+		checks: make(map[passwordKey]*check), tries: make(map[try]int),
 	}
+	p.turns = newTurns(runtime.GOMAXPROCS(0), func(g guess) int { return p.wrongs.of(time.Now(), g) })
 	_, _ = rand.Read(p.pepper[:]) // it never fails
 	return p
 }
@@ -142,27 +146,21 @@ func (p *passwords) checkInTurn(ctx context.Context, u *users, who *account, l L
 		return ErrBusy
 	}
 	defer p.leave(t)
-	select {
-	case p.queue <- struct{}{}:
-		defer func() { <-p.queue }()
-	default:
-		return ErrBusy
+	g := p.guess(l)
+	if err := p.turns.wait(ctx, g); err != nil {
+		return err
 	}
-	select {
-	case p.places <- struct{}{}:
-		defer func() { <-p.places }()
-	case <-ctx.Done():
-		return fmt.Errorf("access: login: %w", ctx.Err())
-	}
+	defer p.turns.pass()
 	if who == nil {
 		u.standIn(p.seed, l.User).matches(l.Password)
-		return ErrDenied
+	} else if who.hash.matches(l.Password) {
+		p.remember(p.right, key)
+		return nil
 	}
-	if !who.hash.matches(l.Password) {
-		return ErrDenied
-	}
-	p.remember(key)
-	return nil
+	p.remember(p.wrong, key)
+	p.wrongs.add(time.Now(), g)
+	p.turns.rank(g.from)
+	return ErrDenied
 }
 
 // begin reports whether one more password may be checked for a user from an address, and counts it
@@ -171,7 +169,7 @@ func (p *passwords) begin(t try) bool {
 	ok, refused := p.count(t)
 	if !ok && refused&(refused-1) == 0 { // the 1st, 2nd, 4th, 8th … time
 		p.log.Warn("too many different passwords at a time for a user from one address; its logins are told to retry",
-			"user", t.user, "address", t.address.Addr().String(), "times", refused)
+			"user", clipped(t.user), "address", t.address.Addr().String(), "times", refused)
 	}
 	return ok
 }
@@ -195,24 +193,58 @@ func (p *passwords) leave(t try) {
 	}
 }
 
-func (p *passwords) isRight(key passwordKey) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	until, ok := p.right[key]
-	return ok && time.Now().Before(until)
+// guess returns whom a client wants to be, and from where.
+func (p *passwords) guess(l Login) guess {
+	return guess{clientprefix.Of(l.Remote), maphash.String(p.seed, l.User)}
 }
 
-func (p *passwords) remember(key passwordKey) {
+// mayTry reports whether a client's password is looked at.
+func (p *passwords) mayTry(l Login) bool {
+	if p.wrongs.users.Count(time.Now(), p.guess(l)) < maxWrong {
+		return true
+	}
+	p.mu.Lock()
+	p.locked++
+	n := p.locked
+	p.mu.Unlock()
+	if n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
+		p.log.Warn("a user is locked out from an address because of wrong passwords", "user", clipped(l.User),
+			"address", clientprefix.Of(l.Remote).Addr().String(), "times", n, "help", "the lockout ends two minutes after the last wrong password")
+	}
+	return false
+}
+
+// clipped returns a name as it is logged, which anybody may have chosen.
+func clipped(name string) string { return name[:min(len(name), 64)] }
+
+// known returns what a login's password was when it was checked; ok is false if that is not remembered.
+func (p *passwords) known(key passwordKey) (right, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if len(p.right) >= remembered {
-		for k, until := range p.right { // what is over, and some that are not
-			if len(p.right) < remembered*3/4 && now.Before(until) {
+	if now.Before(p.right[key]) {
+		return true, true
+	}
+	return false, now.Before(p.wrong[key])
+}
+
+func (p *passwords) remember(in outcomes, key passwordKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	in.add(time.Now(), key)
+}
+
+// outcomes are passwords whose check had the same outcome, and until when each is remembered.
+type outcomes map[passwordKey]time.Time
+
+func (o outcomes) add(now time.Time, key passwordKey) {
+	if len(o) >= remembered {
+		for k, until := range o { // what is over, and some that are not
+			if len(o) < remembered*3/4 && now.Before(until) {
 				break
 			}
-			delete(p.right, k)
+			delete(o, k)
 		}
 	}
-	p.right[key] = now.Add(rememberedFor)
+	o[key] = now.Add(rememberedFor)
 }

@@ -18,8 +18,9 @@ const (
 	maxConnect = 64 << 10
 	// minConnect is the least remaining length of a CONNECT.
 	minConnect = 12
-	// patience is how long a login may wait for its password to be checked.
-	patience = 10 * time.Second
+	// patience is how long a login may wait for the check of its password. The gateway's listening clock
+	// waits as long, so who floods it with guesses delays verdicts by no more.
+	patience = 2 * time.Second
 )
 
 // Protocol is MQTT. Both fields are required.
@@ -117,7 +118,7 @@ func (c *conn) admit(p *packet.Connect, id string, grant *access.Grant, err erro
 func refusal(err error) *codec.Error {
 	e := &codec.Error{Code: codec.Unauthorized, Text: err.Error()}
 	switch {
-	case errors.Is(err, access.ErrBusy) || errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, access.ErrBusy) || errors.Is(err, access.ErrLocked) || errors.Is(err, context.DeadlineExceeded):
 		e.Code = codec.Busy
 	case errors.Is(err, access.ErrClientID):
 		e.Code = codec.BadID
