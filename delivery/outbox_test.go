@@ -131,6 +131,7 @@ func TestOutboxOfFullQueue(t *testing.T) {
 		}
 		r.run(app, "INSERT INTO holter_outbox (endpoint, body) VALUES ('ops', '\"other\"')")
 		r.until("the other is delivered", func() bool { return len(rc.got()) == 1 })
+		r.until("it is counted", func() bool { return r.engine.Stats().Outbox.Taken >= 4 }) // after it is committed, and so perhaps delivered
 		if st := r.engine.Stats().Outbox; st.Taken != 4 || st.Refused != 0 {
 			t.Errorf("stats %+v, want 4 taken", st)
 		}

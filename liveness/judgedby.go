@@ -1,6 +1,9 @@
 package liveness
 
-import "time"
+import (
+	"time"
+	"unique"
+)
 
 // span returns the span of a policy that the condition follows from, 0 if it follows from none. See
 // [View].JudgedBy.
@@ -52,4 +55,14 @@ func (sh *deviceShard) judgeByLocked(d *device, before, next condition) {
 		return
 	}
 	sh.keepJudgedByLocked(d, next, next.span(d.policyLocked())) // which has another timeout if its source is retired
+}
+
+// ruleByLocked gives a device a rule. Its condition f still follows from what it did.
+func (sh *deviceShard) ruleByLocked(d *device, f condition, by unique.Handle[rule]) {
+	if by == d.rule {
+		return
+	}
+	span := d.judgedByLocked(f)
+	d.rule = by
+	sh.keepJudgedByLocked(d, f, span)
 }

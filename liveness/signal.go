@@ -128,11 +128,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	sh.noteEndLocked(d, sig, c.next)
 	took := sh.runLocked(d, sig, r.clock.steady())
 	seq := d.seq
-	if rule != d.rule {
-		span := d.judgedByLocked(f)
-		d.rule = rule
-		sh.keepJudgedByLocked(d, f, span)
-	}
+	sh.ruleByLocked(d, f, rule)
 	if !known && sig.opens == nil && c.next.state == f.state && c.next.last == f.last {
 		d.reason, d.until = c.next.reason, c.next.until // the verdict whose timer has expired reads them
 	} else {
