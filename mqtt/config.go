@@ -50,6 +50,11 @@ type Config struct {
 	// Reserved is a prefix of topics under which only the program publishes; clients may read them.
 	// $SYS always is one. Default: "holter/". "-": none.
 	Reserved string
+	// Renew returns what a client may do now, which may be less than its grant says; nil if it would not
+	// be let in any more. grant is nil if the broker was started since; user is the one that it said. It is
+	// asked before a will is published, by several goroutines at a time, and must not block. Default: what a
+	// client may do never changes.
+	Renew func(grant Grant, user, clientID string) Grant
 	// Store keeps sessions and retained messages. Default: none, nothing outlives the process.
 	Store Store
 	// Logger receives events for the operator. Default: slog.Default().

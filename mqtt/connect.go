@@ -31,7 +31,7 @@ func (b *Broker) Connect(c *packet.Connect, id string, grant Grant, w Wire, now 
 		conn.maxPacket, conn.aliases = c.MaximumPacketSize, min(c.TopicAliasMaximum, maxAliases)
 	}
 	if c.HasWill {
-		conn.will = newWill(&c.Will)
+		conn.will = newWill(&c.Will, grant)
 	}
 	present, ok := b.open(conn, c.Clean, id, b.expiryOf(c), now)
 	if !ok {
@@ -116,8 +116,9 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 	}
 	before := old.conn
 	var due *will
+	var moved []entry
 	if present = !clean && old.resumableLocked(c.grant.User()); present {
-		old.resumeLocked(c, expiry)
+		moved = old.resumeLocked(c, expiry)
 	} else {
 		due = old.endLocked()
 		b.beginLocked(sh, c, id, expiry)
@@ -134,6 +135,9 @@ func (b *Broker) open(c *Conn, clean bool, id string, expiry uint32, now time.Ti
 		before.wire.Close(packet.SessionTakenOver)
 	}
 	b.publishWill(old, due, now)
+	for i := range moved {
+		b.moveOn(&moved[i], now)
+	}
 	if !present {
 		b.clear(old, now)
 	}
@@ -161,8 +165,9 @@ func (b *Broker) beginLocked(sh *sessionShard, c *Conn, id string, expiry uint32
 	s.beginStoredLocked()
 }
 
-// resumeLocked gives a session to a new connection. A delayed will is cancelled.
-func (s *session) resumeLocked(c *Conn, expiry uint32) {
+// resumeLocked gives a session to a new connection. A delayed will is cancelled. What the client may not
+// read any more is dropped; it returns the messages that [Broker.moveOn] has to look at.
+func (s *session) resumeLocked(c *Conn, expiry uint32) (dropped []entry) {
 	s.returnLocked()
 	s.conn, c.session = c, s
 	s.version = c.version
@@ -172,6 +177,7 @@ func (s *session) resumeLocked(c *Conn, expiry uint32) {
 			s.unsubscribeLocked(sub)
 		}
 	}
+	dropped = s.dropForbiddenLocked(c.grant)
 	if q := s.queue; q != nil {
 		for i := range q.inflight {
 			q.inflight[i].counted = false
@@ -180,4 +186,5 @@ func (s *session) resumeLocked(c *Conn, expiry uint32) {
 	if s.queue != nil || s.pending != nil {
 		s.wakeLocked()
 	}
+	return dropped
 }

@@ -1,5 +1,7 @@
 package mqtt
 
+import "slices"
+
 // fifo is a queue of entries that were not sent yet. The zero fifo is empty.
 type fifo struct {
 	entries []entry
@@ -45,6 +47,12 @@ func (f *fifo) popLast() entry {
 	f.entries[last] = entry{}
 	f.entries = f.entries[:last]
 	return e
+}
+
+// drop takes out the entries that are to go.
+func (f *fifo) drop(goes func(*entry) bool) {
+	kept := slices.DeleteFunc(f.all(), func(e entry) bool { return goes(&e) })
+	f.entries = f.entries[:f.head+len(kept)]
 }
 
 // reset makes an empty fifo remember room for a few entries at most.

@@ -20,13 +20,14 @@ type pump struct {
 // Pump appends what waits for the client and may be sent: answers, and messages in the order in
 // which they came. It begins no packet once room bytes are appended, so that it may append room and
 // the largest packet, less a byte. It does nothing if room is not positive. more says that there is
-// something left which would have been appended but for room.
+// something left which would have been appended but for room. Nothing is appended for a client that has to
+// log in again.
 func (c *Conn) Pump(dst []byte, room int, now time.Time) (out []byte, more bool) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.woken = false
-	if s.conn != c {
+	if s.conn != c || !c.grant.Valid() {
 		return dst, false
 	}
 	p := pump{conn: c, out: dst, limit: len(dst) + room, now: now}

@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -183,6 +184,42 @@ func (s *session) shrinkLocked(most int) bool {
 		s.broker.counts.dropped.Add(1)
 	}
 	return q == nil || q.bytes <= most
+}
+
+// dropForbiddenLocked drops the messages that the client may not read any more, and returns those that
+// [Broker.moveOn] has to look at. One with QoS 2 that was sent stays: the client may have it, and waits for
+// the rest of its exchange.
+func (s *session) dropForbiddenLocked(g Grant) (dropped []entry) {
+	q := s.queue
+	if q == nil {
+		return nil
+	}
+	forbidden := func(e *entry) bool {
+		if e.message == nil || e.qos == 2 && e.state != queued || g.MaySubscribe(e.readAs()) {
+			return false
+		}
+		if e.movesOn() {
+			dropped = append(dropped, *e)
+		} else {
+			s.broker.counts.dropped.Add(1)
+		}
+		s.dropLocked(e)
+		return true
+	}
+	q.inflight = slices.DeleteFunc(q.inflight, func(e entry) bool { return forbidden(&e) })
+	q.qos0.drop(forbidden)
+	q.qos12.drop(forbidden)
+	s.tidyLocked()
+	return dropped
+}
+
+// readAs returns a filter for the topic of the entry's message: by it a grant says whether that may be read.
+func (e *entry) readAs() string {
+	if e.detail == nil || e.detail.group == nil {
+		return e.message.topic
+	}
+	_, shared := splitShare(e.detail.group.filter)
+	return strings.TrimSuffix(e.detail.group.filter, shared) + e.message.topic
 }
 
 // tidyLocked gives an empty queue back.

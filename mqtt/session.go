@@ -182,6 +182,17 @@ func (e *entry) movesOn() bool {
 	return shared && (e.qos == 1 || e.qos == 2 && e.state == queued)
 }
 
+// moveOn passes a message on to another member of its group that a session gives up, if it [entry.movesOn].
+// The caller holds no lock but the journal.
+func (b *Broker) moveOn(e *entry, now time.Time) {
+	if !e.movesOn() {
+		return
+	}
+	if g := b.index.membersOf(e.detail.group); len(g.members) > 0 {
+		b.deliverShared(g, e.message, e.qos, e.retain, now)
+	}
+}
+
 // clear removes what is left of a session that has ended, and passes on what was shared. The caller
 // holds the journal.
 func (b *Broker) clear(s *session, now time.Time) {
@@ -201,11 +212,7 @@ func (b *Broker) clear(s *session, now time.Time) {
 		return
 	}
 	for _, e := range slices.Concat(q.inflight, q.qos12.all()) {
-		if e.movesOn() {
-			if g := b.index.membersOf(e.detail.group); len(g.members) > 0 {
-				b.deliverShared(g, e.message, e.qos, e.retain, now)
-			}
-		}
+		b.moveOn(&e, now)
 		b.release(&e)
 		s.unstoreEntryLocked(&e)
 	}

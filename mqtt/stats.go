@@ -21,10 +21,10 @@ type Stats struct {
 	HeldBytes            int    // of Config.MaxHeldBytes, now
 	Published            uint64 // messages by clients
 	Sent                 uint64 // messages to clients
-	Dropped              uint64 // copies of messages, because a queue was full
+	Dropped              uint64 // copies of messages, because a queue was full, or the client may not read them any more
 	TooLarge             uint64 // copies of messages, because they were larger than a client takes
 	Expired              uint64 // copies of messages, before they were sent
-	Denied               uint64 // messages of clients that may not publish to their topic
+	Denied               uint64 // messages and wills of clients that may not publish to their topic
 	RetainedRefused      uint64 // messages that were to be retained and were delivered only
 	SubscriptionsRefused uint64 // because there are too many, or the filter is too long
 	SessionsRefused      uint64 // sessions that were not kept, because too many clients are away or too much is held

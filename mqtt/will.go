@@ -14,10 +14,12 @@ type will struct {
 	expiry                     uint32 // seconds, if it has one
 	hasExpiry, retain          bool
 	qos                        uint8
+	grant                      Grant // of its client; nil if it was stored
 }
 
-func newWill(w *packet.Will) *will {
+func newWill(w *packet.Will, grant Grant) *will {
 	return &will{
+		grant: grant,
 		topic: bytes.Clone(w.Topic), payload: bytes.Clone(w.Payload), properties: bytes.Clone(w.Properties),
 		delay: time.Duration(w.Delay) * time.Second, expiry: w.Expiry, hasExpiry: w.HasExpiry, retain: w.Retain, qos: w.QoS,
 	}
@@ -35,10 +37,16 @@ func sizeOfWill(topic, payload, properties []byte) int {
 	return len(topic) + len(payload) + len(properties) + willOverhead
 }
 
-// publishWill publishes a will, if there is one.
+// publishWill publishes a will, if there is one that its client may publish now.
 func (b *Broker) publishWill(s *session, w *will, now time.Time) {
 	if w == nil {
 		return
+	}
+	if renew := b.config.Renew; renew != nil {
+		if g := renew(w.grant, s.user, s.id); g == nil || !g.MayPublish(view(w.topic)) {
+			b.counts.denied.Add(1)
+			return
+		}
 	}
 	if w.qos > 0 && b.fullAbove() {
 		b.counts.dropped.Add(1)

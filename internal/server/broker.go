@@ -29,7 +29,7 @@ func (f *front) buildBroker() (err error) {
 	}
 	f.broker, err = mqtt.New(mqtt.Config{
 		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes, MaxHeldBytes: c.MaxHeldBytes,
-		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
+		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Renew: f.renew, Store: f.records, Logger: f.log,
 	})
 	return err
 }
@@ -54,6 +54,19 @@ func (f *front) admitClients(g gateway.Guard) error {
 	f.who = who
 	f.edges = append(f.edges, who.Run)
 	return nil
+}
+
+// renew returns what a client of the broker may do now, see [mqtt.Config].
+func (f *front) renew(g mqtt.Grant, user, clientID string) mqtt.Grant {
+	before, ok := g.(*access.Grant)
+	if !ok {
+		before = f.who.Recall(user)
+	}
+	now, err := f.who.Renew(before, clientID)
+	if err != nil {
+		return nil
+	}
+	return now
 }
 
 // runBroker runs the broker, if there is one, until ctx is done, which is after the gateway has ended:
@@ -96,10 +109,10 @@ func (f *front) brokerMetrics(m metrics.Sample) {
 	m.Add("held_bytes", "What messages that wait, clients that are away, and large wills and subscriptions take.", float64(st.HeldBytes))
 	m.Count("published_total", "Messages that clients published.", st.Published)
 	m.Count("sent_total", "Messages that were sent to clients.", st.Sent)
-	m.Count("dropped_total", "Messages that a client did not get because too much waited for it, or for all.", st.Dropped)
+	m.Count("dropped_total", "Messages that a client did not get because too much waited for it, or for all, or it may not read them any more.", st.Dropped)
 	m.Count("too_large_total", "Messages that a client did not get because it takes none of that size.", st.TooLarge)
 	m.Count("expired_total", "Messages that a client did not get before they expired.", st.Expired)
-	m.Count("denied_total", "Messages of clients that may not publish to their topic.", st.Denied)
+	m.Count("denied_total", "Messages and wills of clients that may not publish to their topic.", st.Denied)
 	m.Count("retained_refused_total", "Messages that were delivered, but not kept, because too many are.", st.RetainedRefused)
 	m.Count("subscriptions_refused_total", "Subscriptions refused because they were too many, or too long.", st.SubscriptionsRefused)
 	m.Count("sessions_refused_total", "Sessions that were not kept, because too many clients are away or too much is held for all.", st.SessionsRefused)

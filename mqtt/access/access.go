@@ -267,6 +267,21 @@ func (a *Access) Login(ctx context.Context, l Login) (*Grant, error) {
 	}
 }
 
+// Recall returns the grant of a client that connected before the program was started, for [Access.Renew]. It
+// is that of a user whom a password has proved if he stands in the users file, else a token or a
+// certificate; "" is an anonymous client.
+func (a *Access) Recall(user string) *Grant {
+	g := &Grant{access: a, names: newNames(user, "")}
+	if user == "" {
+		return g
+	}
+	g.by = byCertificate
+	if g.account = a.state.Load().users.find(user); g.account != nil {
+		g.by = byPassword
+	}
+	return g
+}
+
 // Renew returns what a client is allowed now that connected with g, without another login. It
 // returns at once. Its subscriptions are to be judged again. Errors: [ErrDenied] if its user was
 // removed, or has another password; [ErrClientID].

@@ -74,7 +74,7 @@
 // what held before stays in effect. A client whose user was removed, whose password was changed, or
 // for which other rules apply now, has a Grant that is no longer Valid. All other grants stay
 // valid, whatever else has changed in the files. [Access.Renew] judges a client by the new rules
-// while it stays connected.
+// without another login.
 //
 // # Cost
 //

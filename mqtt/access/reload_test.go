@@ -222,6 +222,30 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+// TestRecall: who connected before the start is judged by the new rules, too.
+func TestRecall(t *testing.T) {
+	run(t, "rules: [{everyone: true, publish: [a]}, {users: [dev-1], publish: [b]}]", func(s *server) {
+		grants := map[string]*access.Grant{}
+		for _, user := range []string{"ann", "dev-1", ""} {
+			grants[user] = s.Recall(user)
+			if g, err := s.Renew(grants[user], "x"); err != nil || g.User() != user || g.Proved() != (user != "") || !g.MayPublish("a") || g.MayPublish("b") != (user == "dev-1") {
+				t.Errorf("Renew of what is recalled for %q: %v", user, err)
+			}
+		}
+		writeUsers(t, s.users, "bob", "secret-3")
+		write(t, s.rules, "rules: [{anonymous: true, publish: [c]}]")
+		s.look()
+		if _, err := s.Renew(grants["ann"], "x"); !errors.Is(err, access.ErrDenied) {
+			t.Errorf("Renew for a user who was removed = %v, want ErrDenied", err)
+		}
+		for user, may := range map[string]bool{"dev-1": false, "": true} {
+			if g, err := s.Renew(grants[user], "x"); err != nil || g.MayPublish("a") || g.MayPublish("c") != may {
+				t.Errorf("Renew for %q is not by the new rules: %v", user, err)
+			}
+		}
+	})
+}
+
 // TestWrongFiles: a file that is wrong, or gone, is logged once, and what held before stays in
 // effect.
 func TestWrongFiles(t *testing.T) {
