@@ -47,6 +47,9 @@ type EarConfig struct {
 	// is odd while they are, and then nothing need be handled before done is called. Required for
 	// [Ear.OpenDatagrams].
 	PassDatagrams func(done func(losses uint64))
+	// Joined is called when a judge has taken the ear in that had none: the first one, or one after LetGo. It
+	// is called as LetGo is. Default: nothing.
+	Joined func()
 	// LetGo is called when the ear has lost its judge for too long: all sessions have ended, and every
 	// connection of a device must be closed now. It is called by the goroutine that makes all calls,
 	// and must not block. Default: nothing.
@@ -88,6 +91,9 @@ func (c EarConfig) withDefaults() (EarConfig, error) {
 	}
 	if c.Dial == nil {
 		c.Dial = dial
+	}
+	if c.Joined == nil {
+		c.Joined = func() {}
 	}
 	if c.LetGo == nil {
 		c.LetGo = func(string) {}

@@ -2,6 +2,7 @@ package link
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ const (
 	linkPatience = 1500 * time.Millisecond
 	// pingEvery is how long nothing is sent at most.
 	pingEvery = 250 * time.Millisecond
+	// nameLimit is how long an ear's name may be another's until the ear ends. An ear that is dead has its
+	// name for silenceLimit.
+	nameLimit = 10 * time.Second
 	// tickEvery is how often all that takes too long is looked for.
 	tickEvery = 100 * time.Millisecond
 )
@@ -137,6 +141,9 @@ func (i *item) owner() *Session {
 	}
 	return i.session
 }
+
+// ErrNameTaken is returned by [Ear.Run] when a judge refuses the ear because it has another one with its name.
+var ErrNameTaken = errors.New("link: another ear of the judge has this name")
 
 // NewEar returns an ear that has no judge yet. It starts nothing, and fails with a bad config.
 func NewEar(cfg EarConfig) (*Ear, error) {

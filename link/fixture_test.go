@@ -182,6 +182,7 @@ type listener struct {
 
 	fleet *fleet
 	stop  func()
+	ends  error // with which Run does
 
 	drains  bool
 	left    chan struct{} // closed when it has left; nil before
@@ -194,6 +195,7 @@ type listener struct {
 
 	mu     sync.Mutex
 	letGo  int
+	joined int      // times that it had a judge after none
 	passes []func() // held back
 	hold   bool
 	losses uint64 // of datagrams: odd while they are lost
@@ -207,6 +209,11 @@ func (f *fleet) ear(name string, change ...func(*link.EarConfig)) *listener {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.letGo++
+	}
+	cfg.Joined = func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.joined++
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -224,8 +231,8 @@ func (f *fleet) ear(name string, change ...func(*link.EarConfig)) *listener {
 	l.stop = sync.OnceFunc(func() {
 		l.holdPasses(false)
 		cancel()
-		if err := <-done; err != nil {
-			f.Errorf("Run = %v", err)
+		if err := <-done; !errors.Is(err, l.ends) {
+			f.Errorf("Run = %v, want %v", err, l.ends)
 		}
 	})
 	return l
@@ -282,6 +289,12 @@ func (l *listener) lettings() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.letGo
+}
+
+func (l *listener) joinings() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.joined
 }
 
 func (f *fleet) now() time.Duration { return time.Since(f.start) + time.Hour }

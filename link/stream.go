@@ -41,13 +41,19 @@ type stream struct {
 }
 
 // Run keeps a link to the judge, and makes all calls, until ctx is done. Then the judge takes the
-// sessions for lost, unless the ear has left it in order, see [Ear.Leave]. Call it once.
-func (e *Ear) Run(ctx context.Context) error {
+// sessions for lost, unless the ear has left it in order, see [Ear.Leave]. If judges refuse its name for
+// 10 s it ends with [ErrNameTaken]. Call it once.
+func (e *Ear) Run(parent context.Context) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
 	var running, calling sync.WaitGroup
 	callsDone, done := context.WithCancel(context.WithoutCancel(ctx))
 	calling.Go(func() { e.calls.run(callsDone) })
 	running.Go(func() { e.watch(ctx) })
-	e.attend(ctx)
+	err := e.attend(ctx)
+	if err != nil {
+		cancel()
+	}
 	running.Wait()
 	e.writers.Wait()
 	e.mu.Lock()
@@ -58,7 +64,7 @@ func (e *Ear) Run(ctx context.Context) error {
 	e.mu.Unlock()
 	done()
 	calling.Wait()
-	return nil
+	return err
 }
 
 // watch looks for what takes too long, until ctx is done.
@@ -95,9 +101,11 @@ func (e *Ear) tick() {
 	}
 }
 
-// attend keeps a link to one of the judges after the other, until the ear has left or ctx is done.
-func (e *Ear) attend(ctx context.Context) {
+// attend keeps a link to one of the judges after the other, until the ear has left or ctx is done. It fails
+// if the ear's name is another's.
+func (e *Ear) attend(ctx context.Context) error {
 	backoff, redirect, said := leastBackoff, "", ""
+	var taken nameRefusals
 	for at := 0; ctx.Err() == nil && !e.hasLeft(nil); {
 		address := redirect
 		if address == "" {
@@ -106,7 +114,10 @@ func (e *Ear) attend(ctx context.Context) {
 		asked := e.config.Now()
 		joined, vacant, err := e.visit(ctx, address)
 		if ctx.Err() != nil || e.hasLeft(err) {
-			return
+			return nil //nolint:nilerr // so ends the last link
+		}
+		if taken.note(joined, err, e.config.Now()) {
+			return fmt.Errorf("%w: %s", ErrNameTaken, status.Convert(err).Message())
 		}
 		standby := redirectOf(err)
 		e.note(asked, standby, vacant, status.Code(err) == codes.Aborted)
@@ -138,6 +149,28 @@ func (e *Ear) attend(ctx context.Context) {
 		wait.Stop()
 		backoff = min(2*backoff, mostBackoff/time.Duration(len(e.config.Judges)))
 	}
+	return nil
+}
+
+// nameRefusals is since when judges refuse an ear because of its name.
+type nameRefusals struct {
+	first, last time.Duration // of the refusals in a row; last is 0 if there is none
+}
+
+// note notes how a visit has ended, and reports whether the name has been refused for too long. A judge
+// that is not there, or a standby, says nothing about it.
+func (r *nameRefusals) note(joined bool, err error, now time.Duration) bool {
+	if joined {
+		*r = nameRefusals{}
+	}
+	if status.Code(err) != codes.AlreadyExists {
+		return false
+	}
+	if r.last == 0 || now-r.last >= nameLimit {
+		r.first = now
+	}
+	r.last = now
+	return now-r.first >= nameLimit
 }
 
 // redirectOf returns the answer of a node that is not the judge; nil if an error is none.
@@ -281,6 +314,9 @@ func (e *Ear) joined(l *stream, join *linkpb.Join, j *linkpb.Joined) error {
 		e.clocks[i].listened = 0 // another judge may go on from an earlier one
 	}
 	e.fleet, e.term = j.GetFleet(), j.GetTerm()
+	if !e.member {
+		e.calls.add(e.config.Joined)
+	}
 	e.link, e.member, e.heard, e.sent, e.resume, e.again = l, true, now, now, 0, nil
 	e.tellEndLocked()
 	e.wakeWriter()

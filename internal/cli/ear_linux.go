@@ -18,7 +18,7 @@ type earCommand struct {
 	DrainDelay string `setting:"drain.delay" env:"HOLTER_DRAIN_DELAY" placeholder:"DURATION" help:"At its end, time from when /readyz says no until connections are closed: what a load balancer takes to notice. Default: 10s."`
 	DrainLimit string `setting:"drain.limit" env:"HOLTER_DRAIN_LIMIT" placeholder:"DURATION" help:"Time within which they are closed then, a few at a time. Default: 1m."`
 
-	Node    string      `setting:"node" env:"HOLTER_NODE" placeholder:"NAME" help:"Name of this ear among those of its judge. Default: the host's name."`
+	Node    string      `setting:"node" env:"HOLTER_NODE" placeholder:"NAME" help:"Name of this ear among those of its judge. Default: the host's name and the port of --http, as in host-8081."`
 	HTTP    string      `setting:"http" name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where /healthz, /readyz and /metrics are served. Default: 127.0.0.1:8081."`
 	Certs   linkFlags   `embed:""`
 	TLSCert string      `setting:"tls.cert" name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of device ports with TLS, PEM; read again when it changes."`

@@ -17,16 +17,19 @@ const (
 )
 
 // awaitDrain waits until the ear is to end: parent is done, or the judge has asked for it. Then it
-// drains the ear. It returns early when ctx is done.
-func (e *ear) awaitDrain(parent, ctx context.Context) {
+// drains the ear. It returns early when ctx is done, and with an error if the ear cannot listen.
+func (e *ear) awaitDrain(parent, ctx context.Context) error {
 	select {
 	case <-parent.Done():
 	case <-e.asked:
 		e.log.Info("the judge asks this ear to end")
+	case err := <-e.deaf:
+		return err
 	case <-ctx.Done():
-		return
+		return nil
 	}
 	e.drain(ctx)
+	return nil
 }
 
 // drain has devices led to others, closes their connections a few at a time, and leaves the judge. It

@@ -45,8 +45,10 @@ type ear struct {
 	http     net.Listener
 	asked    chan struct{} // room for one; never closed; receives when the judge asks the ear to end
 	draining atomic.Bool
+	listens  atomic.Bool // at the device ports
 	service  service
 	letGo    atomic.Uint64 // times that all connections were closed for want of a judge
+	deaf     chan error    // room for one; never closed; receives why the ear cannot listen though a judge has taken it in
 }
 
 // Ear runs an ear until ctx is done, or its judge asks it to end. Then its devices are led elsewhere, and
@@ -56,7 +58,7 @@ func Ear(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, stdou
 	r := newReloads(newLogs(cfg.Log, cfg.Node, stderr))
 	live := &atomic.Pointer[config.Config]{}
 	live.Store(&cfg)
-	e := &ear{asked: make(chan struct{}, 1), reloads: r, front: front{
+	e := &ear{asked: make(chan struct{}, 1), deaf: make(chan error, 1), reloads: r, front: front{
 		config: cfg, live: live, logs: r.logs, log: r.log, stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader),
 	}}
 	slog.SetDefault(e.log)
@@ -92,8 +94,23 @@ func (e *ear) reload(ctx context.Context, who string) (httpapi.Reloaded, error) 
 	})
 }
 
-// build creates the parts and binds the addresses; nothing runs yet.
+// build creates the parts and binds the addresses; nothing runs yet. Nobody listens at those of devices until
+// a judge has taken the ear in.
 func (e *ear) build(ctx context.Context) (err error) {
+	var lc net.ListenConfig
+	if e.http, err = lc.Listen(ctx, "tcp", e.config.HTTP); err != nil {
+		return explainBind(err, "--http")
+	}
+	if err := e.buildParts(ctx); err != nil {
+		ended, end := context.WithCancel(ctx)
+		end()
+		e.release(ended)
+		return errors.Join(err, e.http.Close())
+	}
+	return nil
+}
+
+func (e *ear) buildParts(ctx context.Context) (err error) {
 	if err := e.nameIt(); err != nil {
 		return BadConfig(err)
 	}
@@ -103,26 +120,22 @@ func (e *ear) build(ctx context.Context) (err error) {
 	if e.registry, err = liveness.New(nowhere{}, liveness.Config{}); err != nil {
 		return err
 	}
-	var lc net.ListenConfig
-	if e.http, err = lc.Listen(ctx, "tcp", e.config.HTTP); err != nil {
-		return explainBind(err, "--http")
-	}
 	e.config.Gateway.Judge = farJudge{e.link}
-	if err := errors.Join(e.buildGateway(ctx), e.buildSpoke()); err != nil {
-		ended, end := context.WithCancel(ctx)
-		end()
-		e.release(ended)
-		return errors.Join(err, e.http.Close())
+	if err := e.buildGateway(ctx); err != nil {
+		return err
 	}
-	return nil
+	return errors.Join(e.gateway.Pause(), e.buildSpoke())
 }
 
-// nameIt makes sure that the ear has a name that no source of a judge has.
-func (e *ear) nameIt() (err error) {
+// nameIt makes sure that the ear has a name that no source of a judge has. The default is one that the next
+// start has as well, and no other ear of this host: they have other ports.
+func (e *ear) nameIt() error {
 	if e.config.Node == "" {
-		if e.config.Node, err = os.Hostname(); err != nil || e.config.Node == "" {
+		host, err := os.Hostname()
+		if err != nil || host == "" {
 			return errors.New("node (--node): the host has no name; give this ear one")
 		}
+		e.config.Node = fmt.Sprintf("%s-%d", host, e.http.Addr().(*net.TCPAddr).Port)
 	}
 	if link.Reserved(e.config.Node) {
 		return fmt.Errorf("node (--node): an ear cannot be called %s; give it another name", e.config.Node)
@@ -134,11 +147,13 @@ func (e *ear) nameIt() (err error) {
 func (e *ear) newLink() (*link.Ear, error) {
 	cfg := link.EarConfig{
 		Name: e.config.Node, Judges: e.config.Judges, Version: version.String(), Logger: e.log,
-		Now:  func() time.Duration { return e.gateway.Elapsed() },
-		Pass: func(done func()) { e.gateway.Pass(done) },
-		Send: e.sendFar,
+		Now:    func() time.Duration { return e.gateway.Elapsed() },
+		Pass:   func(done func()) { e.gateway.Pass(done) },
+		Send:   e.sendFar,
+		Joined: func() { e.listen(true) },
 		LetGo: func(why string) {
 			e.letGo.Add(1)
+			e.listen(false)
 			e.gateway.LetGo(why)
 		},
 		Drain: func() {
@@ -169,6 +184,23 @@ func (e *ear) newLink() (*link.Ear, error) {
 	return link.NewEar(cfg)
 }
 
+// listen has the device ports taken, or left. An ear that cannot do so ends: devices are not heard there, or
+// not led to ears that have a judge.
+func (e *ear) listen(to bool) {
+	change := e.gateway.Pause
+	if to {
+		change = e.gateway.Resume
+	}
+	err := change()
+	e.listens.Store(to && err == nil)
+	if err != nil {
+		select {
+		case e.deaf <- explainBind(err, "--listen"):
+		default:
+		}
+	}
+}
+
 // run runs the parts until the ear has drained or one of them fails. At the end the connections are
 // closed first, then the link.
 func (e *ear) run(parent context.Context) error {
@@ -177,7 +209,7 @@ func (e *ear) run(parent context.Context) error {
 	services, failed := errgroup.WithContext(last)
 	services.Go(func() error { return e.registry.Run(failed) })
 	services.Go(func() error { return e.runBroker(failed) })
-	services.Go(func() error { return orderly(e.link.Run)(failed) })
+	services.Go(func() error { return e.runLink(failed) })
 	services.Go(func() error { return e.serveHTTP(failed) })
 	ctx, stop := context.WithCancel(failed)
 	defer stop()
@@ -190,14 +222,22 @@ func (e *ear) run(parent context.Context) error {
 	}
 	edges.Go(func() error {
 		defer stop()
-		e.awaitDrain(parent, ctx)
-		return nil
+		return e.awaitDrain(parent, ctx)
 	})
 	e.service.is(e.activity())
 	e.announce()
 	err := edges.Wait()
 	end()
 	return errors.Join(err, services.Wait())
+}
+
+// runLink keeps the link to the judge until ctx is done.
+func (e *ear) runLink(ctx context.Context) error {
+	err := orderly(e.link.Run)(ctx)
+	if errors.Is(err, link.ErrNameTaken) {
+		return fmt.Errorf("node (--node): the judge has another ear that is called %s; give each ear a name of its own", e.config.Node)
+	}
+	return err
 }
 
 // serveHTTP serves what a load balancer and Prometheus ask, until ctx is done.
@@ -239,7 +279,7 @@ func (e *ear) ready() error {
 	switch {
 	case e.draining.Load():
 		return errors.New("draining: this ear ends")
-	case !e.link.Ready():
+	case !e.link.Ready() || !e.listens.Load():
 		return fmt.Errorf("no judge: none of %s has taken this ear in; see its log", strings.Join(e.config.Judges, ", "))
 	}
 	return nil

@@ -5,13 +5,16 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/holter-iot/holter/internal/config"
@@ -32,7 +35,7 @@ type heard struct {
 // alsoUDP is a line for an ear that hears datagrams, too, at the port of its connections.
 const alsoUDP = "# UDP"
 
-// hear starts an ear with lines for its file, which ends with the test. Unless these say otherwise, it
+// hear starts an ear with lines for its file, which ends with the test; without a name it has the default one. Unless these say otherwise, it
 // drains at once.
 func hear(t *testing.T, name string, lines ...string) *heard {
 	t.Helper()
@@ -45,7 +48,10 @@ func hear(t *testing.T, name string, lines ...string) *heard {
 	if strings.Contains(all, alsoUDP) {
 		listen += ", 'udp+line://" + h.devices + "'"
 	}
-	text := fmt.Sprintf("node: %s\nhttp: %s\nlisten: [%s]\n%s\n", name, strings.TrimPrefix(h.api, "http://"), listen, withoutMQTT(all))
+	if name != "" {
+		all = "node: " + name + "\n" + all
+	}
+	text := fmt.Sprintf("http: %s\nlisten: [%s]\n%s\n", strings.TrimPrefix(h.api, "http://"), listen, withoutMQTT(all))
 	cfg, err := config.ResolveEar(tempFile(t, text), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +67,7 @@ func hear(t *testing.T, name string, lines ...string) *heard {
 		return err
 	})
 	t.Cleanup(func() {
-		if err := h.stop(); err != nil {
+		if err := h.stop(); err != nil && !strings.Contains(err.Error(), "another ear that is called") {
 			t.Errorf("ear %s: %v", name, err)
 		}
 	})
@@ -178,7 +184,63 @@ func TestEarAlone(t *testing.T) {
 		status, _, body := e.ask("GET", "/readyz")
 		return status == http.StatusServiceUnavailable && strings.HasPrefix(body, "no judge: none of unix:")
 	})
-	connect(t, e.devices).says("HELLO pump wrong", "ERR unauthorized")
+	refuses(t, e)
+}
+
+// refuses fails unless nobody listens where devices of an ear connect.
+func refuses(t *testing.T, e *heard) {
+	t.Helper()
+	if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", e.devices); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a connection to an ear without a judge: %v", err)
+	}
+}
+
+// An ear that has lost its judge listens again when there is one.
+func TestEarWithoutJudgeForAWhile(t *testing.T) {
+	t.Parallel()
+	judge, at := judged(t)
+	one := hear(t, "one", at, "token: secret")
+	testwait.Until(t, "the ear is ready", one.ready)
+	d := connect(t, one.devices)
+	d.says("HELLO pump wrong", "ERR unauthorized")
+	d = connect(t, one.devices)
+	d.says("HELLO pump secret", "OK 1")
+	if err := judge.stop(); err != nil {
+		t.Fatal(err)
+	}
+	d.gets("BYE nothing was heard of a judge")
+	refuses(t, one)
+}
+
+// An ear whose name another one has ends, and listens to no device meanwhile. The default names of ears on one
+// host differ.
+func TestEarNames(t *testing.T) {
+	t.Parallel()
+	judge, at := judged(t)
+	one := hear(t, "one", at)
+	testwait.Until(t, "the ear is ready", one.ready)
+	again := hear(t, "one", at)
+	testwait.Until(t, "the second is there", func() bool {
+		status, _, _ := again.ask("GET", "/healthz")
+		return status == http.StatusOK
+	})
+	refuses(t, again)
+	first, second := hear(t, "", at), hear(t, "", at)
+	testwait.Until(t, "both have a judge", func() bool { return first.ready() && second.ready() })
+	host, _ := os.Hostname()
+	_, _, body := judge.ask("GET", "/v1/nodes")
+	for _, e := range []*heard{first, second} {
+		if name := host + e.api[strings.LastIndex(e.api, ":"):]; !strings.Contains(body, `"node":"`+strings.Replace(name, ":", "-", 1)+`"`) {
+			t.Errorf("the nodes are %s, without %s", body, name)
+		}
+	}
+	<-again.ended
+	if err := again.stop(); err == nil || !strings.Contains(err.Error(), "node (--node): the judge has another ear that is called one") {
+		t.Errorf("the second of one name ended with %v", err)
+	}
+	if !one.ready() {
+		t.Error("the first of one name is not ready")
+	}
 }
 
 // The link is for those whose certificates an authority of both sides has signed, and has not revoked.

@@ -28,6 +28,7 @@ type Listener struct {
 	socket syscall.RawConn // the listener's, to ask the kernel about; nil for one that has none
 	ready  *os.File        // the same socket, to wait at without accepting; nil where that is not possible
 	spare  *os.File        // a descriptor for when there is no other; nil until Serve
+	pause  pause
 
 	begun   atomic.Uint64 // connections that are accepted, and the one whose accepting has begun
 	settled atomic.Uint64
@@ -96,8 +97,8 @@ func (l *Listener) take() (net.Conn, error) {
 	return c, err
 }
 
-// Serve accepts connections until the listener is closed or ctx is done, and returns nil then. It
-// calls admit with each, which must not block for long and sees to it that the connection is
+// Serve accepts connections until the listener is closed or ctx is done, and returns nil then; while the
+// listener is paused it waits. It calls admit with each, which must not block for long and sees to it that the connection is
 // settled. After an error it calls failed and pauses, for a second at most. If descriptors have run
 // out, it turns a connection that waits away, so that the client knows, and calls admit with nil
 // for it: that is to be settled in its turn, too. Its own error means that there was no descriptor
@@ -109,6 +110,7 @@ func (l *Listener) Serve(ctx context.Context, admit func(c net.Conn), failed fun
 	defer func() { _ = l.spare.Close() }()
 	const shortPause, longPause = 5 * time.Millisecond, time.Second
 	for pause := time.Duration(0); ctx.Err() == nil; {
+		l.pause.await(ctx)
 		c, err := l.Accept()
 		switch {
 		case err == nil:
@@ -117,6 +119,8 @@ func (l *Listener) Serve(ctx context.Context, admit func(c net.Conn), failed fun
 			continue
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return nil
+		case errors.Is(err, syscall.EINVAL): // it is paused, or was
+			continue
 		}
 		pause = min(max(2*pause, shortPause), longPause)
 		if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && l.turnAway() {
@@ -190,6 +194,7 @@ func (l *Listener) waiting() (n uint64, known bool) {
 // Close closes the listener.
 func (l *Listener) Close() error {
 	err := l.Listener.Close()
+	l.pause.end()
 	if l.ready != nil {
 		_ = l.ready.Close() // after it: who waits at this one then learns from the listener that it is closed
 	}

@@ -2,8 +2,10 @@ package sockets_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -264,5 +266,57 @@ func TestTurnedAway(t *testing.T) {
 	}
 	if failures < storm {
 		t.Errorf("%d failures were told, want %d at least", failures, storm)
+	}
+}
+
+// A paused listener refuses, and accepts again after the pause, at its address; what waited in it is gone. A
+// clock does not wait for that.
+func TestPause(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux can")
+	}
+	l, err := sockets.Count(listen(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admitted := make(chan struct{})
+	var serving sync.WaitGroup
+	serve := func() {
+		serving.Go(func() {
+			err := l.Serve(t.Context(), func(c net.Conn) {
+				_ = c.Close()
+				l.Settle()
+				admitted <- struct{}{}
+			}, func(err error) { t.Errorf("failed: %v", err) })
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	defer serving.Wait()
+	defer l.Close() //nolint:errcheck // it only listens
+	dial(t, l)
+	testwait.Until(t, "one waits", func() bool { return l.Asked() == 1 })
+	for range 2 { // before Serve, and during it
+		if err := errors.Join(l.Pause(), l.Pause()); err != nil {
+			t.Fatal(err)
+		}
+		if !l.Entered(l.Asked()) {
+			t.Error("a clock waits for what cannot come")
+		}
+		if c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("dial during a pause: %v, %v", c, err)
+		}
+		if err := errors.Join(l.Resume(), l.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		if l.Asked() == 0 {
+			serve()
+		}
+		dial(t, l)
+		<-admitted
+	}
+	if err := l.Pause(); err != nil { // and closing ends it
+		t.Fatal(err)
 	}
 }
