@@ -118,7 +118,7 @@ func (s *server) buildSchedules() error {
 	if err != nil {
 		return BadConfig(err)
 	}
-	if s.cron, err = cron.New(s.database, s.delivery, s.registry, cron.Config{Logger: s.log, Commands: commands}); err != nil {
+	if s.cron, err = cron.New(s.database, s.delivery, s.registry, cron.Config{Node: s.config.Node, Logger: s.log, Commands: commands}); err != nil {
 		return err
 	}
 	s.edges = append(s.edges, s.cron.Run)

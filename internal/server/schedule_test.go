@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,4 +70,23 @@ func wantEach(t *testing.T, runs []ran) {
 			t.Errorf("run %d for %v follows run %d for %v", later.Number, later.Scheduled, earlier.Number, earlier.Scheduled)
 		}
 	}
+}
+
+// A run belongs to a node by its name, not by that of its host: others on the same host wait for its end.
+func TestRunsBelongToNodes(t *testing.T) {
+	t.Parallel()
+	goOn := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-goOn }))
+	t.Cleanup(receiver.Close)
+	defer close(goOn)
+	a := serve(t, "a", testdb.SQLite(t))
+	testwait.Until(t, "a judges", a.judges)
+	a.puts("/v1/schedules/once", fmt.Sprintf(`{"kind":"webhook","when":"@every 1h","settings":{"url":%q,"body":{}}}`, receiver.URL))
+	if status, _, body := a.ask("POST", "/v1/schedules/once/run"); status/100 != 2 {
+		t.Fatalf("run: %d %s", status, body)
+	}
+	testwait.Until(t, "node a runs it", func() bool {
+		_, _, body := a.ask("GET", "/v1/schedules/once")
+		return strings.Contains(body, `"owner":"a/`)
+	}, func() string { _, _, body := a.ask("GET", "/v1/schedules/once"); return body })
 }

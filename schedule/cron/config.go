@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 )
 
-// Config is the configuration of an engine. The zero Config is valid.
+// Config is the configuration of an engine. Node is required.
 type Config struct {
-	// Node is the name of this process. It must be unique and stay the same after a restart.
-	// Default: the host's name.
+	// Node is the name of this process among those that share the database. It must be unique, since the runs
+	// of an earlier process with this name are started again at once, as that is gone, and stay the same
+	// after a restart, since those of another are waited for until their lease ends.
 	Node string
 	// Logger receives events for the operator. Default: nothing is logged.
 	Logger *slog.Logger
@@ -40,11 +40,7 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	var errs []error
 	if c.Node == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			errs = append(errs, fmt.Errorf("cron: Node is not set, and the host has no name: %w", err))
-		}
-		c.Node = host
+		errs = append(errs, errors.New("cron: Node is empty, want a name of this process that no other on the database has"))
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

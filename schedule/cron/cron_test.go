@@ -470,7 +470,7 @@ func TestBadInput(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "not configured to run commands") {
 		t.Errorf("commands that are not allowed: %v", err)
 	}
-	if _, err := cron.New(r.database, r.delivery, r.registry, cron.Config{Workers: -1, Poll: -1}); err == nil || !strings.Contains(err.Error(), "Workers") || !strings.Contains(err.Error(), "Poll") {
+	if _, err := cron.New(r.database, r.delivery, r.registry, cron.Config{Workers: -1, Poll: -1}); err == nil || !strings.Contains(err.Error(), "Node") || !strings.Contains(err.Error(), "Workers") || !strings.Contains(err.Error(), "Poll") {
 		t.Errorf("New: %v", err)
 	}
 	if _, err := cron.New(nil, nil, nil, cron.Config{}); err == nil {
