@@ -52,7 +52,7 @@ func TestEveryProtocol(t *testing.T) {
 // built returns a server that does not run, with addresses for devices.
 func built(t *testing.T, devices string) *server {
 	t.Helper()
-	cfg := resolvedFrom(t, "http: 127.0.0.1:0\nmqtt: {listen: off}\nlisten: ["+devices+"]\ndata: "+t.TempDir()+"\n")
+	cfg := resolvedFrom(t, "node: a\nhttp: 127.0.0.1:0\nmqtt: {listen: off}\nlisten: ["+devices+"]\ndata: "+t.TempDir()+"\n")
 	s := &server{front: front{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}, http: listen(t)}
 	if err := s.build(t.Context()); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestCertificatesAnew(t *testing.T) {
 	}
 	issue("first")
 	files := fmt.Sprintf("{cert: %[1]s/cert.pem, key: %[1]s/key.pem}", dir)
-	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: 127.0.0.1:0\ntls: %[1]s\nmqtt: {listen: off}\n"+
+	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("node: a\nhttp: 127.0.0.1:0\ntls: %[1]s\nmqtt: {listen: off}\n"+
 		"listen: [{address: '127.0.0.1:0', tls: %[1]s}, {address: 'mqtt://127.0.0.1:0', tls: %[1]s}]\ndata: %[2]s\n", files, t.TempDir())), nil)
 	if err != nil {
 		t.Fatal(err)
