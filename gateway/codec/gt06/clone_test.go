@@ -121,7 +121,7 @@ func TestKitLenient(t *testing.T) {
 func TestLenientResync(t *testing.T) {
 	beat := vector.Find(t, frames, "heartbeat")
 	for _, noise := range []string{"noise", "\x78\x0a", "\x79\x79\xff\xff", "\x78\x78\x05\x00\x00\x00\x00\x00\r\n", "\x78\x78\x00\r\n"} {
-		c := gt06.Protocol{Lenient: true}.Codec()
+		c := met(t, gt06.Protocol{Lenient: true}.Codec())
 		kinds := 0
 		for input := append([]byte(noise), beat...); len(input) > 0; {
 			var m codec.Message

@@ -21,7 +21,8 @@
 //	15, 21  what the device says to a command                     (nothing)
 //	all others: satellites, state                                 (nothing)
 //
-// Each frame but the login is a heartbeat. A refused login is not answered. The documents of Concox
+// Each frame but the login is a heartbeat. Before the login nobody knows whose it is: it is neither a
+// heartbeat nor answered. A refused login is not answered. The documents of Concox
 // want no answer to positions, but take one; Traccar answers them, too, since trackers of other
 // makers connect again if nothing comes. The gateway knows no addresses: NA says that there is none.
 //
@@ -29,6 +30,7 @@
 //
 //	crc          the checksum is wrong; not a heartbeat
 //	crc-missing  the frame has no checksum, and Lenient takes it
+//	early        a frame before the login; not a heartbeat
 //	crc-wrong    the checksum is wrong, and Lenient takes the frame
 //	garbage      bytes between frames; not a heartbeat
 //	length       the length is not that of the frame, which ends at the next 0D0A and has a right checksum there

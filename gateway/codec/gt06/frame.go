@@ -10,6 +10,7 @@ import (
 // What was unusual and tolerated.
 const (
 	oddCRC     = "crc"
+	oddEarly   = "early"
 	oddGarbage = "garbage"
 	oddLength  = "length"
 	oddShort   = "short"

@@ -47,6 +47,7 @@ const imeiDigits = 15
 // conn is the codec of a connection.
 type conn struct {
 	id     [imeiDigits]byte // of the last login
+	login  bool             // there was one
 	form   form             // of its frames
 	serial uint16           // of the last command to the device
 }
@@ -58,6 +59,12 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	if n == 0 || f.kind == 0 {
 		return n, nil
 	}
+	if f.kind != typeLogin && !c.login { // trackers may send what they have stored first; whose it is shows later
+		if m.Odd == "" {
+			m.Odd = oddEarly
+		}
+		return n, nil
+	}
 	m.Kind = codec.Beat
 	if isAnswered(f.kind) {
 		m.Note = noteOf(f)
@@ -66,8 +73,8 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 		m.Text = f.content[:min(timeSize, len(f.content))]
 	}
 	if f.kind == typeLogin {
-		m.Kind = codec.Hello
-		m.ID, m.Err = c.login(f.content)
+		m.Kind, c.login = codec.Hello, true
+		m.ID, m.Err = c.imei(f.content)
 		if f.form != checked {
 			c.form = f.form
 		}
@@ -75,8 +82,8 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	return n, nil
 }
 
-// login reads the IMEI of a login.
-func (c *conn) login(content []byte) ([]byte, *codec.Error) {
+// imei reads the IMEI of a login.
+func (c *conn) imei(content []byte) ([]byte, *codec.Error) {
 	if len(content) < imeiSize {
 		return nil, &codec.Error{Code: codec.BadHello, Text: "a login has 8 bytes of IMEI"}
 	}
@@ -91,6 +98,9 @@ func (c *conn) login(content []byte) ([]byte, *codec.Error) {
 			return nil, &codec.Error{Code: codec.BadID, Text: fmt.Sprintf("%x is no IMEI in BCD digits", content[:imeiSize])}
 		}
 		c.id[i] = '0' + digit
+	}
+	if c.id == [imeiDigits]byte([]byte("000000000000000")) { // that of many devices: all would be one
+		return nil, &codec.Error{Code: codec.BadID, Text: "the IMEI is 000000000000000; give the device its own"}
 	}
 	return c.id[:], nil
 }

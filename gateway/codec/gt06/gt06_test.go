@@ -22,11 +22,21 @@ func TestVectors(t *testing.T) {
 	// The time in the document's example of an answer.
 	now := time.Date(2015, 12, 29, 2, 0, 21, 0, time.FixedZone("", 2*60*60))
 	for _, v := range vector.Read(t, frames) {
-		t.Run(v.Name, func(t *testing.T) { check(t, v, gt06.Protocol{}.Codec(), now) })
+		t.Run(v.Name, func(t *testing.T) { check(t, v, met(t, gt06.Protocol{}.Codec()), now) })
 	}
 	for _, v := range vector.Read(t, "testdata/clones.txt") {
-		t.Run("lenient "+v.Name, func(t *testing.T) { check(t, v, gt06.Protocol{Lenient: true}.Codec(), now) })
+		t.Run("lenient "+v.Name, func(t *testing.T) { check(t, v, met(t, gt06.Protocol{Lenient: true}.Codec()), now) })
 	}
+}
+
+// met returns the codec of a connection on which a device has logged in.
+func met(tb testing.TB, c codec.Codec) codec.Codec {
+	tb.Helper()
+	var m codec.Message
+	if n, err := c.Next(vector.Find(tb, frames, "login-13"), &m); n == 0 || err != nil || m.Kind != codec.Hello {
+		tb.Fatalf("Next = %d, %v, kind %v, want a login", n, err, m.Kind)
+	}
+	return c
 }
 
 // check is [vector.Vector.Check], and wants no answer to a frame that is refused, nor a mistake in others
@@ -84,7 +94,7 @@ func FuzzLenient(f *testing.F) {
 // beats returns how many heartbeats a codec finds, what was odd, and how many bytes are left.
 func beats(t *testing.T, input []byte) (n int, odd []string, left int) {
 	t.Helper()
-	c := gt06.Protocol{}.Codec()
+	c := met(t, gt06.Protocol{}.Codec())
 	for len(input) > 0 {
 		var m codec.Message
 		taken, err := c.Next(input, &m)
@@ -139,6 +149,25 @@ func TestResync(t *testing.T) {
 
 // TestLost holds that a wrong length delays the heartbeats that follow for some hundred bytes at
 // most.
+// TestEarly: frames before the login are those of nobody yet, whatever they are, and are not answered.
+func TestEarly(t *testing.T) {
+	c := gt06.Protocol{}.Codec()
+	for name, odd := range map[string]string{"heartbeat": "early", "heartbeat-length": "length", "time-document": "early"} {
+		var m codec.Message
+		frame := vector.Find(t, frames, name)
+		if n, err := c.Next(frame, &m); n != len(frame) || err != nil || m.Kind != codec.None || m.Odd != odd {
+			t.Errorf("%s: Next = %d, %v, %+v, want one that means nothing and is odd as %s", name, n, err, m, odd)
+		}
+		if answer := c.Reply(nil, &m, &codec.Outcome{}); len(answer) > 0 {
+			t.Errorf("%s is answered: %x", name, answer)
+		}
+	}
+	var m codec.Message
+	if _, err := met(t, c).Next(vector.Find(t, frames, "heartbeat"), &m); err != nil || m.Kind != codec.Beat || m.Odd != "" {
+		t.Errorf("after the login a heartbeat is %+v, %v", m, err)
+	}
+}
+
 func TestLost(t *testing.T) {
 	beat := vector.Find(t, frames, "heartbeat")
 	wrong := slices.Concat([]byte{0x78, 0x78, 0xff}, beat[3:])
@@ -156,7 +185,7 @@ func TestLost(t *testing.T) {
 // TestLongFrame holds that an answer has the form of its frame.
 func TestLongFrame(t *testing.T) {
 	long := vector.Unhex(t, "7979000513012A5C510D0A")
-	c := gt06.Protocol{}.Codec()
+	c := met(t, gt06.Protocol{}.Codec())
 	var m codec.Message
 	if n, err := c.Next(long, &m); n != len(long) || err != nil || m.Kind != codec.Beat {
 		t.Fatalf("Next = %d, %v, kind %d, odd %q, want a heartbeat", n, err, m.Kind, m.Odd)
@@ -170,7 +199,7 @@ func TestLongFrame(t *testing.T) {
 // number, which Traccar leaves at 0, and against the example of Concox's document, whose mark and
 // serial number are others.
 func TestCommands(t *testing.T) {
-	c := gt06.Protocol{}.Codec()
+	c := met(t, gt06.Protocol{}.Codec())
 	sender := c.(codec.Sender)
 	got, err := sender.Send([]byte("x"), []byte("Relay,1#"))
 	if want := "787878" + "12800c0000000052656c61792c3123" + "00018c67" + "0d0a"; err != nil || hex.EncodeToString(got) != want {
@@ -237,7 +266,7 @@ func TestClientID(t *testing.T) {
 		{"7", "000000000000007"},
 		{"dev-00012", "000000000000012"},
 		{"12752533678900242", "752533678900242"},
-		{"", "000000000000000"},
+		{"", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.id, func(t *testing.T) {
@@ -270,7 +299,7 @@ func ExampleProtocol() {
 }
 
 func BenchmarkBeat(b *testing.B) {
-	c := gt06.Protocol{}.Codec()
+	c := met(b, gt06.Protocol{}.Codec())
 	input := gt06.Client{}.AppendBeat(nil, "752533678900242", 1)
 	var dst []byte
 	b.SetBytes(int64(len(input)))

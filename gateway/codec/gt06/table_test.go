@@ -16,7 +16,7 @@ func TestTable(t *testing.T) { reference.Check(t, "gt06", checkedFrames(), bareT
 
 // checkedFrames returns each type of frame.
 func checkedFrames() reference.Table {
-	t := reference.Table{Title: "`gt06`, by types:", Codec: gt06.Protocol{}.Codec, Answer: answer}
+	t := reference.Table{Title: "`gt06`, by types:", Codec: gt06.Protocol{}.Codec, Before: frameOf(1), Answer: answer}
 	for kind := range 1 << 8 {
 		t.Messages = append(t.Messages, messageOf(kind, frameOf(kind)))
 	}

@@ -38,6 +38,7 @@ type conn struct {
 	terminal // of the last message
 
 	known    bool        // there was one
+	shares   bool        // what was taken last is a message, whose second flag may begin the next one, too
 	bcd      bool        // its phone number is in BCD
 	id       [maxID]byte // of the terminal
 	idSize   uint8       // how much of id is used
@@ -61,12 +62,16 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 		return 0, nil
 	}
 	if !c.begins(input[0]) {
+		if c.shares {
+			return c.nextShared(input, m)
+		}
 		m.Odd = OddGarbage
 		if n := slices.IndexFunc(input, c.begins); n > 0 {
 			return n, nil
 		}
 		return len(input), nil
 	}
+	c.shares = false
 	if input[0] == '(' {
 		return nextSentence(input, m)
 	}
@@ -83,7 +88,25 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	if !c.understand(input[1:1+size], input[0], m) {
 		return 1 + size, nil // the second flag may be the beginning of a frame
 	}
+	c.shares = c.known
 	return 1 + size + 1, nil
+}
+
+// nextShared takes a message that has one flag with the message before, which took it. What is none is
+// garbage.
+func (c *conn) nextShared(input []byte, m *codec.Message) (int, error) {
+	size := bytes.IndexByte(input[:min(len(input), maxFrame)], c.flag)
+	switch {
+	case size < 0 && len(input) < maxFrame:
+		return 0, nil
+	case size > 0 && c.understand(input[:size], c.flag, m):
+		return size + 1, nil
+	case size < 0:
+		size = maxFrame
+	}
+	c.shares = false
+	m.Odd = OddGarbage
+	return size, nil
 }
 
 // begins reports whether a message can begin with a byte. Once a device has sent a frame, its flag
@@ -153,14 +176,16 @@ func (c *conn) meet(t *terminal) {
 	}
 	c.terminal, c.known = *t, true
 	var id []byte
-	id, c.bcd = appendID(c.id[:0], c.number())
+	if id, c.bcd = appendID(c.id[:0], c.number()); len(id) == 2*len(c.number()) && len(bytes.Trim(id, "f")) == 0 {
+		id = nil // that of no device
+	}
 	c.idSize = uint8(len(id))
 }
 
 // noPhone is the mistake of a message whose device has no phone number, as many have none when they
 // are delivered: they would all be one device.
 func noPhone() *codec.Error {
-	return &codec.Error{Code: codec.BadID, Text: "the phone number is 000000000000; give the device a number of its own in its settings"}
+	return &codec.Error{Code: codec.BadID, Text: "all digits of the phone number are 0, or f; give the device a number of its own in its settings"}
 }
 
 // authenticate fills m with an authentication. If it is encrypted, it shows no token.

@@ -2,8 +2,10 @@ package jt808_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,6 +142,8 @@ func TestOdd(t *testing.T) {
 		{name: "not in BCD, too large for an IMEI", content: "0002 0000 fffffffffffe 0001", kind: codec.Beat, id: "fffffffffffe", odd: jt808.OddPhone},
 		{name: "all zero", content: "0002 0000 000000000000 0001", kind: codec.Beat, code: codec.BadID},
 		{name: "all zero, in 2019", content: "0002 4000 01 00000000000000000000 0001", kind: codec.Beat, code: codec.BadID},
+		{name: "all f", content: "0002 0000 ffffffffffff 0001", kind: codec.Beat, odd: jt808.OddPhone, code: codec.BadID},
+		{name: "all f, in 2019", content: "0002 4000 01 ffffffffffffffffffff 0001", kind: codec.Beat, odd: jt808.OddPhone, code: codec.BadID},
 		{name: "a fragment without a phone", content: "0801 2001 000000000000 0001 0002 0001 00", kind: codec.Beat, code: codec.BadID},
 		{name: "registration without a phone", content: "0100 0000 000000000000 0001", kind: codec.Register, code: codec.BadID},
 		{name: "authentication without a phone", content: "0102 0001 000000000000 0001 41", kind: codec.Hello, token: "A", code: codec.BadID},
@@ -179,6 +183,45 @@ func TestOdd(t *testing.T) {
 					m.Kind, m.ID, m.Token, m.Odd, m.Err, tt.kind, tt.id, tt.token, tt.odd, tt.code)
 			}
 		})
+	}
+}
+
+// TestSharedFlag: one flag may end a frame and begin the next one, wherever the input is split. What is no frame behind a flag is garbage.
+func TestSharedFlag(t *testing.T) {
+	first, second := frame(t, "0002 0000 013912344323 0001"), frame(t, "0002 0000 013912344323 0002")
+	for name, tt := range map[string]struct {
+		input []byte
+		beats int
+		odd   string
+	}{
+		"shared":            {slices.Concat(first, second[1:], first[1:]), 3, ""},
+		"shared, then not":  {slices.Concat(first, second[1:], first), 3, ""},
+		"garbage between":   {slices.Concat(first, []byte("\r\n"), second), 2, jt808.OddGarbage},
+		"garbage at length": {slices.Concat(first, bytes.Repeat([]byte("x"), 5000), second), 2, jt808.OddGarbage},
+	} {
+		for at := range len(tt.input) {
+			c, beats, odd := jt808.Protocol{}.Codec(), 0, ""
+			take := func(input []byte) (rest []byte) {
+				for {
+					var m codec.Message
+					n, err := c.Next(input, &m)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n == 0 {
+						return input
+					}
+					if m.Kind == codec.Beat {
+						beats++
+					}
+					odd, input = cmp.Or(odd, m.Odd), input[n:]
+				}
+			}
+			rest := take(slices.Concat(take(tt.input[:at]), tt.input[at:]))
+			if beats != tt.beats || odd != tt.odd || len(rest) > 0 {
+				t.Fatalf("%s, split at %d: %d heartbeats, odd %q, %d bytes left, want %d, %q and none", name, at, beats, odd, len(rest), tt.beats, tt.odd)
+			}
+		}
 	}
 }
 

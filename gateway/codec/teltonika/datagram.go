@@ -33,7 +33,7 @@ func (datagram) Next(input []byte, m *codec.Message) (int, error) {
 	if len(data) < shortestFields {
 		return 0, &codec.Error{Code: codec.BadMessage, Text: "the packet has no codec or no count of records"}
 	}
-	m.ID, m.Odd = imei, oddIf(imei)
+	m.ID, m.Odd, m.Err = imei, oddIf(imei), nobody(imei)
 	readData(data, m)
 	if m.Note != 0 {
 		m.Note |= uint64(binary.BigEndian.Uint16(input[2:]))<<16 | uint64(input[5])<<8

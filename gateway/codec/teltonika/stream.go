@@ -37,7 +37,7 @@ func (s *stream) Next(input []byte, m *codec.Message) (int, error) {
 	case imei == nil:
 		return 0, nil
 	}
-	m.Kind, m.ID, m.Odd = codec.Hello, imei, oddIf(imei)
+	m.Kind, m.ID, m.Odd, m.Err = codec.Hello, imei, oddIf(imei), nobody(imei)
 	return 2 + len(imei), nil
 }
 

@@ -1,6 +1,7 @@
 package teltonika
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/holter-iot/holter/gateway/codec"
@@ -87,6 +88,14 @@ func readIMEI(input []byte) (imei []byte, ok bool) {
 		return nil, true
 	}
 	return imei, true
+}
+
+// nobody returns the mistake of an IMEI that is no device's own: all that have it would be one device. nil for others.
+func nobody(imei []byte) *codec.Error {
+	if len(bytes.Trim(imei, "0")) > 0 {
+		return nil
+	}
+	return &codec.Error{Code: codec.BadID, Text: "all digits of the IMEI are 0; give the device its own"}
 }
 
 // oddIf returns what is unusual about an IMEI; "" if nothing is.
