@@ -57,9 +57,11 @@ func (t *Tasmota) Apply(m convention.Message, explain bool, emit func(convention
 	}
 	return t.Rules.Apply(m, explain, func(s convention.Sign) {
 		if s.Meaning == convention.Sleep {
-			s.Length = sleepLength(m.Payload)
+			s = asleep(s, m)
 		}
-		emit(s)
+		if s.Meaning != convention.Ignore || explain {
+			emit(s)
+		}
 	})
 }
 
@@ -163,27 +165,41 @@ func (d *device) apply(m convention.Message, kind string, explain bool, emit fun
 		}
 	}
 	if kind == "DEEPSLEEP" && len(m.Payload) > 0 {
-		sign.Meaning, sign.Length = convention.Sleep, sleepLength(m.Payload)
+		sign.Meaning = convention.Sleep
+		sign = asleep(sign, m)
 	}
 	if explain {
 		sign.Why = kind + " of a device that has described itself"
 	}
-	emit(sign)
+	if sign.Meaning != convention.Ignore || explain {
+		emit(sign)
+	}
 	return nil
 }
 
-// sleepLength returns how long a device sleeps at most, 0 if that is not known: its clock may be wrong by
-// a tenth, beyond which it corrects it.
-func sleepLength(payload []byte) time.Duration {
+// westmost is by how much the local time of a device, which is the one that it tells, may be behind UTC.
+const westmost = 12 * time.Hour
+
+// asleep fills in for how long the device of a sign sleeps from now on, 0 if that is not known: its clock may be
+// wrong by a tenth, beyond which it corrects it. A retained message is about a sleep that began when it was
+// published: only what is left of it counts, and one that is over, or that does not say when it ends, means nothing.
+func asleep(s convention.Sign, m convention.Message) convention.Sign {
 	var body struct {
 		DeepSleep struct{ DeepSleep, Wakeup int64 } // seconds, by the clock of the device
 	}
-	if json.Unmarshal(payload, &body) != nil {
-		return 0
+	if json.Unmarshal(m.Payload, &body) == nil {
+		const most = 366 * 24 * 60 * 60
+		s.Length = time.Duration(min(max(body.DeepSleep.Wakeup-body.DeepSleep.DeepSleep, 0), most)) * time.Second
+		s.Length += s.Length / 10
 	}
-	const most = 366 * 24 * 60 * 60
-	length := time.Duration(min(max(body.DeepSleep.Wakeup-body.DeepSleep.DeepSleep, 0), most)) * time.Second
-	return length + length/10
+	if !m.Retained {
+		return s
+	}
+	gone := m.Time.Sub(time.Unix(body.DeepSleep.DeepSleep, 0)) - westmost
+	if s.Length -= max(gone, 0); s.Length <= 0 {
+		return convention.Sign{Device: s.Device, Why: s.Why}
+	}
+	return s
 }
 
 // parse parses a description: the message of

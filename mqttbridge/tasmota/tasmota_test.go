@@ -104,6 +104,38 @@ func TestDeepSleep(t *testing.T) {
 	}
 }
 
+// A retained message is about a sleep that began when it was published, by the local time of the device, which may be 12 hours behind.
+func TestRetainedDeepSleep(t *testing.T) {
+	const began, length = 1772881200, 66 * time.Minute
+	full := fmt.Sprintf(`{"DeepSleep":{"Time":"2026-03-07T12:00:00","DeepSleep":%d,"Wakeup":%d}}`, began, began+3600)
+	for _, tt := range []struct {
+		payload string
+		after   time.Duration
+		want    time.Duration // 0: it means nothing
+	}{
+		{full, 0, length},
+		{full, 12 * time.Hour, length},
+		{full, 12*time.Hour + 10*time.Minute, length - 10*time.Minute},
+		{full, 12*time.Hour + length, 0},
+		{full, 90 * 24 * time.Hour, 0},
+		{full, -time.Hour, length},
+		{`{"DeepSleep":{"Time":"2026-03-07T12:00:00"}}`, 0, 0},
+	} {
+		c := newTasmota(t)
+		apply(t, c, "tasmota/discovery/3C71BFF01A7C/config", description("found", "x/%prefix%/%topic%/", prefixes, "Online"))
+		for _, topic := range []string{"tele/cellar/DEEPSLEEP", "x/tele/found/DEEPSLEEP"} {
+			var signs []convention.Sign
+			m := convention.Message{Topic: topic, Payload: []byte(tt.payload), Retained: true, Time: time.Unix(began, 0).Add(tt.after)}
+			if err := c.Apply(m, false, func(s convention.Sign) { signs = append(signs, s) }); err != nil {
+				t.Fatal(err)
+			}
+			if tt.want == 0 && len(signs) > 0 || tt.want > 0 && (len(signs) != 1 || signs[0].Meaning != convention.Sleep || signs[0].Length != tt.want) {
+				t.Errorf("%s, %v after its time, means %+v, want a sleep of %v", topic, tt.after, signs, tt.want)
+			}
+		}
+	}
+}
+
 func TestLimit(t *testing.T) {
 	c := newTasmota(t)
 	c.SetLimit(2)
