@@ -23,6 +23,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
+	"github.com/holter-iot/holter/mqttbridge/presets"
 )
 
 func TestMain(m *testing.M) {
@@ -268,6 +269,31 @@ func TestBehind(t *testing.T) {
 	if v, err := s.registry.Device("far"); err != nil || v.Source != "site/radio" {
 		t.Errorf("the device behind the gateway is %+v, %v", v, err)
 	}
+}
+
+// A retained message that a gateway is offline, which nobody replaced, keeps no device unknown that is heard through it.
+func TestGatewaySaidToBeOffline(t *testing.T) {
+	testenv.Check(t)
+	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
+	c := client(t, broker.URL())
+	z2m, err := presets.New("zigbee2mqtt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, c, "zigbee2mqtt/bridge/state", `{"state":"offline"}`, true)
+	publish(t, c, "zigbee2mqtt/gone/availability", `{"state":"online"}`, true)
+	s := start(t, mqttbridge.Config{URL: broker.URL(), Conventions: []convention.Convention{z2m}})
+	s.listens()
+	publish(t, c, "zigbee2mqtt/lamp", `{"brightness":5}`, false)
+	s.until("the device is online, and its gateway is listened to", func() bool {
+		return s.state("lamp") == "online" && slices.ContainsFunc(s.registry.Sources(), func(source *liveness.Source) bool {
+			return source.Name() == "site/zigbee2mqtt" && source.Now() > 0
+		})
+	})
+	publish(t, c, "zigbee2mqtt/bridge/state", `{"state":"offline"}`, false)
+	s.until("the gateway is offline", func() bool { return s.state("lamp") == "unknown" })
+	publish(t, c, "zigbee2mqtt/lamp", `{"brightness":6}`, false)
+	s.until("the device is online again", func() bool { return s.state("lamp") == "online" })
 }
 
 // A bridge that was renamed finds what the broker retains of its devices: nobody is alive again because of that.

@@ -152,6 +152,9 @@ func (b *Bridge) sign(it *item, s convention.Sign) {
 	}
 	source, now := b.clock.main.source, it.listened
 	if s.Behind != "" {
+		if !it.message.Retained && alive(s.Meaning) { // whatever its gateway was said to be: that may be a message that nobody replaced
+			b.clock.cover(s.Behind, false, it.message.Time)
+		}
 		source = b.clock.sourceOf(s.Behind)
 	}
 	if source != b.clock.main.source || it.kind != message {
@@ -160,6 +163,11 @@ func (b *Bridge) sign(it *item, s convention.Sign) {
 	if err := b.tell(source, s, it.message.Retained, now); err != nil {
 		b.counts.refuse(err)
 	}
+}
+
+// alive reports whether a message with a meaning is from a device that its gateway hears.
+func alive(m convention.Meaning) bool {
+	return m == convention.Beat || m == convention.Online || m == convention.Sleep || m == convention.Fail
 }
 
 // tell passes a sign on to the registry. A retained message seeds a state, and is never a

@@ -44,7 +44,8 @@ const (
 	// Deaf: the devices behind Sign.Behind cannot be heard from now on, because their gateway lost
 	// its broker or its radio.
 	Deaf
-	// Heard ends what Deaf began.
+	// Heard ends what Deaf began. So does a message of a device behind the gateway that is not retained, and
+	// by which the device is alive.
 	Heard
 	// Reported: whoever watches over the device, such as its gateway, says that it is offline. Other than
 	// after Offline, it is judged at once, unless the message is retained. A gateway may go on publishing
