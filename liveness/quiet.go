@@ -265,8 +265,38 @@ func (q quiet) at(now time.Time) (inside bool, stays time.Duration) {
 }
 
 // walk goes on from an instant until so much time has passed that counts, but not further than most. It
-// returns how far it came, and how much of that counts.
+// returns how far it came, and how much of that counts. After two weeks it takes whole weeks at a time, which are
+// alike as long as no clock is changed, so that a span of a year costs little more than one of some weeks.
 func (q quiet) walk(from time.Time, most, want time.Duration) (span, counts time.Duration) {
+	span, counts = q.step(from, min(most, 2*week), want)
+	for span < most && counts < want {
+		at := from.Add(span)
+		steady := min(q.steady(at), most-span)
+		if steady > 2*week {
+			_, each := q.step(at, week, week)
+			weeks := int64(min(steady/week, (want-counts-1)/each)) // not to the very end, before which there may be a window
+			span, counts = span+time.Duration(weeks*int64(week)), counts+time.Duration(weeks*int64(each))
+			steady -= time.Duration(weeks * int64(week))
+		}
+		far, more := q.step(from.Add(span), steady, want-counts)
+		span, counts = span+far, counts+more
+	}
+	return span, counts
+}
+
+// steady returns for how long from an instant on no clock of the windows' zones is changed.
+func (q quiet) steady(at time.Time) time.Duration {
+	steady := maxSpan
+	for i := range q {
+		if _, end := at.In(q[i].zone).ZoneBounds(); !end.IsZero() {
+			steady = min(steady, end.Sub(at))
+		}
+	}
+	return steady
+}
+
+// step is walk from one change to the next.
+func (q quiet) step(from time.Time, most, want time.Duration) (span, counts time.Duration) {
 	for span < most && counts < want {
 		inside, stays := q.at(from.Add(span))
 		stays = min(stays, most-span)

@@ -1,6 +1,8 @@
 package liveness
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -146,4 +148,63 @@ func FuzzParseQuiet(f *testing.F) {
 			t.Errorf("%q: an hour takes %v", text, got)
 		}
 	})
+}
+
+// Whole weeks at a time are what single steps are.
+func TestQuietWeeks(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca"}
+	for range 300 {
+		var windows []string
+		for range 1 + random.IntN(4) {
+			from := random.IntN(24)
+			windows = append(windows, fmt.Sprintf("%02d:%02d-%02d:00 %s", from, random.IntN(60), (from+1+random.IntN(5))%24, zones[random.IntN(len(zones))]))
+			if random.IntN(2) == 0 {
+				windows[len(windows)-1] = "Mon-Thu " + windows[len(windows)-1]
+			}
+		}
+		q, err := parseQuiet(strings.Join(windows, ";"))
+		if err != nil {
+			continue // they leave too little
+		}
+		at := time.Date(2026, 1, 1, 0, 0, random.IntN(365*86400), random.IntN(1e9), time.UTC)
+		most := time.Duration(random.Int64N(int64(maxSpan)))
+		want := time.Duration(random.Int64N(int64(most)))
+		switch random.IntN(3) {
+		case 0:
+			want = want.Truncate(time.Hour) // perhaps the end of a window
+			at = at.Truncate(24 * time.Hour)
+		case 1:
+			want = most
+		}
+		span, counts := q.walk(at, most, want)
+		if s, c := q.step(at, most, want); span != s || counts != c {
+			t.Errorf("%v from %v, %v of %v: %v and %v, want %v and %v", q, at, want, most, span, counts, s, c)
+		}
+	}
+}
+
+// What has passed at the end of a week has passed before the window in which that ends.
+func TestQuietWeeksEnd(t *testing.T) {
+	q := mustQuiet(t, "Mon 00:00-12:00 UTC")
+	at := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+	if span, _ := q.walk(at, maxSpan, 5*(week-12*time.Hour)); span != 5*week-12*time.Hour {
+		t.Errorf("%v, want %v", span, 5*week-12*time.Hour)
+	}
+}
+
+func BenchmarkQuietYear(b *testing.B) {
+	var windows []string
+	for hour := range maxWindows {
+		windows = append(windows, fmt.Sprintf("%02d:00-%02d:30 Europe/Berlin", hour, hour))
+	}
+	q, err := parseQuiet(strings.Join(windows, ";"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	b.ReportAllocs()
+	for b.Loop() {
+		q.stretch(at, 300*day)
+	}
 }
