@@ -21,7 +21,7 @@ type Config struct {
 	Devices map[string]Policy
 	// Flapping defines when a device counts as flapping.
 	Flapping FlappingConfig
-	// MaxDevices is the most devices that the registry holds. Default: 2,000,000.
+	// MaxDevices is the most devices that the registry holds, up to [MaxDevices]. Default: 2,000,000.
 	MaxDevices int
 	// RetireAfter is for how long any source listens until a source that was restored and not added
 	// is retired, see [Registry.Retire]. Default: 10 min.
@@ -65,6 +65,9 @@ func (c Config) validate() error {
 	}
 	if c.MinTimeout < 0 || c.MinTimeout > defaultTimeout {
 		errs = append(errs, fmt.Errorf("liveness: MinTimeout is %v, want 0 to %v", c.MinTimeout, defaultTimeout))
+	}
+	if c.MaxDevices > MaxDevices {
+		errs = append(errs, fmt.Errorf("liveness: MaxDevices is %d, want up to %d", c.MaxDevices, MaxDevices))
 	}
 	if c.MaxDevices < 0 || c.Outbox < 0 || c.RetireAfter < 0 {
 		errs = append(errs, errors.New("liveness: MaxDevices, Outbox and RetireAfter must not be negative"))

@@ -166,6 +166,7 @@ func TestBadConfig(t *testing.T) {
 		},
 		{"bad device", liveness.Config{Devices: map[string]liveness.Policy{"\n": {Timeout: -1}}}, []string{"control", "Timeout"}},
 		{"negative capacity", liveness.Config{MaxDevices: -1}, []string{"MaxDevices"}},
+		{"more devices than numbers", liveness.Config{MaxDevices: 60_000_000}, []string{"MaxDevices is 60000000, want up to 50000000"}},
 		{
 			"more devices than capacity",
 			liveness.Config{MaxDevices: 1, Devices: map[string]liveness.Policy{"a": {}, "b": {}}},

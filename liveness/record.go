@@ -85,6 +85,10 @@ const (
 	maxNum = 1 << 26
 )
 
+// MaxDevices is the most that Config.MaxDevices may be. Then the number of each device is one that can be restored,
+// and the timers of all of them fit into one source on a single processor, both with a fourth to spare.
+const MaxDevices = 50_000_000
+
 func (rec *Record) validate(c *calendars) error {
 	err := errors.Join(ValidateID(rec.ID), rec.Announced.validateWith(c), rec.Own.validateWith(c))
 	switch {

@@ -106,7 +106,7 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 		next.period = 0 // in a gap the timer would round the last heartbeat up, perhaps beyond the deaf interval
 	}
 	if ok {
-		// An error means that the source is closed: nothing is judged any more.
+		// An error means that the source is closed: nothing is judged any more. It has room for MaxDevices.
 		d.timer, _ = d.source.group.ArmAt(next.at+putOff, next.period, d.timerData())
 		d.touched = next.period != 0 && d.timer != 0
 	}

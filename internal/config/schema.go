@@ -50,7 +50,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		}},
 		{Key: "policy", Set: policy(d, &c.Fleet.Policy, defaultTimeout)},
 		{Key: "min_timeout", Set: strictyaml.Value(d, &c.Fleet.MinTimeout, span{min: time.Millisecond, max: defaultTimeout}.parse)},
-		{Key: "max_devices", Set: strictyaml.Plain(d, &c.Fleet.MaxDevices, count{min: 1, max: 100_000_000}.parse)},
+		{Key: "max_devices", Set: strictyaml.Plain(d, &c.Fleet.MaxDevices, count{min: 1, max: liveness.MaxDevices}.parse)},
 		{Key: "forget_after", Set: strictyaml.Value(d, &c.ForgetAfter, span{min: time.Minute, max: aYear, off: true}.parse)},
 		{Key: "forget_unverified_after", Set: strictyaml.Value(d, &c.ForgetUnverified, span{min: time.Minute, max: aYear, off: true}.parse)},
 		{Key: "groups", Set: groups(d, &c.Fleet.Groups)},
