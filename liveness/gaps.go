@@ -129,7 +129,7 @@ func (s *Source) notBefore(whole, from time.Duration, p Policy, by *pace) time.D
 // may put a verdict off; skipped is by how much later these are.
 func (g *gaps) bounded(whole, from, timeout, grace, skipped time.Duration, by *pace) time.Duration {
 	at := min(g.notBefore(whole, timeout, grace, by.unexpecting()), by.after(from, timeout+maxGraces*grace)+skipped)
-	if cut := time.Duration(g.cut.Load()); whole <= cut {
+	if cut := time.Duration(g.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}
 	return at
@@ -143,12 +143,9 @@ func (s *Source) unheard(whole time.Duration) bool {
 }
 
 // wholeLocked returns the listening time up to which all is known that a device said which was heard
-// last at an instant: then, or when the end of its connection was heard, or when this process went on if
-// the device's connection has outlived the one before.
+// last at an instant: then, or when this process went on if the device's connection has outlived the
+// one before.
 func (d *device) wholeLocked(last time.Duration) time.Duration {
-	if e, ok := d.heardEndLocked(); ok {
-		return max(last, e.at)
-	}
 	switch {
 	case d.marks&outlived != 0:
 		return max(last, time.Duration(d.source.outlived.Load()))

@@ -187,7 +187,7 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next co
 	switch {
 	case next.state != Offline || next.until == 0:
 	case before.ending() && (next.reason != before.reason || next.until != before.until): // the device does not say when it ended
-		sh.keepBeforeVerdict(d, beforeVerdict{closed: max(d.closedLocked(before), 1), why: before.reason})
+		sh.keepBeforeVerdict(d, beforeVerdict{closed: max(before.until-d.heldLocked().CloseGrace-before.last, 1), why: before.reason})
 	case before.state == Sleeping:
 		sh.keepBeforeVerdict(d, beforeVerdict{slept: before.until - before.last})
 	}
@@ -239,7 +239,7 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	}
 	g.Slept, g.Closed, g.Reason = f.slept, f.closed, f.why
 	if why := before.reason; f.why == NoReason && why != NoReason && why != Silence && why != released && before.until != 0 {
-		g.Reason, g.Closed = why, max(d.closedLocked(before), 0)
+		g.Reason, g.Closed = why, max(before.until-d.heldLocked().CloseGrace-before.last, 0)
 	}
 	return g
 }

@@ -29,7 +29,6 @@ type Judge struct {
 	policy Policy
 	grace  time.Duration
 	start  time.Duration
-	whole  time.Duration // all is known up to then that the device said
 	c      condition
 	gaps   gaps
 	pace   pace
@@ -55,7 +54,7 @@ func (j *Judge) Gap(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) Judgem
 
 // begin begins to judge a gap.
 func (j *Judge) begin(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) {
-	j.policy, j.grace, j.start, j.whole = *p, p.grace(cfg), g.Start, g.Start
+	j.policy, j.grace, j.start = *p, p.grace(cfg), g.Start
 	j.policy.Probes = 0
 	j.c, j.pace, j.closed, j.said = condition{state: Online, last: g.Start}, pace{}, false, Judgement{}
 	j.gaps.init()
@@ -73,9 +72,6 @@ func (j *Judge) closing(g *Gap, until time.Duration) {
 	if closed := g.Start + g.Closed; g.Reason != NoReason && closed <= until && !j.closed {
 		j.advance(closed - 1)
 		j.c, j.closed = j.c.closed(closed, g.Reason, j.policy), true
-		if j.gaps.onlyCut(j.whole) {
-			j.whole = closed
-		}
 	}
 }
 
@@ -108,7 +104,7 @@ func (g *gaps) add(b *Break) {
 // advance takes all steps up to a listening time.
 func (j *Judge) advance(until time.Duration) {
 	for j.c.state != Offline || j.c.recovering() {
-		notBefore := j.gaps.bounded(j.whole, j.c.from(), j.policy.Timeout, j.grace, 0, &j.pace)
+		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0, &j.pace)
 		p := j.policy
 		if !j.pace.all() {
 			p = j.c.stretched(p, &j.pace)

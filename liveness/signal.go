@@ -21,7 +21,6 @@ const (
 	// unless it is heard within the policy's CloseGrace; a new device is offline at once. It
 	// changes nothing about a device that another source hears. With AtOnce there is no such grace:
 	// the device is judged as soon as the source's clock has passed At, unless it is heard before.
-	// A reconnect grace that is left from before At does not put that off, unless the signal is Retained.
 	Disconnected
 	// Retained: a broker kept a message that the device was online. That is no heartbeat. A new
 	// device counts as online from now on, and so does one that is offline because its connection
@@ -51,9 +50,6 @@ type Signal struct {
 	Reason  Reason        // of Disconnected: Closed, Protocol, Will, Bye or Reported
 	AtOnce  bool          // of Disconnected: the device has no CloseGrace
 	Message string        // of a Failure, or a Heartbeat that ends a run; see [MaxMessage]
-	// Retained, of Disconnected: a broker kept the message, which may be from before the source was deaf. The
-	// device has its reconnect grace to be heard.
-	Retained bool
 	// ExitStatus and Took are of the run that a Failure or a Heartbeat ends, as the job itself knows them. Took
 	// is 0 if it does not: then it is the time since the Start, by a clock that is never set back.
 	ExitStatus int
@@ -125,7 +121,6 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		d.epoch = max(d.epoch+1, d.epoch) // the greatest epoch stays
 	}
 	s.attachLocked(d, sig, c)
-	sh.noteEndLocked(d, sig, c.next)
 	took := sh.runLocked(d, sig, r.clock.steady())
 	seq := d.seq
 	sh.ruleByLocked(d, f, rule)
@@ -243,7 +238,6 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	d.countLocked(-1)
 	r.shards[d.handle%shardCount].endGrantLocked(d)
 	r.shards[d.handle%shardCount].endSightingLocked(d)
-	delete(r.shards[d.handle%shardCount].ends, d.handle)
 	delete(r.shards[d.handle%shardCount].maintained, d.handle)
 	d.source = s
 	d.marks &^= outlived

@@ -61,9 +61,6 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 	if next.last > before.last || !next.expected() {
 		sh.endGrantLocked(d)
 	}
-	if !next.ending() {
-		delete(sh.ends, d.handle)
-	}
 	if next.last != before.last {
 		sh.endSightingLocked(d)
 	}

@@ -212,8 +212,7 @@ func lost(s convention.Sign, announced liveness.Policy, now time.Duration, why l
 	return liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: s.Epoch, Reason: why}
 }
 
-// seed passes on the sign of a retained message. One that the device is offline may be one that nobody replaced: the device has its grace to
-// be heard.
+// seed passes on the sign of a retained message.
 func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced liveness.Policy, now time.Duration) error {
 	var sig liveness.Signal
 	switch s.Meaning {
@@ -221,7 +220,7 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 		sig = liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced}
 	case convention.Offline:
 		sig = lost(s, announced, now, liveness.Will)
-	case convention.Reported:
+	case convention.Reported: // perhaps by a message that nobody replaced: the device has its grace to be heard
 		sig = lost(s, announced, now, liveness.Reported)
 	case convention.Bye:
 		sig = lost(s, announced, now, liveness.Bye)
@@ -235,7 +234,6 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 	case convention.Ignore, convention.Beat, convention.Fail, convention.Deaf, convention.Heard:
 		return nil
 	}
-	sig.Retained = true
 	_, err := source.Apply(s.Device, sig)
 	return err
 }
