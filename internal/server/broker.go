@@ -27,10 +27,14 @@ func (f *front) buildBroker() (err error) {
 	if !c.Routed && !slices.ContainsFunc(f.config.Listen, speaksMQTT) {
 		return nil
 	}
-	f.broker, err = mqtt.New(mqtt.Config{
+	cfg := mqtt.Config{
 		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes, MaxHeldBytes: c.MaxHeldBytes,
-		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Renew: f.renew, Store: f.records, Logger: f.log,
-	})
+		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
+	}
+	if len(f.config.Listen) > 0 { // else there is nobody who knows what a client may do
+		cfg.Renew = f.renew
+	}
+	f.broker, err = mqtt.New(cfg)
 	return err
 }
 
