@@ -4,24 +4,13 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// commitError is the error of a commit.
+// commitError is the error of a commit. Whatever it says, the transaction may be committed: the answer was
+// lost, or a server that was shutting down said that in its place.
 type commitError struct{ error }
 
 func (e commitError) Unwrap() error { return e.error }
-
-// unsettled reports whether a transaction that has failed may be committed: the answer to its commit was
-// lost. A server that says why it does not commit has not.
-func unsettled(err error) bool {
-	_, commit := errors.AsType[commitError](err)
-	_, pg := errors.AsType[*pgconn.PgError](err)
-	_, my := errors.AsType[*mysql.MySQLError](err)
-	return commit && !pg && !my
-}
 
 // settleEvery is how often a server that does not answer is asked.
 const settleEvery = 100 * time.Millisecond

@@ -26,7 +26,7 @@ var errUnfenced = errors.New("sqldb: a transaction did not pass the fence")
 
 // Write runs do in a transaction that has passed the fence, and commits it if do returns nil. Such
 // transactions take turns, and one waits for its turn as long as a transaction may take at most
-// ([Config].Patience). op is the operation that errors name. If the answer to the commit is lost, Write
+// ([Config].Patience). op is the operation that errors name. If the commit fails, Write
 // waits as long again for the database to say whether it has committed; only if it cannot, an error may be
 // about what was done all the same. Errors: ErrNotOpen, ErrFenced, errors of do that have a kind (package
 // errkind) as they are, all others as an [*Error].
@@ -42,7 +42,7 @@ func (db *DB) Write(ctx context.Context, op string, do func(ctx context.Context,
 		}
 		return do(ctx, tx)
 	})
-	if unsettled(err) {
+	if _, commit := errors.AsType[commitError](err); commit {
 		return db.settle(ctx, op, mark, err)
 	}
 	return err
