@@ -65,9 +65,8 @@ func (g *Gateway) poll(done func(), is func() bool) {
 }
 
 // LetGo ends all connections, each with a reason for its device. New ones go on to be accepted, unless the
-// gateway is paused. Devices
-// that send datagrams are known no longer if their sessions have ended, until they are heard. It does not
-// block.
+// gateway is paused. Devices that send datagrams are known no longer if their sessions have ended, until they
+// are heard. It does not block.
 func (g *Gateway) LetGo(why string) {
 	for _, l := range g.loops {
 		l.soon(func() {

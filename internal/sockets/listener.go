@@ -98,8 +98,8 @@ func (l *Listener) take() (net.Conn, error) {
 }
 
 // Serve accepts connections until the listener is closed or ctx is done, and returns nil then; while the
-// listener is paused it waits. It calls admit with each, which must not block for long and sees to it that the connection is
-// settled. After an error it calls failed and pauses, for a second at most. If descriptors have run
+// listener is paused it waits. It calls admit with each, which must not block for long and sees to it that the
+// connection is settled. After an error it calls failed and pauses, for a second at most. If descriptors have run
 // out, it turns a connection that waits away, so that the client knows, and calls admit with nil
 // for it: that is to be settled in its turn, too. Its own error means that there was no descriptor
 // to begin with.
