@@ -187,7 +187,8 @@ func (p *program) asWhom(method, path, token string) (code int, answer string) {
 	return res.StatusCode, string(body)
 }
 
-// keepFields returns an answer with those fields of objects only that an older one has, and as many events: newer releases say more.
+// keepFields returns an answer with those fields of objects only that an older one has, and as many events: newer releases say more. The
+// runs of a schedule are as many as they were if there are more: its time has come since the older answer.
 func keepFields(was, is any) any {
 	switch was := was.(type) {
 	case map[string]any:
@@ -198,6 +199,10 @@ func keepFields(was, is any) any {
 		kept := map[string]any{}
 		for name := range was {
 			kept[name] = keepFields(was[name], now[name])
+		}
+		before, schedule := was["runs"].(float64)
+		if after, _ := now["runs"].(float64); schedule && was["when"] != nil && after > before {
+			kept["runs"] = before
 		}
 		return kept
 	case []any:
