@@ -196,7 +196,9 @@ func (s *server) answer(conn net.Conn, order, right string) bool {
 		return err == nil
 	case "silence":
 		return true
-	case "close":
+	case "close": // without a reset: that is what a close with unread input does
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_, _ = io.Copy(io.Discard, conn)
 		return false
 	case "reset":
 		_ = conn.(*net.TCPConn).SetLinger(0)
