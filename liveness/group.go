@@ -98,11 +98,13 @@ func (g *group) inOutage() bool {
 	return g.outage
 }
 
-// countLocked adds n devices, or removes them if n is negative, of a standing that began at since.
+// countLocked adds n devices, or removes them if n is negative, of a standing that began at since. That may be
+// later than the count of all devices, which takes a while: the slot of since must not be emptied afterwards.
 func (g *group) countLocked(n int, st standing, since int64) {
 	if !st.member {
 		return
 	}
+	g.turnLocked(since)
 	g.members += n
 	if !st.silent {
 		return

@@ -94,3 +94,20 @@ func TestSteady(t *testing.T) {
 		}
 	})
 }
+
+// All devices of a group are counted anew while some fall silent. Those that do after the count has begun belong
+// to the outage as well.
+func TestGroupFallsWhileCounted(t *testing.T) {
+	const begun = int64(1_000_000 * time.Second)
+	out := newOutbox(1<<20, newClock())
+	g := newGroup(GroupConfig{Name: "g", Match: "*", Outage: OutageConfig{Share: 0.5, Window: time.Minute, MinDevices: 4}})
+	g.counting = true
+	for i := range 8 {
+		fell := begun + int64(time.Duration(10+i)*time.Second)
+		g.count(1, standing{member: true, silent: i < 4}, fell, begun)
+	}
+	g.counted(true, begun+int64(20*time.Second), out)
+	if !g.outage || g.fallen != 4 {
+		t.Errorf("outage %v, %d devices belong to it; 4 of 8 have fallen silent within 4 s: %v", g.outage, g.fallen, g.recent)
+	}
+}
