@@ -21,8 +21,14 @@ func (c condition) span(p Policy) time.Duration {
 	return p.CloseGrace
 }
 
-// judgedByLocked returns the span that a device's condition follows from, as it was in the policy then.
-func (d *device) judgedByLocked(f condition) time.Duration {
+// atOnce is the span of a connection's end that left the device no time to come back, see [Signal].
+const atOnce = time.Duration(-1)
+
+// judgedByLocked is spanLocked, but 0 for atOnce.
+func (d *device) judgedByLocked(f condition) time.Duration { return max(d.spanLocked(f), 0) }
+
+// spanLocked returns the span that a device's condition follows from, as it was in the policy then.
+func (d *device) spanLocked(f condition) time.Duration {
 	if d.source == nil {
 		return 0
 	}
@@ -47,14 +53,27 @@ func (sh *deviceShard) keepJudgedByLocked(d *device, f condition, span time.Dura
 	sh.judgedBy[d.handle] = span
 }
 
-// judgeByLocked makes a condition follow from the policy in force, unless it follows from what the one before
-// does.
-func (sh *deviceShard) judgeByLocked(d *device, before, next condition) {
-	same := next.state == before.state && (!next.ending() || next.until == before.until)
+// endedLocked returns how long after its last sign of life a device's connection ended, if its condition follows
+// from that.
+func (d *device) endedLocked(f condition) time.Duration {
+	return max(f.until-d.judgedByLocked(f)-f.last, 0)
+}
+
+// judgeByLocked makes a condition, which follows from what came now, follow from the policy in force, unless it
+// follows from what the one before does.
+func (sh *deviceShard) judgeByLocked(d *device, before, next condition, now time.Duration) {
+	same := next.state == before.state
+	if next.ending() {
+		same = before.ending() && next.until == before.until
+	}
 	if next.reason == before.reason && (same || next.state == Offline && before.ending()) {
 		return
 	}
-	sh.keepJudgedByLocked(d, next, next.span(d.policyLocked())) // which has another timeout if its source is retired
+	span := next.span(d.policyLocked()) // which has another timeout if its source is retired
+	if next.ending() && next.reason != Bye && next.until <= max(now, next.last) {
+		span = atOnce
+	}
+	sh.keepJudgedByLocked(d, next, span)
 }
 
 // ruleByLocked gives a device a rule. Its condition f still follows from what it did.
@@ -62,7 +81,7 @@ func (sh *deviceShard) ruleByLocked(d *device, f condition, by unique.Handle[rul
 	if by == d.rule {
 		return
 	}
-	span := d.judgedByLocked(f)
+	span := d.spanLocked(f)
 	d.rule = by
 	sh.keepJudgedByLocked(d, f, span)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/timer"
 )
 
 // A state follows from the policy in force then, whatever becomes of the policy: in this process, and in the next.
@@ -104,4 +105,84 @@ func TestWhyNotJudged(t *testing.T) {
 			t.Errorf("%+v, want one that was asleep for %v", v, 30*unit)
 		}
 	})
+}
+
+// When a connection ended is known whatever becomes of the close grace, and of an end that left no time to come
+// back: for the record of the silence, for what is told, and for quiet windows.
+func TestEndKeepsItsGrace(t *testing.T) {
+	policy := func(grace time.Duration) liveness.Config {
+		return liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, LateAfter: 15 * unit, CloseGrace: grace}}
+	}
+	tests := []struct {
+		name     string
+		signal   liveness.Signal
+		at       time.Duration // after the last heartbeat
+		grace    time.Duration // of the policy that comes 3 units after the end, if any
+		judgedBy time.Duration
+	}{
+		{"same grace", liveness.Signal{Reason: liveness.Closed}, 10 * unit, 20 * unit, 20 * unit},
+		{"longer grace", liveness.Signal{Reason: liveness.Closed}, 10 * unit, 40 * unit, 20 * unit},
+		{"shorter grace", liveness.Signal{Reason: liveness.Closed}, 10 * unit, unit, 20 * unit},
+		{"at once", liveness.Signal{Reason: liveness.Reported, AtOnce: true}, 10 * unit, 20 * unit, 0},
+		{"at once, longer grace", liveness.Signal{Reason: liveness.Reported, AtOnce: true}, 10 * unit, 40 * unit, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inLearner(t, policy(20*unit), func(l *learner) {
+				beat := func() { l.signal("a", liveness.Signal{}) }
+				beat()
+				l.pass(tt.at)
+				tt.signal.Kind = liveness.Disconnected
+				l.signal("a", tt.signal)
+				l.pass(3 * unit)
+				l.reconfigure(policy(tt.grace))
+				l.pass(4 * unit) // it is late, if its connection ended and is not judged
+				if v := l.device("a"); v.JudgedBy != tt.judgedBy {
+					t.Errorf("%v by %g units, want %g", v.State, inUnits(v.JudgedBy), inUnits(tt.judgedBy))
+				}
+				l.pass(33 * unit)
+				if v := l.device("a"); v.State != liveness.Offline || v.Reason != tt.signal.Reason || v.JudgedBy != tt.judgedBy {
+					t.Errorf("%v, %v by %g units, want offline by %g", v.State, v.Reason, inUnits(v.JudgedBy), inUnits(tt.judgedBy))
+				}
+				beat()
+				l.checkpoint()
+				if g := l.gaps[len(l.gaps)-1]; (g.Closed-tt.at).Abs() > 2*timer.Resolution || g.Reason != tt.signal.Reason {
+					t.Errorf("recorded as closed after %g units for %v, want %g", inUnits(g.Closed), g.Reason, inUnits(tt.at))
+				}
+			})
+		})
+	}
+}
+
+// Whether the time to come back touches a quiet window follows from the close grace that the device had.
+func TestEndBesideAQuietWindow(t *testing.T) {
+	const quiet = "22:00-06:00"
+	for _, tt := range []struct {
+		name    string
+		signal  liveness.Signal
+		at      string
+		later   time.Duration // the close grace that comes then
+		verdict string
+	}{
+		{"longer grace after its end", liveness.Signal{Reason: liveness.Closed}, "06:00:05", 60 * time.Second, "06:00:15"},
+		{"shorter grace across its end", liveness.Signal{Reason: liveness.Closed}, "05:59:55", time.Second, "06:10:00"},
+		{"at once after its end", liveness.Signal{Reason: liveness.Reported, AtOnce: true}, "06:00:05", 10 * time.Second, "06:00:05"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inQuiet(t, liveness.Policy{CloseGrace: 10 * time.Second}, func(r *rig) {
+				r.at("23:00:00")
+				r.signal("a", liveness.Signal{})
+				r.at(tt.at)
+				tt.signal.Kind = liveness.Disconnected
+				r.signal("a", tt.signal)
+				r.reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: 10 * time.Minute, Quiet: quiet, CloseGrace: tt.later}})
+				r.at("06:20:00")
+				events := r.events()
+				last := events[len(events)-1]
+				if got := last.Time.Format("15:04:05"); last.Type != liveness.DeviceOffline || got < tt.verdict || got > tt.verdict[:7]+"9" {
+					t.Errorf("%v at %s, want offline at %s", last.Type, got, tt.verdict)
+				}
+			})
+		})
+	}
 }

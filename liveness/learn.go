@@ -154,7 +154,7 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 	case before.state == Offline && before.reason == Bye: // its absence was announced
 		h.SetSkips(true)
 		return
-	case p.Timeout == Never, heard-before.from() <= h.Limit() && !before.absent(heard, p):
+	case p.Timeout == Never, heard-before.from() <= h.Limit() && !before.absent(heard, d.judgedByLocked(before)):
 		h.SetSkips(h.Skips() || asleep)
 		return
 	}
@@ -166,8 +166,8 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 
 // absent reports whether a device that is heard now was judged, or is back after more than half of the time
 // that it had to come back after its connection ended. Such a gap is recorded however short it is.
-func (c condition) absent(now time.Duration, p Policy) bool {
-	return c.state == Offline || c.ending() && now > c.until-p.CloseGrace/2
+func (c condition) absent(now, closeGrace time.Duration) bool {
+	return c.state == Offline || c.ending() && now > c.until-closeGrace/2
 }
 
 // beforeVerdict is what a gap must tell of the time around a verdict, since a device that is offline does not:
@@ -187,7 +187,7 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next co
 	switch {
 	case next.state != Offline || next.until == 0:
 	case before.ending() && (next.reason != before.reason || next.until != before.until): // the device does not say when it ended
-		sh.keepBeforeVerdict(d, beforeVerdict{closed: max(before.until-d.heldLocked().CloseGrace-before.last, 1), why: before.reason})
+		sh.keepBeforeVerdict(d, beforeVerdict{closed: max(d.endedLocked(before), 1), why: before.reason})
 	case before.state == Sleeping:
 		sh.keepBeforeVerdict(d, beforeVerdict{slept: before.until - before.last})
 	}
@@ -239,7 +239,7 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	}
 	g.Slept, g.Closed, g.Reason = f.slept, f.closed, f.why
 	if why := before.reason; f.why == NoReason && why != NoReason && why != Silence && why != released && before.until != 0 {
-		g.Reason, g.Closed = why, max(before.until-d.heldLocked().CloseGrace-before.last, 0)
+		g.Reason, g.Closed = why, d.endedLocked(before)
 	}
 	return g
 }

@@ -224,6 +224,9 @@ func (d *device) outlookLocked(f condition) outlook {
 	o.wait(f.putOff(0), afterRelease)
 	o.wait(d.grantedLocked(f), afterGrant)
 	o.Policy = f.stretched(p, &o.pace)
+	if f.ending() {
+		o.CloseGrace = d.judgedByLocked(f) // the policy may have another one by now
+	}
 	o.wait(f.holdOff(o.notBefore, o.Policy, &o.pace), afterEnd)
 	if !o.pace.all() {
 		o.wait(f.connectBy(p.grace(d.source.config.Load()), &o.pace), afterRelease)

@@ -230,7 +230,7 @@ func (r *Registry) rejudgeLocked(sh *deviceShard, d *device, change func()) {
 		}
 		was = d.outlookLocked(f)
 	}
-	span := d.judgedByLocked(f)
+	span := d.spanLocked(f)
 	change()
 	sh.keepJudgedByLocked(d, f, span)
 	if d.expected() {

@@ -125,6 +125,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	seq := d.seq
 	sh.ruleByLocked(d, f, rule)
 	if !known && sig.opens == nil && c.next.state == f.state && c.next.last == f.last {
+		sh.judgeByLocked(d, f, c.next, sig.At)
 		d.reason, d.until = c.next.reason, c.next.until // the verdict whose timer has expired reads them
 	} else {
 		r.setLocked(sh, d, f, c.next, sig.At)

@@ -71,7 +71,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 		d.marks |= statePending
 		r.keepVerdictLocked(sh, d, before, next)
 	}
-	sh.judgeByLocked(d, before, next)
+	sh.judgeByLocked(d, before, next, now)
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
 	if before.state != next.state {

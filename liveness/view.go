@@ -12,7 +12,8 @@ type View struct {
 	Closing Reason // why it goes offline unless it comes back, if its connection ended; otherwise NoReason
 	// JudgedBy is the span of the policy that the state follows from, as it was then: the CloseGrace if a
 	// connection ended, else the LateAfter of a late device and the Timeout of an offline one. Policy may have
-	// another one by now. It is 0 if the state follows from none, or from which is not known.
+	// another one by now. It is 0 if the state follows from none, such as an end that is judged at once, or from
+	// which is not known.
 	JudgedBy  time.Duration
 	Connected bool
 	Seq       uint64 // of its latest event that the sink has taken
