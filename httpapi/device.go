@@ -68,7 +68,8 @@ type Listening struct {
 	Released  bool    `json:"released" doc:"The reason is that its ear was ending, and closed its connection: it has its reconnect grace to connect elsewhere."`
 	Granted   bool    `json:"granted,omitempty" doc:"The reason is that its timeout became shorter while its silence was under way: it has the time that it had before, or its former interval and a reconnect grace."`
 	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out unless they are the reason."`
-	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; only the latest are kept."`
+	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; of more than 64, the latest."`
+	Earlier   float64 `json:"deaf_before_ms,omitempty" doc:"How long the source was deaf since the last heartbeat before the first of deaf, all together: earlier intervals are not kept one by one."`
 }
 
 // Grace shows by how much gaps, which are times in which the source was deaf, delay a device's
@@ -118,7 +119,7 @@ func listeningOf(v *liveness.View) *Listening {
 	}
 	l := &Listening{
 		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed,
-		Released: v.Released, Granted: v.Granted, Deaf: deafOf(v.Deaf), Slept: milliseconds(v.Slept), Quiet: milliseconds(v.Quieted), QuietBy: milliseconds(v.QuietBy),
+		Released: v.Released, Granted: v.Granted, Deaf: deafOf(v.Deaf), Earlier: milliseconds(v.DeafBefore), Slept: milliseconds(v.Slept), Quiet: milliseconds(v.Quieted), QuietBy: milliseconds(v.QuietBy),
 	}
 	if v.Grace > 0 {
 		l.Grace = &Grace{

@@ -41,8 +41,9 @@ type View struct {
 	Last, Now    time.Duration
 	HeardSilence time.Duration
 	// Deaf are the intervals after the last heartbeat for which the source was deaf; they do not
-	// count.
-	Deaf []DeafInterval
+	// count. Of many, these are the latest, and DeafBefore is how long the earlier ones were together.
+	Deaf       []DeafInterval
+	DeafBefore time.Duration
 	// NotBefore is the listening time before which the device is not judged, because its source was
 	// deaf, a maintenance window suppresses its silence, its session was released, its timeout became
 	// shorter, or its connection ended in a quiet window; 0 if none of these is so. Where several are, it
@@ -129,6 +130,7 @@ func (d *device) timesLocked(v *View, f condition) {
 	defer s.mu.Unlock()
 	v.LastSeen = d.seenLocked(f.last)
 	v.Deaf = s.deafSinceLocked(f.last)
+	v.DeafBefore = s.deafBeforeLocked(v)
 	switch f.state {
 	case Offline:
 		v.Reason, v.Recovering = f.reason, int(f.asked)
@@ -165,6 +167,22 @@ func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
 		}
 	}
 	return nil
+}
+
+// deafBeforeLocked returns for how long the source was deaf after a device's last heartbeat, but for the intervals
+// that the view lists: that is what the silence is short of by the wall clock.
+func (s *Source) deafBeforeLocked(v *View) time.Duration {
+	if len(v.Deaf) < deafKept {
+		return 0
+	}
+	sum := s.wallLocked(v.Now).Sub(v.LastSeen) - v.HeardSilence
+	for i := range v.Deaf {
+		sum -= v.Deaf[i].To.Sub(v.Deaf[i].From)
+	}
+	if sum <= driftTolerance { // the clocks are no more apart
+		return 0
+	}
+	return sum
 }
 
 // stateLocked returns the state to show.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/holter-iot/holter/liveness"
 )
@@ -207,4 +208,42 @@ func TestZeroSession(t *testing.T) {
 	if session.Beat(0) || session.Fail(0, "x") == nil || session.Bye(0) || session.Close(0, liveness.Closed) || session.Judged() {
 		t.Error("a zero session does something")
 	}
+}
+
+// However often a source was deaf since a device's last heartbeat, what its view says of that adds up to the silence by
+// the wall clock, in this process and in the next.
+func TestDeafTimeAddsUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		cfg := liveness.Config{Policy: liveness.Policy{Timeout: time.Hour}}
+		l := begin(t, k, cfg, origin)
+		defer func() { l.stop() }()
+		l.pulse()
+		l.open("a")
+		check := func(when string, intervals int) {
+			t.Helper()
+			v := l.device("a")
+			sum := v.DeafBefore
+			for _, d := range v.Deaf {
+				sum += d.To.Sub(d.From)
+			}
+			if want := time.Since(v.LastSeen) - v.HeardSilence; (sum-want).Abs() > time.Millisecond || len(v.Deaf) != intervals {
+				t.Errorf("%s: deaf for %v, want %v; %v of it before the %d intervals that are listed, want %d", when, sum, want, v.DeafBefore, len(v.Deaf), intervals)
+			}
+		}
+		for n := range 300 {
+			l.deafen(time.Duration(1+n%7) * unit)
+			l.listen(step)
+			check(fmt.Sprint("after ", n+1), min(n+1, 64))
+		}
+		k.checkpoint(l.registry)
+		l.stop()
+		l = begin(t, k, cfg, origin)
+		time.Sleep(5 * unit)
+		l.pulse()
+		check("after a restart", 64)
+		l.sessions["a"] = l.open("a")
+		l.deafen(2 * unit)
+		check("when it was heard", 1)
+	})
 }

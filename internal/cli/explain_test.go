@@ -248,6 +248,18 @@ func TestExplain(t *testing.T) {
 				"  clock           stands still: the source is deaf, so nobody behind it is judged",
 			},
 		},
+		{
+			name: "deaf too often to list",
+			change: func(d *httpapi.Device) {
+				d.Silence, d.Listening.Earlier = 19_500, 10_000
+			},
+			want: []string{
+				"                  -    10s  source deaf earlier, too often to list",
+				"                  -     5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z",
+				"                  -   50ms  not processed yet",
+				"                  =  19.5s  heard silence",
+			},
+		},
 		{name: "protocol", change: func(d *httpapi.Device) { d.State, d.Reason, d.JudgedBy = "offline", "protocol", 10_000 }, want: []string{
 			"  because         it broke its protocol and was cut off, and it was not back within 10s",
 		}},

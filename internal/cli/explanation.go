@@ -211,6 +211,10 @@ func parts(d *httpapi.Device, around surroundings) []row {
 	wall := terminal.Milliseconds(d.AsOf.Sub(d.LastSeen))
 	unread := math.Round(wall) - math.Round(d.Silence)
 	lines := []row{{label: "silence", amount: terminal.Span(wall), text: "since the last heartbeat"}}
+	if before := d.Listening.Earlier; before > 0 {
+		unread -= math.Round(before)
+		lines = append(lines, row{sign: "-", amount: terminal.Span(before), text: "source deaf earlier, too often to list"})
+	}
 	for _, deaf := range d.Listening.Deaf {
 		unread -= math.Round(deaf.Length)
 		text := "source deaf from " + terminal.Stamp(deaf.From) + " to " + terminal.Stamp(deaf.To)

@@ -30,6 +30,7 @@ export interface Device extends Listed {
     granted?: boolean
     grace?: { each_ms: number; most_ms: number; used_ms: number; left_ms: number }
     deaf: (Span & { ms: number })[]
+    deaf_before_ms?: number
   }
   learned?: { mode: string; deadline_ms: number | null; sentence: string; known: boolean }
 }
@@ -151,7 +152,7 @@ function Now({ d }: { d: Device }) {
 
 function Reasons({ d }: { d: Device }) {
   const l = d.listening
-  const deaf = l?.deaf.reduce((sum, x) => sum + x.ms, 0) ?? 0
+  const deaf = l?.deaf.reduce((sum, x) => sum + x.ms, l.deaf_before_ms ?? 0) ?? 0
   const rows: [preact.ComponentChildren, preact.ComponentChildren][] = [
     ['State since', <><Time at={d.since} /> (<Ago at={d.since} />)</>],
     ['Last heartbeat', <><Time at={d.last_seen} /> (<Ago at={d.last_seen} />)</>],
