@@ -10,8 +10,8 @@
 // What must outlive a restart is in the device's epoch: the second of its latest connect, and 16 bits of a hash of the session's identifier
 // below it. All else is a cache, of which what was heard long ago may be dropped.
 //
-// The broker vouches for the devices: their silence means nothing, see [convention.Never]. Clients whose id has a # or a + get no events, and
-// those with a slash are not matched by the subscriptions.
+// The broker vouches for the devices: their silence means nothing, see [convention.Never]. Clients whose id has a # or a + get no events. An id
+// may have slashes in it, so the subscriptions end in #.
 package awsiot
 
 import (
@@ -51,7 +51,7 @@ func (p *Presence) Name() string { return "aws" }
 
 // Subscriptions implements [convention.Convention].
 func (p *Presence) Subscriptions() []convention.Subscription {
-	return []convention.Subscription{{Filter: topics + connected + "/+", QoS: 1}, {Filter: topics + disconnected + "/+", QoS: 1}}
+	return []convention.Subscription{{Filter: topics + connected + "/#", QoS: 1}, {Filter: topics + disconnected + "/#", QoS: 1}}
 }
 
 // Connected implements [convention.Convention]. Missed events cannot be requested; the next event

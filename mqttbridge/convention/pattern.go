@@ -100,7 +100,7 @@ func (p *pattern) level(text string, last bool) (level, error) {
 	case text == "#" && last:
 		return level{kind: restLevel}, nil
 	case text == "#":
-		return level{}, errors.New("# stands for all levels that follow, so it can only be the last")
+		return level{}, errors.New("# stands for all levels that follow, so it can only be the last; write {name...} for one or more levels before the last")
 	case strings.ContainsAny(text, "+#"):
 		return level{}, fmt.Errorf("in %q, + and # can only be a whole level; write {name} for a part of one", text)
 	case !strings.ContainsAny(text, "{}"):

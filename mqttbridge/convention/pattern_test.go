@@ -75,7 +75,7 @@ func TestFilter(t *testing.T) {
 func TestPatternMistakes(t *testing.T) {
 	for _, tt := range []struct{ name, pattern, want string }{
 		{"none", "", "missing"},
-		{"hash in the middle", "a/#/b", "only be the last"},
+		{"hash in the middle", "a/#/b", "only be the last; write {name...}"},
 		{"part of a level", "a/b+", "whole level"},
 		{"no end", "a/{device", "no counterpart"},
 		{"no start", "a/device}", "no counterpart"},

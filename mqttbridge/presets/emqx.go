@@ -5,12 +5,13 @@ import "github.com/holter-iot/holter/mqttbridge/convention"
 // emqx follows https://docs.emqx.com/en/emqx/latest/observability/mqtt-system-topics.html. A session that was taken over or discarded ends
 // because its client is back already.
 func emqx() convention.Spec {
-	const clients = "$SYS/brokers/{node}/clients/{device}/"
+	const clients = "$SYS/brokers/{node}/clients/{device...}/"
 	return convention.Spec{
 		Name: "emqx",
 		About: `EMQX: what the broker says of its clients, whose ids are the devices. It vouches for them: EMQX closes a connection after
 1.5 times its keep alive and then says so, but not when it hears a client. Their silence means nothing else here.
-By default only clients on EMQX's own host may subscribe to $SYS.
+An id may have slashes in it, so the bridge subscribes to $SYS/brokers/+/clients/#. By default only clients on EMQX's own
+host may subscribe to $SYS.
 https://docs.emqx.com/en/emqx/latest/observability/mqtt-system-topics.html`,
 		Rules: []convention.Rule{
 			{

@@ -183,9 +183,10 @@ func TestSubscriptions(t *testing.T) {
 			{Filter: "+/stat/+"},
 			{Filter: "tasmota/discovery/+/config", QoS: 1},
 		}},
+		{"aws", []convention.Subscription{{Filter: "$aws/events/presence/connected/#", QoS: 1}, {Filter: "$aws/events/presence/disconnected/#", QoS: 1}}},
 		{"zigbee2mqtt", []convention.Subscription{{Filter: "zigbee2mqtt/#", QoS: 1}}},
 		{"esphome", []convention.Subscription{{Filter: "+/status", QoS: 1}, {Filter: "+/+/status", QoS: 1}, {Filter: "+/+/+/status", QoS: 1}, {Filter: "+/+/+/+/status", QoS: 1}}},
-		{"emqx", []convention.Subscription{{Filter: "$SYS/brokers/+/clients/+/connected", QoS: 1}, {Filter: "$SYS/brokers/+/clients/+/disconnected", QoS: 1}}},
+		{"emqx", []convention.Subscription{{Filter: "$SYS/brokers/+/clients/#", QoS: 1}}},
 	} {
 		preset, err := presets.New(tt.name)
 		if err != nil {
