@@ -30,7 +30,7 @@ type Bridge struct {
 	extras   *extras
 
 	mu     sync.Mutex // guards the field below
-	status status
+	status status     // refused outlives a connection
 }
 
 // unclear is a kind of message that is not understood. There are few: conventions have few reasons.
@@ -42,6 +42,7 @@ type status struct {
 	since     time.Time
 	err       error
 	filters   []string
+	refused   string // the latest kind of message that was refused because of a limit; "" if none was
 }
 
 // New returns a bridge and adds its source to the registry. It does not connect. It returns an
@@ -248,7 +249,27 @@ func (b *Bridge) note() {
 	if left := b.extras.leftOut(); len(left) > 0 {
 		text += fmt.Sprintf("; the broker does not let it subscribe to %d topics that messages name, such as %.200q", len(left), left[0])
 	}
+	b.mu.Lock()
+	refused := b.status.refused
+	b.mu.Unlock()
+	if refused != "" {
+		text += "; it holds as much as it may, and has refused messages: " + refused
+	}
 	b.clock.main.source.SetNote(text)
+}
+
+// refuse says that a message was refused because of a limit, once for each kind: the log and the note of the source do. What is known stays.
+func (b *Bridge) refuse(kind unclear, detail, topic, help string) {
+	if b.unclear[kind] {
+		return
+	}
+	b.unclear[kind] = true
+	b.mu.Lock()
+	b.status.refused = kind.convention + ": " + detail
+	b.mu.Unlock()
+	b.config.Logger.Warn("a message is refused because of a limit, and what it names is not watched; others of its kind are only counted",
+		"bridge", b.config.Name, "convention", kind.convention, "error", detail, "topic", topic, "help", help)
+	b.note()
 }
 
 var errNoWatermark = errors.New("the watermark did not come back")

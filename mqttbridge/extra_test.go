@@ -2,6 +2,7 @@ package mqttbridge_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"slices"
@@ -15,14 +16,16 @@ import (
 
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqttbridge"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // asking starts a bridge to a simulated broker. The function that it returns publishes that devices ask for topics.
-func asking(t *testing.T, broker *testmqtt.Simulated) (s *site, ask func(devices ...string)) {
+func asking(t *testing.T, broker *testmqtt.Simulated, cfg mqttbridge.Config) (s *site, ask func(devices ...string)) {
 	t.Helper()
 	t.Cleanup(broker.End)
 	network := broker.Network()
-	s = start(t, mqttbridge.Within(mqttbridge.Config{URL: network.URL()}, network.Dial))
+	cfg.URL = network.URL()
+	s = start(t, mqttbridge.Within(cfg, network.Dial))
 	s.listens()
 	o := paho.NewClientOptions().AddBroker(network.URL()).SetClientID("devices").SetAutoReconnect(false)
 	o.SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return network.Dial(t.Context(), "", "") })
@@ -44,7 +47,7 @@ func TestPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := testmqtt.NewSimulated()
 		broker.Closes = func(filter string) bool { return strings.HasPrefix(filter, "more/poison") }
-		s, ask := asking(t, broker)
+		s, ask := asking(t, broker, mqttbridge.Config{})
 		var good []string
 		for i := range 20 {
 			good = append(good, fmt.Sprintf("more/good-%02d", i))
@@ -84,7 +87,7 @@ func TestLatePoison(t *testing.T) {
 		broker := testmqtt.NewSimulated()
 		var updated atomic.Bool
 		broker.Closes = func(filter string) bool { return updated.Load() && filter == "more/05" }
-		s, ask := asking(t, broker)
+		s, ask := asking(t, broker, mqttbridge.Config{})
 		for i := range 20 {
 			ask(fmt.Sprintf("%02d", i))
 		}
@@ -104,7 +107,7 @@ func TestManyPoisons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := testmqtt.NewSimulated()
 		broker.Closes = func(filter string) bool { return strings.HasPrefix(filter, "more/poison") }
-		s, ask := asking(t, broker)
+		s, ask := asking(t, broker, mqttbridge.Config{})
 		ask("good")
 		for i := range 200 {
 			ask(fmt.Sprintf("poison-%03d", i))
@@ -118,6 +121,40 @@ func TestManyPoisons(t *testing.T) {
 		if !v.Listening || !v.Since.Equal(since) || !slices.Contains(v.Subscriptions, "more/good") || len(v.LeftOut) > 110 {
 			t.Errorf("the bridge is %+v", v)
 		}
+		if note := s.registry.Sources()[0].View().Note; !strings.Contains(note, "it holds as much as it may, and has refused messages: subscriptions: ") {
+			t.Errorf("Note = %q", note)
+		}
+	})
+}
+
+// packed is a convention that holds as much as it may.
+type packed struct{}
+
+func (packed) Name() string { return "packed" }
+func (packed) Subscriptions() []convention.Subscription {
+	return []convention.Subscription{{Filter: "fleet/#"}}
+}
+func (packed) Connected(convention.Fleet, func(convention.Sign)) {}
+func (packed) Apply(convention.Message, bool, func(convention.Sign)) error {
+	return &convention.Rejected{Reason: "limit", Detail: "no more is taken"}
+}
+
+// Whoever asks why a device is not watched finds that its message was refused: in the log, in the source's note and by the metric.
+func TestSaysThatItIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lockedBuffer{}
+		s, ask := asking(t, testmqtt.NewSimulated(), mqttbridge.Config{Conventions: []convention.Convention{packed{}}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+		ask("a", "b", "c")
+		time.Sleep(time.Second)
+		if v := s.bridge.View(); v.Rejected["limit"] != 3 {
+			t.Errorf("Rejected = %v", v.Rejected)
+		}
+		if note := s.registry.Sources()[0].View().Note; !strings.HasSuffix(note, "; it holds as much as it may, and has refused messages: packed: no more is taken") {
+			t.Errorf("Note = %q", note)
+		}
+		if n := strings.Count(log.String(), "a message is refused because of a limit"); n != 1 {
+			t.Errorf("it is said %d times in\n%s", n, log)
+		}
 	})
 }
 
@@ -126,7 +163,7 @@ func TestRefusedTopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := testmqtt.NewSimulated()
 		broker.Refuses = func(filter string) bool { return filter == "more/secret" }
-		s, ask := asking(t, broker)
+		s, ask := asking(t, broker, mqttbridge.Config{})
 		ask("good-1", "secret", "good-2")
 		time.Sleep(time.Second)
 		for range 5 {

@@ -96,8 +96,12 @@ func (b *Bridge) puzzled(c convention.Convention, m convention.Message, err erro
 	if b.unclear[kind] {
 		return
 	}
-	b.unclear[kind] = true
 	const most = 200 // bytes that are shown of a topic and of a payload
+	if rejected.Reason == "limit" {
+		b.refuse(kind, rejected.Detail, m.Topic[:min(len(m.Topic), most)], "see who publishes so many of them; what was known before is watched as ever")
+		return
+	}
+	b.unclear[kind] = true
 	b.config.Logger.Warn("a message is not understood; others of its kind are only counted",
 		"bridge", b.config.Name, "convention", kind.convention, "error", err,
 		"topic", m.Topic[:min(len(m.Topic), most)], "payload", strconv.Quote(string(m.Payload[:min(len(m.Payload), most)])), "bytes", len(m.Payload))
@@ -135,6 +139,8 @@ func (b *Bridge) sign(it *item, s convention.Sign) {
 	for _, f := range s.Subscribe {
 		if !b.extras.want(b.config.shared(f.Filter), min(max(f.QoS, b.config.QoS), 1)) {
 			b.counts.reject("too_much_to_ask")
+			b.refuse(unclear{"subscriptions", "too_much_to_ask"}, "messages have named as many topics as the bridge may subscribe to", fmt.Sprintf("%.200q", f.Filter),
+				"see who publishes messages that name so many; the topics are forgotten when the bridge starts anew")
 		}
 	}
 	if len(s.Publish) > 0 && it.link != nil && !it.link.ask(s.Publish) {

@@ -24,6 +24,7 @@ const (
 	maxDiscovery = 256 << 10
 	maxEntities  = 1024 // in one payload
 	maxSignals   = 64   // availability topics of one entity
+	maxReadings  = 4096 // availability topics in one payload
 	maxTopic     = 1024
 	maxText      = 1024 // payload_available and the like
 	maxExpire    = 366 * 24 * time.Hour
@@ -37,6 +38,7 @@ type found struct {
 	notes    []string // remarks on what is ignored, and why
 	unheard  string   // which availability is not heard, and why; "" if all is
 	ignore   bool
+	readings int // availability topics of all entities
 }
 
 type foundEntity struct {
@@ -258,6 +260,9 @@ func (f *found) signal(e *foundEntity, base string, r reading) error {
 	}
 	if len(r.on) > maxText || len(r.off) > maxText || len(r.template) > maxText || len(e.signals) == maxSignals {
 		return reject("payload", "availability has more than %d topics, or texts of more than %d bytes", maxSignals, maxText)
+	}
+	if f.readings++; f.readings > maxReadings {
+		return reject("payload", "availability has more than %d topics", maxReadings)
 	}
 	if _, err := parseTemplate(r.template); err != nil {
 		e.unheard = true

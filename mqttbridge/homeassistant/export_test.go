@@ -15,5 +15,8 @@ func Size(c convention.Convention) [4]int {
 	return [4]int{len(h.sources), len(h.devices), len(h.topics), h.cost}
 }
 
-// Limit bounds what a convention keeps.
-func Limit(j *Join, claims int) { j.limit = claims }
+// Limit bounds the bytes that a convention keeps.
+func Limit(j *Join, bytes int) { j.limit = bytes }
+
+// Held returns the bytes that a convention counts.
+func Held(j *Join) int { return j.held }

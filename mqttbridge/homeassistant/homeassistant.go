@@ -24,8 +24,10 @@
 //
 // # Bounds
 //
-// At most 500,000 topics, 1024 entities in a payload and 4096 in a device, and about 256 MiB for all texts. The subscription to a topic stays
-// when the last entity that named it is gone; its messages mean nothing then.
+// At most 500,000 topics, 1024 entities and 4096 availability topics in a payload, 4096 entities in a device, and 256 MiB for all that is held,
+// compiled templates among it. Beyond that, a message that names something new is rejected as "limit", and what is known stays. The last
+// sixteenth of the memory is for messages that replace known ones, so that a device that is known can change. The subscription to a topic
+// stays when the last entity that named it is gone; its messages mean nothing then.
 package homeassistant
 
 import (
@@ -45,7 +47,7 @@ type Discovery struct {
 	devices map[string]*device
 	topics  map[string]*topic
 	limits  limits
-	cost    int
+	cost    int    // bytes that all of this takes, at most
 	turn    uint64 // number of the message
 }
 
@@ -119,20 +121,18 @@ func (h *Discovery) discover(p place, m convention.Message, explain bool, emit f
 	}
 	var fresh *source
 	if len(f.entities) > 0 {
+		before := h.devices[f.device].verdict()
+		var more []convention.Subscription
 		var err error
-		if fresh, err = h.admit(m.Topic, f, old); err != nil {
+		if fresh, more, err = h.admit(m.Topic, f, old); err != nil {
 			return err
 		}
 		fresh.hash = hash.Sum64()
-		before := fresh.device.verdict()
-		s, more := h.attach(f)
-		fresh.device, fresh.entities = s.device, s.entities
-		say(convention.Sign{Subscribe: more}, "discovery of %s: %d entities, timeout %s, %d new topics", f.device, len(f.entities), timeoutText(s.device), len(more))
+		say(convention.Sign{Subscribe: more}, "discovery of %s: %d entities, timeout %s, %d new topics", f.device, len(f.entities), timeoutText(fresh.device), len(more))
 		h.sources[m.Topic] = fresh
-		h.cost += fresh.cost
 		defer func() {
-			if now := s.device.verdict(); now != before {
-				h.tell(s.device, now, convention.Offline, say, "its topics were heard before")
+			if now := fresh.device.verdict(); now != before {
+				h.tell(fresh.device, now, convention.Offline, say, "its topics were heard before")
 			}
 		}()
 	} else {
@@ -140,7 +140,6 @@ func (h *Discovery) discover(p place, m convention.Message, explain bool, emit f
 	}
 	switch {
 	case old != nil:
-		h.cost -= old.cost
 		if h.detach(old) {
 			say(convention.Sign{Meaning: convention.Gone, Device: old.device.id}, "discovery: its last entity was removed")
 		} else if fresh == nil {
@@ -178,43 +177,45 @@ func timeoutText(d *device) string {
 	return d.timeout.String()
 }
 
-// admit checks the bounds, and returns a source to be filled in. Its device serves only for its
-// state, and may be an empty one.
-func (h *Discovery) admit(at string, f found, old *source) (*source, error) {
-	const perEntity, perSignal = 256, 256 // overhead beyond the texts
-	cost, topics := len(at)+len(f.device), make(map[string]struct{})
+// admit attaches what was found, unless it passes the bounds.
+func (h *Discovery) admit(at string, f found, old *source) (*source, []convention.Subscription, error) {
+	topics := make(map[string]struct{})
 	for _, e := range f.entities {
-		cost += perEntity + len(e.state) + len(e.off.text) + len(e.off.template)
 		if e.state != "" && h.topics[e.state] == nil {
 			topics[e.state] = struct{}{}
 		}
 		for _, r := range e.signals {
-			cost += perSignal + 2*(len(r.topic)+len(r.on)+len(r.off)+len(r.template))
 			if h.topics[r.topic] == nil {
 				topics[r.topic] = struct{}{}
 			}
 		}
 	}
+	known, room := 0, h.limits.cost-h.limits.cost/16
 	d := h.devices[f.device]
-	if d == nil {
-		d = &device{}
+	if d != nil {
+		known = d.entities
 	}
-	entities, total := d.entities+len(f.entities), h.cost+cost
 	if old != nil {
-		total -= old.cost
+		room = h.limits.cost
 		if old.device == d {
-			entities -= len(old.entities)
+			known -= len(old.entities)
 		}
 	}
 	switch {
 	case len(h.topics)+len(topics) > h.limits.topics:
-		return nil, reject("limit", "%d topics are known, no more are taken", len(h.topics))
-	case total > h.limits.cost:
-		return nil, reject("limit", "what is known takes %d bytes, no more is taken", h.cost)
-	case entities > h.limits.entities:
-		return nil, reject("limit", "device %s has %d entities, no more are taken", f.device, d.entities)
+		return nil, nil, reject("limit", "%d topics are known, no more are taken", len(h.topics))
+	case known+len(f.entities) > h.limits.entities:
+		return nil, nil, reject("limit", "device %s has %d entities, no more are taken", f.device, known)
 	}
-	return &source{cost: cost, device: d}, nil
+	s, more, ok := h.attach(at, f, room)
+	if !ok {
+		h.detach(s)
+		for name := range topics {
+			h.dropTopic(name)
+		}
+		return nil, nil, reject("limit", "what is known takes %d bytes, no more is taken", h.cost)
+	}
+	return s, more, nil
 }
 
 // tell emits that a device is online, or offline with a meaning.

@@ -164,7 +164,7 @@ func TestLimits(t *testing.T) {
 		c    convention.Convention
 	}{
 		{"topics", homeassistant.NewLimited(3, 1<<20, 100)},
-		{"bytes", homeassistant.NewLimited(100, 2500, 100)},
+		{"bytes", homeassistant.NewLimited(100, 8000, 100)},
 		{"entities", homeassistant.NewLimited(100, 1<<20, 2)},
 	}
 	for _, tt := range tests {

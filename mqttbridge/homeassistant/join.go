@@ -16,7 +16,8 @@ import (
 // its state topic. If messages disagree on a device, those that reach Home Assistant through another candidate, by via_device, do not
 // count: a gateway's topics speak for what is behind it, too. If the others still disagree, the device is known by nothing.
 //
-// It holds about 500 B for each device and 90 B for each entity, of at most 200,000.
+// It holds at most 128 MiB, about 500 B for each device and 90 B for each entity; the bound counts up to 800 B for each message. Beyond it, a
+// message that tells more is rejected as "limit", and what is known stays.
 type Join struct {
 	prefix     string // with a slash at its end
 	namers     []convention.Namer
@@ -25,12 +26,21 @@ type Join struct {
 	seed       maphash.Seed
 	claims     map[uint64][]claim       // by hash of the topic
 	devices    map[string]map[claim]int // number of messages, by what they say of a device
-	held       int                      // claims
+	held       int                      // bytes that the claims take, at most
 	limit      int                      // of held
 }
 
 // claim is what a discovery message says of a device.
 type claim = unique.Handle[claimed]
+
+// claimsCost is the memory that claims of one message take, at most: each may be the only one of its device.
+func claimsCost(all []claim) (n int) {
+	for _, c := range all {
+		v := c.Value()
+		n += 640 + textCost(v.device, v.via, v.Kind, v.Value) + textCost(v.device)
+	}
+	return n
+}
 
 type claimed struct {
 	convention.Identity
@@ -42,7 +52,7 @@ type claimed struct {
 // NewJoin returns the convention for a prefix of discovery topics and the other conventions of a bridge, which come before it.
 func NewJoin(prefix string, others []convention.Convention) *Join {
 	j := &Join{
-		prefix: prefix + "/", seed: maphash.MakeSeed(), claims: make(map[uint64][]claim), devices: make(map[string]map[claim]int), limit: 200_000,
+		prefix: prefix + "/", seed: maphash.MakeSeed(), claims: make(map[uint64][]claim), devices: make(map[string]map[claim]int), limit: 128 << 20,
 	}
 	for _, c := range others {
 		if n, ok := c.(convention.Namer); ok {
@@ -83,8 +93,8 @@ func (j *Join) Apply(m convention.Message, explain bool, emit func(convention.Si
 	if slices.Equal(old, fresh) {
 		return nil
 	}
-	if j.held+len(fresh)-len(old) > j.limit {
-		return reject("limit", "%d entities are known, no more are taken", j.held)
+	if more := claimsCost(fresh) - claimsCost(old); more > 0 && j.held+more > j.limit {
+		return reject("limit", "what is known takes %d bytes, no more is taken", j.held)
 	}
 	j.replace(key, old, fresh, func(device string, id convention.Identity) {
 		s := convention.Sign{Device: device, Identity: &id}
@@ -132,6 +142,10 @@ func (j *Join) discovered(p place, payload []byte) ([]claim, error) {
 	if id.Value == "" {
 		return nil, nil
 	}
+	via := text(f.block["via_device"])
+	if (convention.Identity{Value: via}).Check() != nil {
+		via = "" // it is no device's identity
+	}
 	if err := id.Check(); err != nil {
 		return nil, reject("identity", "%v", err)
 	}
@@ -142,7 +156,7 @@ func (j *Join) discovered(p place, payload []byte) ([]claim, error) {
 	}
 	all := make([]claim, len(devices))
 	for i, device := range devices {
-		all[i] = unique.Make(claimed{device: device, Identity: id, via: text(f.block["via_device"])})
+		all[i] = unique.Make(claimed{device: device, Identity: id, via: via})
 	}
 	return all, nil
 }
@@ -186,7 +200,7 @@ func (j *Join) replace(key uint64, old, fresh []claim, changed func(device strin
 	for _, c := range fresh {
 		j.count(c, 1)
 	}
-	j.held += len(fresh) - len(old)
+	j.held += claimsCost(fresh) - claimsCost(old)
 	if j.claims[key] = fresh; len(fresh) == 0 {
 		delete(j.claims, key)
 	}

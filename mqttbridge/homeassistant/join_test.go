@@ -152,13 +152,13 @@ func TestJoinRejects(t *testing.T) {
 			t.Errorf("%d signs", signs)
 		}
 	})
-	t.Run("too many entities", func(t *testing.T) {
+	t.Run("too many bytes", func(t *testing.T) {
 		j := newJoin(t, "tasmota")
-		homeassistant.Limit(j, 1)
+		homeassistant.Limit(j, 1000)
 		const payload = `{"avty_t":"tele/x/LWT","dev":{"ids":["a"]}}`
 		joined(t, j, "sensor/a", payload)
 		message := convention.Message{Topic: "homeassistant/sensor/b/config", Payload: []byte(payload)}
-		if err := j.Apply(message, false, func(convention.Sign) {}); err == nil || !strings.Contains(err.Error(), "1 entities are known") {
+		if err := j.Apply(message, false, func(convention.Sign) {}); err == nil || !strings.Contains(err.Error(), "no more is taken") {
 			t.Errorf("failed with %v", err)
 		}
 		joined(t, j, "sensor/a", "")

@@ -46,28 +46,31 @@ type offState struct {
 	template template
 }
 
-// add adds an entity.
-func (s *states) add(o off) {
+// add adds an entity. It returns the memory that this takes.
+func (s *states) add(o off) (cost int) {
 	s.entities++
 	if o == (off{}) {
-		return
+		return 0
 	}
 	if s.offs[o] == nil {
 		understood, _ := parseTemplate(o.template) // else discovery has none
 		s.offs[o] = &offState{template: understood}
+		cost = offCost(o)
 	}
 	s.offs[o].entities++
+	return cost
 }
 
-// remove reverses add. It reports whether no entity is left.
-func (s *states) remove(o off) (empty bool) {
+// remove reverses add. It returns the memory that is free now.
+func (s *states) remove(o off) (cost int) {
 	s.entities--
 	if kept := s.offs[o]; kept != nil {
 		if kept.entities--; kept.entities == 0 {
 			delete(s.offs, o)
+			cost = offCost(o)
 		}
 	}
-	return s.entities == 0
+	return cost
 }
 
 // lost reports whether a payload is off.
@@ -113,7 +116,7 @@ type device struct {
 // source is the content of one discovery topic.
 type source struct {
 	hash     uint64 // hash of the payload
-	cost     int
+	cost     int    // of the source alone, see sourceCost
 	device   *device
 	entities []entity
 }
@@ -179,9 +182,12 @@ func (t *topic) shared() bool {
 }
 
 // verdict is available if any entity is, and unavailable if one is unavailable and none is known to
-// be available.
+// be available. That of no device is unknown.
 func (d *device) verdict() verdict {
 	v := unknown
+	if d == nil {
+		return v
+	}
 	for _, g := range d.groups {
 		switch g.verdict() {
 		case available:
@@ -205,15 +211,17 @@ func (d *device) rate() {
 	}
 }
 
-// attach adds what was found to its device, and returns the new topics.
-func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
+// attach adds what was found at a topic to its device, and returns the new topics. ok is false if more bytes than room are held before all of it
+// is added.
+func (h *Discovery) attach(at string, f found, room int) (s *source, more []convention.Subscription, ok bool) {
 	d := h.devices[f.device]
 	if d == nil {
 		d = &device{id: f.device, groups: make(map[string]*group), expires: make(map[time.Duration]int)}
 		h.devices[d.id] = d
+		h.cost += deviceCost(d.id)
 	}
-	s := &source{device: d}
-	var more []convention.Subscription
+	s = &source{device: d, cost: sourceCost(at, &f), entities: make([]entity, 0, len(f.entities))}
+	h.cost += s.cost
 	for _, fe := range f.entities { // before the state topics, so that no last will is missed
 		for _, r := range fe.signals {
 			if h.topics[r.topic] == nil {
@@ -223,32 +231,41 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 		}
 	}
 	for _, fe := range f.entities {
-		e := entity{state: fe.state, off: fe.off, expire: fe.expire, unheard: fe.unheard}
-		if e.unheard {
-			d.unheard++
+		if fe.state != "" && h.topics[fe.state] == nil {
+			more = append(more, convention.Subscription{Filter: fe.state})
 		}
-		if e.state != "" {
-			if h.topics[e.state] == nil {
-				more = append(more, convention.Subscription{Filter: e.state})
-			}
-			t := h.topic(e.state)
-			if t.beats[d] == nil {
-				t.beats[d] = &states{offs: make(map[off]*offState)}
-			}
-			t.beats[d].add(e.off)
+		s.entities = append(s.entities, h.entity(d, fe))
+		if h.cost > room {
+			return s, nil, false
 		}
-		if len(fe.signals) > 0 {
-			e.group = h.group(d, fe)
-			e.group.entities++
-		}
-		if e.expire > 0 {
-			d.expires[e.expire]++
-		}
-		d.entities++
-		s.entities = append(s.entities, e)
 	}
 	d.rate()
-	return s, more
+	return s, more, true
+}
+
+// entity adds an entity to its device.
+func (h *Discovery) entity(d *device, fe foundEntity) entity {
+	e := entity{state: fe.state, off: fe.off, expire: fe.expire, unheard: fe.unheard}
+	if e.unheard {
+		d.unheard++
+	}
+	if e.state != "" {
+		t := h.topic(e.state)
+		if t.beats[d] == nil {
+			t.beats[d] = &states{offs: make(map[off]*offState)}
+			h.cost += statesCost
+		}
+		h.cost += t.beats[d].add(e.off)
+	}
+	if len(fe.signals) > 0 {
+		e.group = h.group(d, fe)
+		e.group.entities++
+	}
+	if e.expire > 0 {
+		d.expires[e.expire]++
+	}
+	d.entities++
+	return e
 }
 
 func (h *Discovery) topic(name string) *topic {
@@ -256,6 +273,7 @@ func (h *Discovery) topic(name string) *topic {
 	if t == nil {
 		t = &topic{signals: make(map[reading]*signal), beats: make(map[*device]*states)}
 		h.topics[name] = t
+		h.cost += topicCost(name)
 	}
 	return t
 }
@@ -272,7 +290,7 @@ func (h *Discovery) group(d *device, fe foundEntity) *group {
 	if g != nil {
 		return g
 	}
-	g = &group{device: d, key: key.String(), mode: fe.mode}
+	g = &group{device: d, key: strings.Clone(key.String()), mode: fe.mode} // without the room that the builder has left
 	for _, r := range fe.signals {
 		t := h.topics[r.topic]
 		s := t.signals[r]
@@ -280,17 +298,20 @@ func (h *Discovery) group(d *device, fe foundEntity) *group {
 			understood, _ := parseTemplate(r.template)
 			s = &signal{reading: r, template: understood, groups: make(map[*group]struct{})}
 			t.signals[r] = s
+			h.cost += signalCost(r)
 		}
 		s.groups[g] = struct{}{}
 		g.signals = append(g.signals, s)
 	}
 	d.groups[g.key] = g
+	h.cost += groupCost(g)
 	return g
 }
 
 // detach reverses attach. It reports whether the device has no entity left.
 func (h *Discovery) detach(s *source) (empty bool) {
 	d := s.device
+	h.cost -= s.cost
 	for _, e := range s.entities {
 		if g := e.group; g != nil {
 			if g.entities--; g.entities == 0 {
@@ -299,8 +320,11 @@ func (h *Discovery) detach(s *source) (empty bool) {
 		}
 		if e.state != "" {
 			t := h.topics[e.state]
-			if t.beats[d].remove(e.off) {
+			states := t.beats[d]
+			h.cost -= states.remove(e.off)
+			if states.entities == 0 {
 				delete(t.beats, d)
+				h.cost -= statesCost
 			}
 			h.dropTopic(e.state)
 		}
@@ -317,16 +341,19 @@ func (h *Discovery) detach(s *source) (empty bool) {
 	d.rate()
 	if d.entities == 0 {
 		delete(h.devices, d.id)
+		h.cost -= deviceCost(d.id)
 	}
 	return d.entities == 0
 }
 
 func (h *Discovery) dropGroup(g *group) {
 	delete(g.device.groups, g.key)
+	h.cost -= groupCost(g)
 	for _, s := range g.signals {
 		delete(s.groups, g)
 		if len(s.groups) == 0 {
 			delete(h.topics[s.reading.topic].signals, s.reading)
+			h.cost -= signalCost(s.reading)
 			h.dropTopic(s.reading.topic)
 		}
 	}
@@ -335,5 +362,6 @@ func (h *Discovery) dropGroup(g *group) {
 func (h *Discovery) dropTopic(name string) {
 	if t := h.topics[name]; t != nil && len(t.signals) == 0 && len(t.beats) == 0 {
 		delete(h.topics, name)
+		h.cost -= topicCost(name)
 	}
 }
