@@ -88,7 +88,11 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 	if err != nil {
 		return err
 	}
-	s.waits.begin(s.db.Now().Round(0), time.Now(), last)
+	behind, err := tx.SetBack(ctx)
+	if err != nil {
+		return err
+	}
+	s.waits.begin(s.db.Now().Round(0), time.Now(), last, behind)
 	s.mu.Lock()
 	s.cursors, s.shares, s.named, s.claims = make(map[Lane]uint64), make(map[Lane][]uint16), nil, 0
 	s.mu.Unlock()

@@ -18,6 +18,9 @@ import (
 // that nobody has attempted is moved only if the job was made by this process since its clock was last
 // set forward: a clock that is a month ahead for a moment must not let a job run a month early that was
 // there before.
+//
+// A process may take over with a clock that is behind that of the one before. That is a clock that was
+// set back, too.
 
 // stepNoticed is by how much the wall clock must have been set. Smaller steps add up.
 const stepNoticed = time.Second
@@ -40,11 +43,15 @@ type setBack struct {
 	upto  uint64 // the last job
 }
 
-// begin notes the clocks when the last job is that of a number.
-func (w *waits) begin(wall, now time.Time, last uint64) {
+// begin notes the clocks when the last job is that of a number. behind is by how much the wall clock is
+// behind that of the process before.
+func (w *waits) begin(wall, now time.Time, last uint64, behind time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wall, w.seen, w.since, w.move = wall, now, last, setBack{}
+	if behind >= stepNoticed {
+		w.move = setBack{by: behind, upto: last}
+	}
 }
 
 // step returns by how much the wall clock was set forward; negative: back.

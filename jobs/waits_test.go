@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/jobs"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // setClock is a wall clock that can be set.
@@ -127,5 +128,34 @@ func TestClockSetBackForMany(t *testing.T) {
 				t.Fatalf("job %d runs at %v, %v off", v.ID, v.RunAt, off)
 			}
 		}
+	})
+}
+
+// Retries wait no longer because the next process has a clock that is behind. A job that is to run at a time runs then, by any clock.
+func TestClockBehindAfterTakeover(t *testing.T) {
+	withClock(t, eachDatabase, func(t *testing.T, s *rig, q *queue, clock *setClock) {
+		t.Helper()
+		registry, err := liveness.New(s.Store, liveness.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.set(time.Hour)
+		q.now = clock.now()
+		q.add("b")
+		q.ack(jobs.Ack{Job: q.claim(1).Jobs[0], Outcome: jobs.Retry, RunAt: q.now.Add(10 * time.Minute), Error: "no"})
+		behind := q.add("b")
+		at := q.enqueue(jobs.Spec{Lane: lane, RunAt: q.now.Add(10 * time.Minute)})
+		if err := s.Checkpoint(t.Context(), registry); err != nil {
+			t.Fatal(err)
+		}
+		clock.set(-time.Hour)
+		if err := errors.Join(s.Close(), s.start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		q.due("an attempt after the first", clock, 10*time.Minute, 1)
+		follows := q.claim(10).Jobs
+		q.want("behind it", follows, behind)
+		q.ack(jobs.Ack{Job: follows[0]})
+		q.due("the first attempt", clock, 70*time.Minute, at)
 	})
 }

@@ -51,7 +51,7 @@ type Fleet interface {
 
 // Config describes an engine.
 type Config struct {
-	Database *sqldb.DB    // required; has the runs
+	Database *sqldb.DB    // required; has the runs; not open yet
 	Store    *store.Store // required; has the events and the jobs
 	Fleet    Fleet        // required
 	// Playbooks are the playbooks that cannot be changed, beside those that are stored in the database.
@@ -111,6 +111,7 @@ func New(cfg Config) (*Engine, error) {
 	books, err := compileAll(cfg.Playbooks)
 	e := &Engine{config: cfg, books: books, runs: &table{cfg.Database}, active: make(map[uint64]*run), ended: make(map[Ended]uint64)}
 	e.saver.Most, e.saver.Patience, e.saver.Write = maxTogether, patience, e.runs.Save
+	cfg.Database.Own(sqldb.Owner{TakeOver: e.runs.takeOver})
 	return e, err
 }
 

@@ -130,7 +130,8 @@ type rig struct {
 	poll     time.Duration
 	fleet    *fleet
 	memo     *memo
-	ahead    atomic.Int64 // of the clock
+	ahead    atomic.Int64     // of the clock
+	wall     func() time.Time // of the database; nil for the right one
 	store    *store.Store
 	jobs     *delivery.Engine
 	engine   *playbook.Engine
@@ -159,10 +160,12 @@ func (r *rig) check(err error) {
 // start opens the store and runs the engines.
 func (r *rig) start() {
 	r.t.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: r.url})
+	db, err := sqldb.New(sqldb.Config{URL: r.url, Wall: r.wall})
 	r.check(err)
 	outbox := jobs.New(db)
 	s, err := store.New(db, store.Config{Outbox: outbox})
+	r.check(err)
+	e, err := playbook.New(playbook.Config{Database: db, Store: s, Fleet: r.fleet, Playbooks: r.books, Commands: r.commands, Logger: r.logger, Now: r.now})
 	r.check(err)
 	r.check(s.Open(r.t.Context()))
 	registry, err := liveness.New(s, liveness.Config{})
@@ -172,9 +175,6 @@ func (r *rig) start() {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	r.check(registry.Run(ended)) // the test says what there is
-	now := func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
-	e, err := playbook.New(playbook.Config{Database: db, Store: s, Fleet: r.fleet, Playbooks: r.books, Commands: r.commands, Logger: r.logger, Now: now})
-	r.check(err)
 	kinds := map[string]sink.Kind{
 		playbook.EndpointKind: e.Kind,
 		"memo":                func(string, json.RawMessage) (sink.Sink, error) { return r.memo, nil },
@@ -204,6 +204,8 @@ func (r *rig) start() {
 		running.Wait()
 	}
 }
+
+func (r *rig) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 
 // end stops all.
 func (r *rig) end() {

@@ -499,6 +499,27 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// A wait goes on where it is under a process whose clock is behind.
+func TestClockBehindAfterTakeover(t *testing.T) {
+	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{{Name: "patience", Do: playbook.Wait{For: 2 * time.Hour}}}})
+	r.ahead.Store(int64(time.Hour))
+	r.wall = r.now
+	r.restart()
+	r.event("a", liveness.DeviceOffline)
+	r.state("a", playbook.RunWaiting)
+	r.ahead.Add(int64(90 * time.Minute))
+	registry, err := liveness.New(r.store, liveness.Config{})
+	r.check(err)
+	r.check(r.store.Checkpoint(t.Context(), registry))
+	r.end()
+	r.ahead.Store(0)
+	r.start()
+	run, steps := r.state("a", playbook.RunWaiting)
+	if wait := steps["patience"].Wake.Sub(r.now()); wait > 30*time.Minute || wait < 29*time.Minute || !run.Wake.Equal(steps["patience"].Wake) {
+		t.Errorf("after 90 minutes of 2 hours the step waits for %v, and the run until %v", wait, run.Wake)
+	}
+}
+
 // A run behind another one is there, and can be canceled.
 func TestTurn(t *testing.T) {
 	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Recovery: playbook.Ignore, Steps: []playbook.Step{wait("patience"), tell("end")}})

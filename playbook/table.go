@@ -15,6 +15,23 @@ import (
 // table holds the runs of playbooks in a database. Its methods may be called concurrently.
 type table struct{ db *sqldb.DB }
 
+// takeOver moves the times of waiting steps if the clock is behind that of the process before, so that they
+// wait no longer by that.
+func (t *table) takeOver(ctx context.Context, tx sqldb.Tx) error {
+	behind, err := tx.SetBack(ctx)
+	if err != nil || behind < time.Second {
+		return err
+	}
+	by := int64(behind)
+	_, err = tx.NewRaw("UPDATE run_steps SET wake = wake - ?, started = started - ? WHERE state = ? AND wake > ? AND started > ?"+
+		" AND run IN (SELECT id FROM runs WHERE state < 2)", by, by, StepWaiting, by, by).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.NewRaw("UPDATE runs SET wake = wake - ? WHERE state = ? AND wake > ?", by, RunWaiting, by).Exec(ctx)
+	return err
+}
+
 // Get returns a run and its steps. Errors: ErrUnknown.
 func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	var runs []Run

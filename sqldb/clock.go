@@ -30,6 +30,17 @@ func (db *DB) Steady() time.Time {
 	return shown
 }
 
+// SetBack returns by how much the wall clock of this process is behind the last checkpoint of the process
+// that wrote before, 0 if it is not. It is for [Owner].TakeOver: what waits until a time that the other one
+// computed would wait longer by that.
+func (tx Tx) SetBack(ctx context.Context) (time.Duration, error) {
+	var at int64
+	if err := tx.QueryRowContext(ctx, "SELECT checkpoint_at FROM meta WHERE id = 1").Scan(&at); err != nil {
+		return 0, err
+	}
+	return max(0, Time(at).Sub(tx.db.Now())), nil
+}
+
 // OldBefore returns the instant before which things are older than an age, as far as that is
 // certain: a wall clock that is ahead for less than a day makes nothing too old but what as much
 // time would make as it was wrong for. now is what the caller's clock shows.

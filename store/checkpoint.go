@@ -77,7 +77,7 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 		// does in an append.
 		last := s.last.Load()
 		held, err := tx.FenceIf(ctx, "checkpoint = ?, checkpoint_at = ?, steady = ?, memory = ?", "checkpoint >= ? AND last_offset >= ?",
-			c.number+1, sqldb.Nanos(begin), sqldb.Nanos(s.db.Steady()), c.memory, c.number, last)
+			c.number+1, sqldb.Nanos(s.db.Now()), sqldb.Nanos(s.db.Steady()), c.memory, c.number, last)
 		switch {
 		case err != nil:
 			return err
