@@ -232,12 +232,8 @@ func TestMQTTFlood(t *testing.T) {
 		})
 	}
 	<-time.After(atChecks(time.Second, 3*time.Second))
+	testwait.Until(t, "those who read nothing miss something", func() bool { return broker.Stats().Dropped > 0 })
 	close(stop)
 	running.Wait()
 	r.none(liveness.DeviceOffline)
-	st := broker.Stats()
-	if st.Dropped == 0 {
-		t.Error("those who read nothing got all")
-	}
-	t.Logf("%d published, %d dropped", st.Published, st.Dropped)
 }
