@@ -43,9 +43,11 @@ type Config struct {
 	// Default: nothing is logged.
 	Logger *slog.Logger
 	// MaxConnections is the largest number of connections served at a time. Further ones wait in
-	// the listener's backlog, and hold up the listening clock of the heartbeats. To make room, the
-	// connection that has been idle longest, for at least 1 s, is closed, and other connections are
-	// closed after their next answer. At least 4. Default: 1,024, or what MaxStreams needs.
+	// the listener's backlog, and hold up the listening clock of the heartbeats. To make room, a
+	// connection is closed: the oldest without a valid token of the address that has the most of
+	// these, if they are more than a 16th, after 250 ms; else that which has been idle longest, for at
+	// least 1 s. The others are closed after their next answer. At least 4. Default: 1,024, or what
+	// MaxStreams needs.
 	MaxConnections int
 	// MaxStreams is the largest number of streams of events. Further ones are refused. It is three
 	// quarters of MaxConnections at most, so that there is always room for health checks. Default:

@@ -22,9 +22,18 @@ type Auth interface {
 }
 
 // authorize reports whether a request has the role, and returns its token; the zero one if it needs
-// none. It answers a request that does not. With inQuery the secret may be in the query.
+// none. It answers a request that does not. With inQuery the secret may be in the query. While it is
+// found out, and after that if it has the role, the connection is not closed for others.
 func (a *API) authorize(w http.ResponseWriter, r *http.Request, need auth.Role, inQuery bool) (who auth.Token, ok bool) {
-	if need == "" || a.tokens == nil {
+	if c := connOf(r.Context()); c != nil {
+		c.Keep()
+		defer func() {
+			if !ok {
+				c.Begin()
+			}
+		}()
+	}
+	if a.tokens == nil {
 		return auth.Token{}, true
 	}
 	if required, known := a.requires(w, r); !required {
@@ -107,7 +116,7 @@ func (a *API) refuseToken(w http.ResponseWriter, r *http.Request, need auth.Role
 
 // guard returns a handler that refuses requests without the role.
 func (a *API) guard(need auth.Role, next http.HandlerFunc) http.HandlerFunc {
-	if need == "" || a.tokens == nil {
+	if need == "" {
 		return next
 	}
 	return func(w http.ResponseWriter, r *http.Request) {

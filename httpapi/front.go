@@ -9,23 +9,28 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
+// beginRequest marks that a request has been read. While connections wait for a place, each
+// connection is closed after its next answer, so that they take turns.
+func beginRequest(of *sockets.Set, w http.ResponseWriter, r *http.Request) {
+	if c := connOf(r.Context()); c != nil {
+		c.Begin()
+	}
+	if of.Crowded() {
+		w.Header().Set("Connection", "close")
+	}
+}
+
 // front handles each request before it is routed.
-//
-// While connections wait for a place, each connection is closed after its next answer, so that they
-// take turns.
 func (a *API) front(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer runtime.Gosched() // else a client that pipelines requests occupies a thread until the scheduler intervenes
-		if c := connOf(r.Context()); c != nil {
-			c.Begin()
-		}
+		beginRequest(a.sockets, w, r)
 		header := w.Header()
-		if a.sockets.Crowded() {
-			header.Set("Connection", "close")
-		}
 		header.Set("Cache-Control", "no-store")
 		header.Set("X-Content-Type-Options", "nosniff")
 		if a.share(w, r) || !a.admit(w, r) || !a.isMeant(w, r) {

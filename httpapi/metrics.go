@@ -71,7 +71,7 @@ func (a *API) collect(m metrics.Sample) {
 	m.Add("http_streams", "Open streams of events and of the fleet.", float64(a.streams.Load()))
 	m.Count("http_streams_dropped_total", "Streams ended because their reader was too slow.", a.dropped.Load())
 	m.Count("http_streams_refused_total", "Streams refused because there were too many.", a.refused.Load())
-	m.Count("http_connections_evicted_total", "Idle connections closed because others waited for a place.", a.sockets.Evicted())
+	m.Count("http_connections_evicted_total", "Connections that were idle, or had shown no token, closed because others waited for a place.", a.sockets.Evicted())
 	for _, s := range a.registry.Sources() {
 		sourceMetrics(m, s.View())
 	}

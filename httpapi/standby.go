@@ -12,14 +12,15 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 
 	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 // maxStandbyConnections is the largest number of connections to a server that stands by.
@@ -31,20 +32,21 @@ const clientHeader = "Holter-Client"
 // Standby is the API of a server that stands by: it hands requests on to the judge, and answers
 // /healthz, /readyz and /metrics itself. Make one with [NewStandby].
 type Standby struct {
-	roster *cluster.Roster
-	log    *slog.Logger
-	tls    *tls.Config
-	why    func() string
-	proxy  httputil.ReverseProxy
-	mux    http.ServeMux
+	roster  *cluster.Roster
+	log     *slog.Logger
+	tls     *tls.Config
+	why     func() string
+	sockets *sockets.Set
+	proxy   httputil.ReverseProxy
+	mux     http.ServeMux
 }
 
 // NewStandby returns the API of a standby. transport reaches the other servers; serverTLS is as
 // [Config.TLS]. why tells why this server is not the judge; it is called concurrently.
 func NewStandby(roster *cluster.Roster, transport http.RoundTripper, serverTLS *tls.Config, log *slog.Logger, why func() string) *Standby {
-	s := &Standby{roster: roster, log: log, tls: serverTLS, why: why}
+	s := &Standby{roster: roster, log: log, tls: serverTLS, why: why, sockets: sockets.NewSet()}
 	s.proxy = httputil.ReverseProxy{
-		Rewrite: s.aim, Transport: transport, ErrorHandler: s.unanswered, FlushInterval: -1,
+		Rewrite: s.aim, Transport: transport, ModifyResponse: keepAnswered, ErrorHandler: s.unanswered, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // a client that leaves is no error
 	}
 	registry := prometheus.NewRegistry()
@@ -57,7 +59,12 @@ func NewStandby(roster *cluster.Roster, transport http.RoundTripper, serverTLS *
 }
 
 // Handler returns the API as a handler for another server.
-func (s *Standby) Handler() http.Handler { return &s.mux }
+func (s *Standby) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		beginRequest(s.sockets, w, r)
+		s.mux.ServeHTTP(w, r)
+	})
+}
 
 // Serve serves on a listener until ctx is done. Then it closes all connections, those of streams as
 // well, and returns nil. It always closes the listener.
@@ -65,15 +72,17 @@ func (s *Standby) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s.Handler(), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), TLSConfig: withMinVersion(s.tls), Protocols: onlyHTTP1(),
-		BaseContext: func(net.Listener) context.Context { return ctx },
+		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: withConn, ConnState: noteIdle,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	listener = netutil.LimitListener(listener, maxStandbyConnections)
-	var err error
+	limited, err := s.sockets.Limit(listener, maxStandbyConnections)
+	if err != nil {
+		return errors.Join(fmt.Errorf("httpapi: %w", err), listener.Close())
+	}
 	if server.TLSConfig != nil {
-		err = server.ServeTLS(listener, "", "")
+		err = server.ServeTLS(limited, "", "")
 	} else {
-		err = server.Serve(listener)
+		err = server.Serve(limited)
 	}
 	if ctx.Err() != nil || errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -141,6 +150,15 @@ func (s *Standby) aim(r *httputil.ProxyRequest) {
 	r.SetXForwarded()
 	host, _, _ := net.SplitHostPort(r.In.RemoteAddr)
 	r.Out.Header.Set(clientHeader, host)
+}
+
+// keepAnswered keeps the connection of a client whom the judge answers, where it asks for tokens if there are any.
+func keepAnswered(answer *http.Response) error {
+	r := answer.Request
+	if c := connOf(r.Context()); c != nil && answer.StatusCode < http.StatusBadRequest && strings.HasPrefix(r.URL.Path, "/v1/") {
+		c.Keep()
+	}
+	return nil
 }
 
 func (s *Standby) unanswered(w http.ResponseWriter, r *http.Request, err error) {

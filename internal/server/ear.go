@@ -28,6 +28,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/link"
@@ -240,6 +241,10 @@ func (e *ear) runLink(ctx context.Context) error {
 	return err
 }
 
+// maxHealthConnections is how many connections an ear serves at a time for what load balancers and
+// Prometheus ask, so that no descriptors of devices are used up there.
+const maxHealthConnections = 256
+
 // serveHTTP serves what a load balancer and Prometheus ask, until ctx is done.
 func (e *ear) serveHTTP(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
@@ -259,7 +264,11 @@ func (e *ear) serveHTTP(ctx context.Context) error {
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(e.log.Handler(), slog.LevelDebug),
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(e.http); !errors.Is(err, http.ErrServerClosed) {
+	limited, err := sockets.NewSet().Limit(e.http, maxHealthConnections)
+	if err != nil {
+		return errors.Join(fmt.Errorf("serve HTTP: %w", err), e.http.Close())
+	}
+	if err := server.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve HTTP: %w", err)
 	}
 	return nil

@@ -19,8 +19,8 @@
 // the same goes for what lies unread in sockets.
 //
 // No moment is needed in which nothing waits. The clock of a server that is overloaded is behind by
-// its backlog, and goes on as that is worked off. With [Set.Limit], idle connections make room for
-// those that wait.
+// its backlog, and goes on as that is worked off. With [Set.Limit], idle connections, and those of
+// strangers, make room for those that wait.
 //
 // A client cannot hold the clock up for more than 5 s by leaving something unread, nor for more
 // than 30 s by keeping others from being accepted. What is entered holds it up until it is left.

@@ -2,6 +2,7 @@ package sockets
 
 import (
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -12,14 +13,25 @@ const (
 	// begun.
 	idleFor  = time.Second
 	beginFor = 5 * time.Second
+	// crowdFor is how long one of a stranger may take if his address has more than its share. It
+	// bounds how many a second such an address can have accepted, so that a fleet behind one address
+	// is not closed as fast as it comes.
+	crowdFor = 250 * time.Millisecond
+	// share is the part of the places that an address may have for strangers while there is no room.
+	share = 16
 	// roomAgain is when room is looked for again if there was none.
 	roomAgain = 10 * time.Millisecond
 )
 
 // Limit returns a listener whose connections are tracked, and which has at most n of them open at a
-// time, and one that waits for a place. To make room for that one it closes a connection on which
-// no request is under way: the one that has been idle longest, for 1 s at least. [Conn.Begin] and
-// [Conn.End] mark when a request is under way.
+// time, and one that waits for a place. To make room for that one it closes another.
+//
+// Whoever has not shown that he may ask is a stranger: from when he connects, or [Conn.Begin], to
+// [Conn.Keep] or [Conn.End]. If an address has more strangers than its share of the places, a 16th,
+// the oldest of the address that has the most goes, after 250 ms. So one address cannot keep others
+// out with requests that have no end, and its own latest ones are heard as well. Otherwise the
+// connection goes that has been idle longest, for 1 s at least, or whose stranger has taken longest
+// to ask, for 5 s at least. Between [Conn.Keep] and [Conn.End] none goes.
 //
 // It fails if there are no descriptors left.
 func (s *Set) Limit(l net.Listener, n int) (net.Listener, error) {
@@ -27,6 +39,7 @@ func (s *Set) Limit(l net.Listener, n int) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.strangers.SetLimits(n, max(n/share, 1))
 	s.Listen(counted)
 	return &limitListener{Listener: counted, places: make(chan struct{}, n), closed: make(chan struct{}), set: s}, nil
 }
@@ -34,17 +47,39 @@ func (s *Set) Limit(l net.Listener, n int) (net.Listener, error) {
 // Crowded reports whether a connection waits for a place.
 func (s *Set) Crowded() bool { return s.crowded.Load() }
 
-// Evicted returns how many idle connections were closed because others waited for a place.
+// Evicted returns how many connections were closed because others waited for a place.
 func (s *Set) Evicted() uint64 { return s.evicted.Load() }
 
-// Begin marks that a request is being handled: the connection is not closed for another one before
-// End.
-func (c *Conn) Begin() { c.idleSince.Store(inRequest) }
+// Begin marks that a request has been read, of which it is not known, or no longer, whether it may be
+// asked.
+func (c *Conn) Begin() {
+	now := time.Now()
+	c.handled.Store(true)
+	c.served.Store(false)
+	c.idleSince.Store(int64(now.Sub(c.set.began)))
+	c.set.strangers.Back(c, c.from(), now)
+}
+
+// Keep marks that the request may be asked: the connection is not closed for another one before End.
+func (c *Conn) Keep() {
+	c.idleSince.Store(inRequest)
+	c.set.strangers.Leave(c)
+}
 
 // End marks that the answer is written.
 func (c *Conn) End() {
+	c.handled.Store(false)
 	c.served.Store(true)
 	c.idleSince.Store(int64(time.Since(c.set.began)))
+	c.set.strangers.Leave(c)
+}
+
+// from returns the client's address; not a valid one if it has none.
+func (c *Conn) from() netip.Addr {
+	if at, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return at.AddrPort().Addr()
+	}
+	return netip.Addr{}
 }
 
 // inRequest is the idleSince of a connection on which a request is under way.
@@ -62,13 +97,40 @@ func (c *Conn) evictable(now int64) bool {
 	return now-since >= int64(idleFor)
 }
 
-// evict closes the connection that has been idle longest, if one may be closed. One that holds
-// something unread is not idle: its request has come, and nobody has had the time for it.
+// evict closes a connection for another one, if one may be closed. One that holds something unread is
+// not idle: its request has come, and nobody has had the time for it.
 func (s *Set) evict() {
-	if c := s.longestIdle(); c != nil {
+	c := s.surplus()
+	if c == nil {
+		c = s.longestIdle()
+	}
+	if c != nil {
 		s.evicted.Add(1)
 		_ = c.Close()
 	}
+}
+
+// surplus returns the oldest stranger of the address that has the most, if these are too many.
+func (s *Set) surplus() *Conn {
+	for {
+		now := time.Now()
+		c, ok := s.strangers.Surplus(now, crowdFor)
+		switch {
+		case !ok:
+			return nil
+		case c.handled.Load() || !s.readable(c):
+			return c
+		}
+		s.strangers.Renew(c, now)
+	}
+}
+
+// readable reports whether an open connection holds something unread.
+func (s *Set) readable(c *Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fds = append(s.fds[:0], c.fd)
+	return s.open[c.fd] == c && s.poller.ask(s.fds) && s.poller.readable(0)
 }
 
 func (s *Set) longestIdle() *Conn {
@@ -125,7 +187,9 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	placed = true
-	tracked.idleSince.Store(int64(time.Since(l.set.began)))
+	now := time.Now()
+	tracked.idleSince.Store(int64(now.Sub(l.set.began)))
+	l.set.strangers.Back(tracked, tracked.from(), now)
 	return tracked, nil
 }
 

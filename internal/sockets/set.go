@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/holter-iot/holter/internal/newcomers"
 )
 
 // Set is the listeners and the connections of a server. Make one with [NewSet]. Its methods may be
@@ -15,6 +17,8 @@ type Set struct {
 	began   time.Time
 	crowded atomic.Bool   // a connection waits for a place
 	evicted atomic.Uint64 // connections that were closed for one that waited
+
+	strangers *newcomers.Queue[*Conn] // of a limited listener
 
 	mu        sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
 	listeners []*Listener   // where connections come from; only appended to
@@ -25,7 +29,9 @@ type Set struct {
 }
 
 // NewSet returns an empty set.
-func NewSet() *Set { return &Set{began: time.Now(), open: make(map[int]*Conn)} }
+func NewSet() *Set {
+	return &Set{began: time.Now(), strangers: newcomers.New[*Conn](0, 0), open: make(map[int]*Conn)}
+}
 
 // Conn is a connection that is tracked.
 type Conn struct {
@@ -37,7 +43,8 @@ type Conn struct {
 	fd        int
 	reads     atomic.Uint64
 	quiet     atomic.Bool  // nobody reads from it for long, and nothing is expected
-	served    atomic.Bool  // it has had a request that is answered
+	served    atomic.Bool  // its latest request is answered
+	handled   atomic.Bool  // it has a request that is not answered yet: more input is not waited for
 	idleSince atomic.Int64 // nanoseconds since the set began, or inRequest; of those of a limited listener
 }
 
@@ -180,6 +187,7 @@ func (c *Conn) Hush() { c.quiet.Store(true) }
 // Close ends the tracking and closes the connection.
 func (c *Conn) Close() error {
 	c.set.remove(c)
+	c.set.strangers.Leave(c)
 	err := c.Conn.Close()
 	if c.closed != nil {
 		c.once.Do(c.closed)
