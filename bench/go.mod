@@ -12,7 +12,7 @@ require (
 	github.com/jellydator/ttlcache/v3 v3.4.0
 	github.com/mochi-mqtt/server/v2 v2.7.9
 	github.com/panjf2000/ants/v2 v2.12.1
-	github.com/panjf2000/gnet/v2 v2.9.8
+	github.com/panjf2000/gnet/v2 v2.10.0
 	github.com/rfyiamcool/go-timewheel v1.1.0
 	github.com/riverqueue/river v0.51.2
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.2

@@ -69,11 +69,13 @@ func TestTaskAfterArrival(t *testing.T) {
 	l.mu.Lock()
 	close(goesOn)
 	<-time.After(20 * time.Millisecond) // the loop comes to this lock
-	if err := l.enterLocked(last); err != nil {
+	if err := l.enterLocked(last.conn()); err != nil {
 		t.Error(err)
 	}
-	fd, slot := pair(), binary.NativeEndian.AppendUint32(nil, last.slot)
-	if err := unix.Sendmsg(l.give, slot, unix.UnixRights(fd), nil, 0); err != nil { // as Add does
+	const number = 1 << 20
+	l.coming[number] = last
+	fd, arrival := pair(), binary.NativeEndian.AppendUint32(nil, number)
+	if err := unix.Sendmsg(l.give, arrival, unix.UnixRights(fd), nil, 0); err != nil { // as Add does
 		t.Error(err)
 	}
 	open := make(chan bool, 1)

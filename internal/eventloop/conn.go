@@ -29,8 +29,7 @@ type Handler interface {
 // loop's goroutine, and only after [Loop.Add].
 type Conn struct {
 	loop  *Loop
-	fd    int32 // -1 once it is closed
-	slot  uint32
+	fd    int32 // -1 until the loop has it, and once it is closed
 	state state
 	kept  *kept // nil for most
 }
@@ -85,6 +84,13 @@ const (
 
 func (c *Conn) conn() *Conn { return c }
 
+// handler returns what an open connection belongs to.
+func (c *Conn) handler() Handler {
+	c.loop.mu.Lock()
+	defer c.loop.mu.Unlock()
+	return c.loop.conns[c.fd]
+}
+
 // Add begins to serve a socket, which must not block. It takes it over, unless it returns an error:
 // ErrClosed, or what epoll_ctl(2) says. It may be called by any goroutine.
 func (l *Loop) Add(fd int, h Handler) error {
@@ -94,47 +100,52 @@ func (l *Loop) Add(fd int, h Handler) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.enterLocked(h); err != nil {
+	if err := l.enterLocked(c); err != nil {
 		return err
 	}
-	c.fd = int32(fd)
-	if err := l.control(unix.EPOLL_CTL_ADD, fd, c.slot, unix.EPOLLIN); err != nil {
+	if err := l.serveLocked(fd, h); err != nil {
 		l.dropLocked(c)
-		c.fd = -1
 		return fmt.Errorf("eventloop: %w", err)
 	}
 	return nil
 }
 
-// enterLocked gives a connection a slot.
-func (l *Loop) enterLocked(h Handler) error {
+// enterLocked takes a connection's place.
+func (l *Loop) enterLocked(c *Conn) error {
 	switch {
 	case l.over:
 		return ErrClosed
 	case !l.hasRoomLocked():
 		return ErrFull
 	}
-	c := h.conn()
 	c.loop, c.fd = l, -1
-	if n := len(l.free); n > 0 {
-		c.slot, l.free = l.free[n-1], l.free[:n-1]
-		l.slots[c.slot] = h
-	} else {
-		c.slot = uint32(len(l.slots))
-		l.slots = append(l.slots, h)
-	}
+	l.count++
 	return nil
 }
 
-// dropLocked frees a slot.
+// serveLocked begins to serve a socket.
+func (l *Loop) serveLocked(fd int, h Handler) error {
+	// What TCP calls urgent is input like all else (RFC 6093): gnet's poller watches for it (EPOLLPRI), and
+	// would tell of it again and again if it were kept apart.
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
+	if n := fd + 1 - len(l.conns); n > 0 {
+		l.conns = append(l.conns, make([]Handler, n)...)
+	}
+	l.conns[fd], h.conn().fd = h, int32(fd)
+	return l.poller.watch(fd)
+}
+
+// dropLocked frees a connection's place.
 func (l *Loop) dropLocked(c *Conn) {
-	l.slots[c.slot] = nil
-	l.free = append(l.free, c.slot)
+	l.count--
+	if c.fd >= 0 {
+		l.conns[c.fd], c.fd = nil, -1
+	}
 }
 
 // handle handles an event.
 func (c *Conn) handle(h Handler, events uint32) {
-	if events&unix.EPOLLOUT != 0 {
+	if events&unix.EPOLLOUT != 0 && c.state&awaitsRoom != 0 {
 		if !c.flush() {
 			c.close(h)
 			return
@@ -143,7 +154,7 @@ func (c *Conn) handle(h Handler, events uint32) {
 			h.Drained()
 		}
 	}
-	if events&^unix.EPOLLOUT != 0 && c.fd >= 0 {
+	if events&^unix.EPOLLOUT != 0 && c.fd >= 0 && c.state&isPaused == 0 {
 		c.read(h)
 	}
 }
@@ -158,7 +169,7 @@ func (c *Conn) read(h Handler) {
 	}
 	buffer := l.input[:kept+Slice]
 	copy(buffer, input)
-	n, err := l.read(int(c.fd), buffer[kept:])
+	n, err := l.poller.read(int(c.fd), buffer[kept:])
 	switch {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		l.drained(c, n)
@@ -220,7 +231,7 @@ func (c *Conn) Write(b []byte) bool {
 		return false
 	}
 	if c.Buffered() == 0 {
-		n, err := c.loop.write(int(c.fd), b)
+		n, err := c.loop.poller.write(int(c.fd), b)
 		if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
 			c.Close()
 			return false
@@ -231,7 +242,7 @@ func (c *Conn) Write(b []byte) bool {
 	}
 	c.keepOutput(append(c.output(), b...))
 	c.watch(c.state | awaitsRoom)
-	return true
+	return c.fd >= 0
 }
 
 // Buffered returns how many bytes the kernel has not taken yet.
@@ -246,7 +257,7 @@ func (c *Conn) Unread() int {
 // flush hands what is kept to the kernel. It returns false if the connection has failed.
 func (c *Conn) flush() bool {
 	for c.Buffered() > 0 {
-		n, err := c.loop.write(int(c.fd), c.output())
+		n, err := c.loop.poller.write(int(c.fd), c.output())
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -259,20 +270,17 @@ func (c *Conn) flush() bool {
 	return true
 }
 
-// watch changes what the kernel watches the connection for, to what its state needs.
+// watch changes what the kernel watches the connection for, to what its state needs. If the kernel has no
+// room for another watch, the connection ends.
 func (c *Conn) watch(s state) {
 	if s == c.state || s&closing != 0 {
 		return
 	}
+	was := c.state
 	c.state = s
-	var events uint32
-	if s&isPaused == 0 {
-		events |= unix.EPOLLIN
+	if err := c.loop.poller.rewatch(int(c.fd), was, s); err != nil {
+		c.Close()
 	}
-	if s&awaitsRoom != 0 {
-		events |= unix.EPOLLOUT
-	}
-	_ = c.loop.control(unix.EPOLL_CTL_MOD, int(c.fd), c.slot, events) // it was added, so it can be changed
 }
 
 // IsOpen reports whether the connection has not ended. Within Closed it has not.
@@ -286,10 +294,7 @@ func (c *Conn) Close() {
 	if c.fd < 0 {
 		return
 	}
-	c.loop.mu.Lock()
-	h := c.loop.slots[c.slot]
-	c.loop.mu.Unlock()
-	c.close(h)
+	c.close(c.handler())
 }
 
 // Reset ends the connection, so that its other end sees an error (RST), and nothing more is sent.
@@ -308,17 +313,18 @@ func (c *Conn) close(h Handler) {
 	}
 	l := c.loop
 	c.state |= closing
-	_ = l.control(unix.EPOLL_CTL_DEL, int(c.fd), 0, 0)
+	_ = l.poller.Delete(int(c.fd)) // which one that is paused is not in
 	h.Closed()
 	if c.flush() {
 		c.drain()
 	}
 	l.drained(c, 0)
+	fd := int(c.fd)
 	l.mu.Lock()
 	l.dropLocked(c)
 	l.mu.Unlock()
-	_ = unix.Close(int(c.fd))
-	c.fd, c.kept = -1, nil
+	_ = unix.Close(fd)
+	c.kept = nil
 }
 
 // drain drops what waits in the socket: else the kernel resets the connection, and what was written
@@ -364,18 +370,15 @@ func (c *Conn) Rest() {
 
 // Again shows what was not used again, at once, and ends a pause, or a rest.
 func (c *Conn) Again() {
-	c.watch(c.state &^ isPaused)
-	l := c.loop
-	l.mu.Lock()
-	h := l.slots[c.slot]
-	l.mu.Unlock()
-	c.traffic(h, c.input())
+	if c.watch(c.state &^ isPaused); c.fd >= 0 {
+		c.traffic(c.handler(), c.input())
+	}
 }
 
 // lookAt sets when connections that are paused are looked at next; never if it is zero.
 func (l *Loop) lookAt(next time.Time) {
 	l.look = next
-	_ = l.poll.SetReadDeadline(next) // which fails when the loop has ended
+	l.poller.wakeAt(next)
 }
 
 // resume lets connections go on whose pause is over.

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,20 +18,10 @@ import (
 const (
 	// Slice is how many bytes of a connection are read in one turn, at most.
 	Slice = 4 << 10
-	// maxEvents is how many events are taken from the kernel at a time.
-	maxEvents = 256
 	// maxTasks is how many tasks are called in one turn.
 	maxTasks = 32
 	// roomy is the capacity up to which the buffer for input is used again.
 	roomy = 4 * Slice
-)
-
-// The slots of a loop's own descriptors, which no connection has.
-const (
-	wakeSlot = ^uint32(iota)
-	markSlot
-	arrivalSlot
-	firstOfOwn = arrivalSlot
 )
 
 // ErrClosed is returned for what comes when a loop has ended.
@@ -42,98 +32,70 @@ var ErrClosed = errors.New("eventloop: the loop has ended")
 type Loop struct {
 	passed func(mark int64)
 
-	epoll  int
-	poll   *os.File        // the epoll
-	polled syscall.RawConn // to wait at it
-	wake   int             // an eventfd: there are tasks
-	mark   int             // an eventfd: a marker was set
+	poller *poller
+	wake   int // an eventfd: there are tasks
+	mark   int // an eventfd: a marker was set
 
 	table      bool // it has a table of descriptors of its own, with
 	room       int  // for connections; they come
 	give, take int  // from one of these sockets to the other, which is in that table
 	sending    sync.WaitGroup
 
-	mu    sync.Mutex // guards the fields below
-	slots []Handler  // nil for those that are free
-	free  []uint32
-	tasks []func()
-	over  bool // nothing is taken any more
+	mu     sync.Mutex         // guards the fields below
+	conns  []Handler          // by descriptor
+	coming map[uint32]Handler // on their way into the table, by
+	number uint32             // of the last one
+	count  int                // of both
+	tasks  []func()
+	over   bool // nothing is taken any more
 
 	marked  atomic.Int64 // the marker that is set
 	marking atomic.Bool  // one is set and not passed
 
 	// The fields below belong to the loop's goroutine.
-	hasEvents func(uintptr) bool // takeEvents
-	events    [maxEvents]unix.EpollEvent
-	count     int                // of those
-	streak    int                // events since there were none
-	failed    error              // of the last call
-	ready     [maxEvents]Handler // those of events
-	input     []byte
-	partial   map[*Conn]int // connections with more input than was read, and how much of that a marker waits for
-	waits     int           // of those, the ones that the marker waits for
-	reached   bool          // the marker came out of the kernel, and waits for those
-	paused    []pause       // in no order
-	look      time.Time     // when they are looked at next
-	slot      [4]byte       // of a connection that arrives
-	rights    [64]byte      // and its descriptor
+	ready   [maxEvents]Handler // those of events
+	input   []byte
+	partial map[*Conn]int // connections with more input than was read, and how much of that a marker waits for
+	waits   int           // of those, the ones that the marker waits for
+	reached bool          // the marker came out of the kernel, and waits for those
+	paused  []pause       // in no order
+	look    time.Time     // when they are looked at next
+	arrival [4]byte       // the number of a connection that arrives
+	rights  [64]byte      // and its descriptor
 }
 
 // New returns a loop. passed is called on the loop's goroutine with each marker that is passed.
 func New(passed func(mark int64)) (l *Loop, err error) {
-	l = &Loop{passed: passed, epoll: -1, wake: -1, mark: -1, give: -1, take: -1, partial: make(map[*Conn]int), input: make([]byte, Slice)}
+	l = &Loop{passed: passed, wake: -1, mark: -1, give: -1, take: -1, partial: make(map[*Conn]int), input: make([]byte, Slice)}
 	defer func() {
 		if err != nil {
 			l.closeOwn()
 			err = fmt.Errorf("eventloop: %w", err)
 		}
 	}()
-	if err = l.openEpoll(); err != nil {
+	if l.poller, err = openPoller(); err != nil {
 		return nil, err
 	}
-	for _, own := range []struct {
-		fd   *int
-		slot uint32
-	}{{&l.wake, wakeSlot}, {&l.mark, markSlot}} {
-		if *own.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	for _, fd := range []*int{&l.wake, &l.mark} {
+		if *fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 			return nil, os.NewSyscallError("eventfd", err)
 		}
-		// Each ring is an event (EPOLLET), behind those of the sockets that were readable before it.
-		if err = l.control(unix.EPOLL_CTL_ADD, *own.fd, own.slot, unix.EPOLLIN|unix.EPOLLET); err != nil {
+		if err = l.poller.watchRings(*fd); err != nil {
 			return nil, err
 		}
 	}
 	return l, nil
 }
 
-// openEpoll opens the epoll, and hands it to Go's poller.
-func (l *Loop) openEpoll() (err error) {
-	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return os.NewSyscallError("epoll_create1", err)
-	}
-	if err = unix.SetNonblock(l.epoll, true); err != nil {
-		return os.NewSyscallError("fcntl", err)
-	}
-	l.poll, l.hasEvents = os.NewFile(uintptr(l.epoll), "epoll"), l.takeEvents
-	l.polled, err = l.poll.SyscallConn()
-	return err
-}
-
 func (l *Loop) closeOwn() {
-	if l.poll != nil {
-		_ = l.poll.Close()
-		l.epoll = -1
+	if l.poller != nil {
+		l.poller.close()
 	}
-	for _, fd := range []int{l.epoll, l.wake, l.mark, l.give, l.take} {
+	for _, fd := range []int{l.wake, l.mark, l.give, l.take} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
 	}
-}
-
-// control changes what the kernel watches a descriptor for.
-func (l *Loop) control(op, fd int, slot, events uint32) error {
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(slot)}))
 }
 
 // Execute calls f on the loop's goroutine, in the order of the calls. It does not wait for it. If it
@@ -183,10 +145,11 @@ func (l *Loop) serve(ctx context.Context) error {
 		defer l.Close()
 	}
 	for ctx.Err() == nil {
-		if err := l.await(); err != nil {
-			return fmt.Errorf("eventloop: %w", os.NewSyscallError("epoll_wait", err))
+		events, err := l.poller.await()
+		if err != nil {
+			return fmt.Errorf("eventloop: %w", err)
 		}
-		l.handle(l.events[:l.count])
+		l.handle(events)
 		if len(l.paused) > 0 {
 			l.resume(time.Now())
 		}
@@ -194,48 +157,23 @@ func (l *Loop) serve(ctx context.Context) error {
 	return nil
 }
 
-// await takes events from the kernel. It waits for them at Go's poller, like any goroutine: a thread
-// that waited in the kernel would keep its place among those that run (GOMAXPROCS) until Go's monitor
-// (sysmon) takes it away. There are none when it is time to look at connections that are paused.
-func (l *Loop) await() error {
-	l.count = 0
-	err := l.polled.Read(l.hasEvents)
-	if err == nil {
-		err = l.failed
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.EINTR) {
-		return nil
-	}
-	return err
-}
-
-// takeEvents takes the events that are there. It returns false if there are none.
-func (l *Loop) takeEvents(uintptr) bool {
-	n, err := l.takeReady()
-	l.count, l.failed = max(n, 0), err
-	if l.streak += l.count; n == 0 {
-		l.streak = 0
-	}
-	return n != 0
-}
-
 // handle handles events in their order, but for tasks, which come last.
 func (l *Loop) handle(events []unix.EpollEvent) {
 	tasks := false
 	l.mu.Lock()
 	for i := range events {
-		if slot := uint32(events[i].Fd); slot < firstOfOwn {
-			l.ready[i] = l.slots[slot]
+		if fd := int(events[i].Fd); fd < len(l.conns) {
+			l.ready[i] = l.conns[fd]
 		}
 	}
 	l.mu.Unlock()
 	for i := range events {
-		switch uint32(events[i].Fd) {
-		case wakeSlot:
+		switch int(events[i].Fd) {
+		case l.wake:
 			tasks = true
-		case markSlot:
+		case l.mark:
 			l.reach()
-		case arrivalSlot:
+		case l.take:
 			l.receive()
 		default:
 			h := l.ready[i]
@@ -288,9 +226,9 @@ func (l *Loop) reach() {
 // Each calls f with each connection. It belongs to the loop's goroutine.
 func (l *Loop) Each(f func(Handler)) {
 	l.mu.Lock()
-	slots := slices.Clone(l.slots) // they are added by others
+	conns := slices.Clone(l.conns) // they are added by others
 	l.mu.Unlock()
-	for _, h := range slots {
+	for _, h := range conns {
 		if h != nil && h.conn().fd >= 0 { // f may close one
 			f(h)
 		}
@@ -308,7 +246,7 @@ func (l *Loop) Close() {
 // end closes all connections. It returns false if it was called before.
 func (l *Loop) end() bool {
 	l.mu.Lock()
-	over, slots := l.over, l.slots
+	over := l.over
 	l.over = true
 	l.mu.Unlock()
 	if over {
@@ -318,7 +256,10 @@ func (l *Loop) end() bool {
 		_ = unix.Shutdown(l.take, unix.SHUT_RDWR) // who sends waits no longer
 		l.receive()
 	}
-	for _, h := range slots {
+	l.mu.Lock()
+	last := slices.AppendSeq(slices.Clone(l.conns), maps.Values(l.coming))
+	l.mu.Unlock()
+	for _, h := range last {
 		if h != nil {
 			h.conn().close(h)
 		}

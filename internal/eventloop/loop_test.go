@@ -467,38 +467,46 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// addTCP adds a connection of TCP to the loop, and returns its other end.
+func (r *rig) addTCP(e *end) *net.TCPConn {
+	r.t.Helper()
+	e.rig = r
+	l, err := (&net.ListenConfig{}).Listen(r.t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := (&net.Dialer{}).DialContext(r.t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = c.Close() })
+	served, err := l.Accept()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer served.Close()
+	file, err := served.(*net.TCPConn).File()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_ = unix.SetNonblock(fd, true)
+	if err := r.loop.Add(fd, e); err != nil {
+		r.t.Fatal(err)
+	}
+	return c.(*net.TCPConn)
+}
+
 // A connection that is reset sends nothing more.
 func TestReset(t *testing.T) {
 	r := start(t)
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	served, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := served.(*net.TCPConn).File()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = served.Close()
-	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = file.Close()
-	_ = unix.SetNonblock(fd, true)
-	e := &end{rig: r}
-	if err := r.loop.Add(fd, e); err != nil {
-		t.Fatal(err)
-	}
+	e := &end{}
+	c := r.addTCP(e)
 	r.do(e.Reset)
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("the other end reads %v", err)
@@ -506,6 +514,26 @@ func TestReset(t *testing.T) {
 	if e.ended() != 1 {
 		t.Errorf("Closed was called %d times", e.ended())
 	}
+}
+
+// What TCP calls urgent is input in its place: kept apart, it would be told of without end.
+func TestUrgent(t *testing.T) {
+	r := start(t)
+	e := &end{}
+	c := r.addTCP(e)
+	say(t, c, "a")
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) { err = unix.Send(int(fd), []byte("b"), unix.MSG_OOB) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, c, "c")
+	testwait.Until(t, "all of it", func() bool { return e.heard() == "abc" })
 }
 
 // When a loop ends, its connections do, and nothing is taken any more.

@@ -35,7 +35,7 @@ var CanHaveTables = sync.OnceValue(func() (err error) { //nolint:gochecknoglobal
 
 // FilesPerTable is how many descriptors a loop with a table of its own takes in that of the process, and
 // at most in that of another loop.
-const FilesPerTable = 5
+const FilesPerTable = 7
 
 // NewWithTable returns a loop with a table of descriptors of its own, and room for so many connections
 // in it. All loops that are to [Loop.Execute] something on each other's goroutines must be made before
@@ -51,13 +51,13 @@ func NewWithTable(passed func(mark int64), room int) (*Loop, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err == nil {
 		l.give, l.take = pair[0], pair[1]
-		err = l.control(unix.EPOLL_CTL_ADD, l.take, arrivalSlot, unix.EPOLLIN)
+		err = l.poller.watch(l.take)
 	}
 	if err != nil {
 		l.closeOwn()
 		return nil, fmt.Errorf("eventloop: a table of descriptors: %w", err)
 	}
-	l.table, l.room = true, room
+	l.table, l.room, l.coming = true, room, make(map[uint32]Handler)
 	return l, nil
 }
 
@@ -68,23 +68,26 @@ func (l *Loop) HasRoom() bool {
 	return l.hasRoomLocked()
 }
 
-func (l *Loop) hasRoomLocked() bool { return !l.table || len(l.slots)-len(l.free) < l.room }
+func (l *Loop) hasRoomLocked() bool { return !l.table || l.count < l.room }
 
 // pass passes a connection to the loop's table. It waits while the loop is far behind.
 func (l *Loop) pass(fd int, h Handler) error {
+	c := h.conn()
 	l.mu.Lock()
-	if err := l.enterLocked(h); err != nil {
+	if err := l.enterLocked(c); err != nil {
 		l.mu.Unlock()
 		return err
 	}
+	l.number++
+	number := l.number
+	l.coming[number] = h
 	l.sending.Add(1)
 	l.mu.Unlock()
 	defer l.sending.Done()
-	c := h.conn()
-	slot := binary.NativeEndian.AppendUint32(nil, c.slot)
+	arrival := binary.NativeEndian.AppendUint32(nil, number)
 	err := error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) || errors.Is(err, unix.ETOOMANYREFS) {
-		err = unix.Sendmsg(l.give, slot, unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL)
+		err = unix.Sendmsg(l.give, arrival, unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL)
 		if errors.Is(err, unix.ETOOMANYREFS) { // so many as the limit are on their way
 			<-time.After(time.Millisecond)
 		}
@@ -93,6 +96,7 @@ func (l *Loop) pass(fd int, h Handler) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if !l.over { // else its end has been told to the handler
+			delete(l.coming, number)
 			l.dropLocked(c)
 			return fmt.Errorf("eventloop: %w", os.NewSyscallError("sendmsg", err))
 		}
@@ -107,34 +111,33 @@ func (l *Loop) receive() {
 		return
 	}
 	for {
-		n, rights, _, _, err := unix.Recvmsg(l.take, l.slot[:], l.rights[:], unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		n, rights, _, _, err := unix.Recvmsg(l.take, l.arrival[:], l.rights[:], unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case err != nil || n < len(l.slot):
+		case err != nil || n < len(l.arrival):
 			return
 		default:
-			l.arrived(binary.NativeEndian.Uint32(l.slot[:]), l.rights[:rights])
+			l.arrived(binary.NativeEndian.Uint32(l.arrival[:]), l.rights[:rights])
 		}
 	}
 }
 
 // arrived begins to serve a connection that was passed. What it has sent already is before a marker
 // that is set.
-func (l *Loop) arrived(slot uint32, rights []byte) {
-	l.mu.Lock()
-	h := l.slots[slot]
-	l.mu.Unlock()
-	c := h.conn()
+func (l *Loop) arrived(number uint32, rights []byte) {
 	fd, err := received(rights)
+	l.mu.Lock()
+	h := l.coming[number]
+	delete(l.coming, number)
 	if err == nil {
-		c.fd = int32(fd)
-		err = l.control(unix.EPOLL_CTL_ADD, fd, slot, unix.EPOLLIN)
+		err = l.serveLocked(fd, h)
 	}
+	l.mu.Unlock()
 	switch {
 	case err != nil: // the table is full: its other end learns that the connection has ended
-		c.close(h)
+		h.conn().close(h)
 	case l.marking.Load():
-		c.read(h)
+		h.conn().read(h)
 	}
 }
 
@@ -171,7 +174,7 @@ func onThread(f func()) {
 // runWithTable is Run on a thread with a table of its own.
 func (l *Loop) runWithTable(ctx context.Context) (err error) {
 	onThread(func() {
-		if err = leaveTable([]int{l.epoll, l.wake, l.mark, l.take}); err != nil {
+		if err = leaveTable([]int{l.take}); err != nil {
 			err = fmt.Errorf("eventloop: a table of descriptors: %w", err)
 			l.end()
 			return
