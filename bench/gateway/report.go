@@ -11,7 +11,7 @@ import (
 // The targets.
 const (
 	wantBare  = 0.85   // of the bare server's heartbeats
-	wantBytes = 900    // of memory for each connection
+	wantBytes = 700    // of memory for each connection
 	wantTLS   = 20_480 // the same for a connection of TLS
 )
 

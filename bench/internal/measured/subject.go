@@ -80,7 +80,11 @@ func Keep(ctx context.Context, run func() error) {
 func NewRegistry(ctx context.Context) (*liveness.Registry, *eventlog.Log, error) {
 	events, err := eventlog.New(0)
 	for oldest := uint64(0); err == nil && oldest <= 1; oldest, _ = events.Bounds() {
-		err = events.Append(ctx, make([]liveness.Event, 1000))
+		full := make([]liveness.Event, 1000)
+		for i := range full {
+			full[i].Record = new(liveness.Record)
+		}
+		err = events.Append(ctx, full)
 	}
 	if err != nil {
 		return nil, nil, err
