@@ -38,8 +38,13 @@ type Gap struct {
 	// Closed is how long after Start the device's connection ended, and Reason why. NoReason: it did not.
 	Closed time.Duration
 	Reason Reason
-	// Suppressed: a maintenance window suppressed the silence.
+	// AtOnce: that end left the device no time to come back, see [Signal].
+	AtOnce bool
+	// Suppressed: the device was in maintenance when it was judged or, if it was not judged, at some time in the
+	// silence; or a maintenance window suppressed the silence.
 	Suppressed bool
+	// Running: a run of the device was under way, see [Start].
+	Running bool
 	// CutOff: the device's connection was ended because the device was judged, see [Peer.Judged]. So that
 	// another session ends the gap says nothing of the device.
 	CutOff bool

@@ -134,7 +134,7 @@ func (r *Registry) limitLocked(sh *deviceShard, d *device, timeout time.Duration
 
 // noticeGapLocked records the silence that a signal ends, if it was longer than the device's limit. before
 // is what was known of the device, on the clock on which it was heard at an instant.
-func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition, heard time.Duration, end GapEnd) {
+func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition, heard time.Duration, sig signal) {
 	h := sh.habit(d)
 	switch {
 	case !r.learning.on.Load():
@@ -142,7 +142,7 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 	case before.state == NeverSeen: // its number may be that of a device that the snapshot before has seen
 		h.SetSkips(true)
 		return
-	case heard <= before.last:
+	case heard <= before.last && before.state != Offline: // then each heartbeat counts, of several in an instant, too
 		return
 	}
 	p := d.heldLocked()
@@ -151,17 +151,18 @@ func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition,
 	}
 	asleep := before.state == Sleeping
 	switch {
-	case before.state == Offline && before.reason == Bye: // its absence was announced
+	case before.state == Offline && (before.reason == Bye || before.until == 0): // its absence was announced
 		h.SetSkips(true)
 		return
 	case p.Timeout == Never, heard-before.from() <= h.Limit() && !before.absent(heard, d.judgedByLocked(before)):
 		h.SetSkips(h.Skips() || asleep)
 		return
 	}
-	g := r.gapLocked(d, before, heard-before.last)
-	g.End = end
+	g := r.gapLocked(d, before, max(heard-before.last, 0))
+	g.End, g.broken = endOf(sig, before), g.broken || sig.Kind == Retained
 	h.SetSkips(true)
 	r.keepGapLocked(sh, g)
+	delete(sh.judged, d.handle) // it is of this silence; another may follow before the device is online again
 }
 
 // absent reports whether a device that is heard now was judged, or is back after more than half of the time
@@ -171,11 +172,12 @@ func (c condition) absent(now, closeGrace time.Duration) bool {
 }
 
 // beforeVerdict is what a gap must tell of the time around a verdict, since a device that is offline does not:
-// how long after its last heartbeat an announced sleep ended, when its connection ended, and why.
-// 0: there was no sleep; the verdict says when the connection ended, if it did.
+// how long after its last heartbeat an announced sleep ended, when its connection ended, and why; and whether it
+// was in maintenance. 0: there was no sleep; the verdict says when the connection ended, if it did.
 type beforeVerdict struct {
-	slept, closed time.Duration
-	why           Reason
+	slept, closed      time.Duration
+	why                Reason
+	atOnce, maintained bool
 }
 
 // keepVerdictLocked keeps what is known of a device at a verdict until it is heard again.
@@ -184,12 +186,27 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next co
 		delete(sh.judged, d.handle)
 		return
 	}
+	if next.state != Offline || next.until == 0 {
+		return
+	}
+	f := beforeVerdict{maintained: d.maintained() || d.marks&suppressed != 0}
 	switch {
-	case next.state != Offline || next.until == 0:
 	case before.ending() && (next.reason != before.reason || next.until != before.until): // the device does not say when it ended
-		sh.keepBeforeVerdict(d, beforeVerdict{closed: max(d.endedLocked(before), 1), why: before.reason})
+		f.closed, f.why, f.atOnce = d.endedLocked(before), before.reason, d.spanLocked(before) == atOnce
 	case before.state == Sleeping:
-		sh.keepBeforeVerdict(d, beforeVerdict{slept: before.until - before.last})
+		f.slept = before.until - before.last
+	}
+	if f != (beforeVerdict{}) {
+		sh.keepBeforeVerdict(d, f)
+	}
+}
+
+// reviveVerdictLocked keeps what is known of the verdict on a restored device. Whether the device was in maintenance then
+// is not: it was, if it is now.
+func (sh *deviceShard) reviveVerdictLocked(d *device, f condition, rec *Record) {
+	sh.keepJudgedByLocked(d, f, rec.JudgedBy)
+	if d.state == Offline && d.maintained() {
+		sh.keepBeforeVerdict(d, beforeVerdict{maintained: true})
 	}
 }
 
@@ -197,16 +214,23 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next co
 // come to it later. A peer that is told of verdicts ends its connection because of this one, so that the end
 // tells nothing of the device.
 func (r *Registry) keepEndLocked(sh *deviceShard, d *device, before condition, sig signal) {
-	if sig.Kind != Disconnected || before.state != Offline || before.reason != Silence {
+	if sig.Kind != Disconnected || before.state != Offline || before.reason == Bye || before.reason != Silence && before.judgedSince() {
 		return
 	}
 	f := sh.judged[d.handle]
 	switch {
-	case d.session != nil && d.session.peer != nil:
+	case d.session != nil && d.session.peer != nil && !before.recovering():
 		d.marks |= cutOff
 	case f.why == NoReason:
-		sh.keepBeforeVerdict(d, beforeVerdict{slept: f.slept, closed: max(sig.At-before.last, 1), why: sig.Reason})
+		f.closed, f.why, f.atOnce = max(sig.At-before.last, 0), sig.Reason, sig.AtOnce
+		sh.keepBeforeVerdict(d, f)
 	}
+}
+
+// judgedSince reports whether a device that is offline was judged in the silence that is under way: it was not
+// heard since, see [Policy.RecoverAfter].
+func (c condition) judgedSince() bool {
+	return c.state == Offline && (c.until > c.last || c.until == c.last && c.asked == 0)
 }
 
 func (sh *deviceShard) keepBeforeVerdict(d *device, f beforeVerdict) {
@@ -228,7 +252,7 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	}
 	g := Gap{
 		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
-		Suppressed: d.marks&suppressed != 0, CutOff: d.marks&cutOff != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length) || d.maintainedSinceLocked(last),
+		Running: d.running(), CutOff: d.marks&cutOff != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length) || d.maintainedSinceLocked(last),
 	}
 	var f beforeVerdict
 	switch {
@@ -237,9 +261,12 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	case before.state == Offline:
 		f = r.shards[d.handle%shardCount].judged[d.handle]
 	}
-	g.Slept, g.Closed, g.Reason = f.slept, f.closed, f.why
-	if why := before.reason; f.why == NoReason && why != NoReason && why != Silence && why != released && before.until != 0 {
-		g.Reason, g.Closed = why, d.endedLocked(before)
+	g.Slept, g.Closed, g.Reason, g.AtOnce = f.slept, f.closed, f.why, f.atOnce
+	if f.why == NoReason && (before.ending() || before.judgedSince() && before.reason != Silence) {
+		g.Reason, g.Closed, g.AtOnce = before.reason, d.endedLocked(before), d.spanLocked(before) == atOnce
+	}
+	if g.Suppressed = f.maintained; !before.judgedSince() {
+		g.Suppressed = d.marks&suppressed != 0 || d.maintainedSinceLocked(last)
 	}
 	return g
 }

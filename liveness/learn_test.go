@@ -3,6 +3,7 @@ package liveness_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/habit"
+	"github.com/holter-iot/holter/timer"
 )
 
 // learner is a rig whose registry learns.
@@ -499,5 +501,74 @@ func TestLearnPolicyMistakes(t *testing.T) {
 func TestHabitIsSmall(t *testing.T) {
 	if got := habit.FromUint64(math.MaxUint64).Uint64(); got == 0 {
 		t.Error("a habit does not fit into eight bytes")
+	}
+}
+
+// A gap tells what its verdict follows from beside the policy: maintenance, a run, an end that was judged at once.
+func TestWhatAGapTells(t *testing.T) {
+	maintain := func(l *learner, on bool) { l.admit(l.registry.SetMaintenance("a", on)) }
+	for _, tt := range []struct {
+		name    string
+		do      func(l *learner) // after a heartbeat
+		want    liveness.Gap
+		offline time.Duration // by the policy of the fleet
+	}{
+		{"a run that hangs", func(l *learner) {
+			l.signal("a", liveness.Signal{Kind: liveness.Start})
+			l.pass(20 * unit)
+		}, liveness.Gap{Length: 20 * unit, Running: true}, 10 * unit},
+		{"judged at once", func(l *learner) {
+			l.signal("a", liveness.Signal{Kind: liveness.Disconnected, Reason: liveness.Reported, AtOnce: true})
+			l.pass(20 * unit)
+		}, liveness.Gap{Length: 20 * unit, Reason: liveness.Reported, AtOnce: true}, 1},
+		{"judged in maintenance", func(l *learner) {
+			l.signal("a", liveness.Signal{Kind: liveness.Start})
+			maintain(l, true)
+			l.pass(20 * unit)
+			maintain(l, false)
+			l.pass(unit)
+		}, liveness.Gap{Length: 21 * unit, Running: true, Suppressed: true}, 10 * unit},
+		{"maintenance since it was judged", func(l *learner) {
+			l.signal("a", liveness.Signal{Kind: liveness.Start})
+			l.pass(15 * unit)
+			maintain(l, true)
+			l.pass(5 * unit)
+		}, liveness.Gap{Length: 20 * unit, Running: true}, 10 * unit},
+		{"maintenance until it was judged", func(l *learner) {
+			l.signal("a", liveness.Signal{Kind: liveness.Start})
+			maintain(l, true)
+			l.pass(5 * unit)
+			maintain(l, false)
+			l.pass(15 * unit)
+		}, liveness.Gap{Length: 20 * unit, Running: true}, 10 * unit},
+		{"not judged, maintenance for a while", func(l *learner) {
+			l.signal("a", liveness.Signal{Kind: liveness.Start})
+			l.pass(3 * unit)
+			maintain(l, true)
+			l.pass(unit)
+			maintain(l, false)
+			l.pass(5 * unit)
+		}, liveness.Gap{Length: 9 * unit, Running: true, Suppressed: true}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fleet := liveness.Policy{Timeout: 10 * unit, CloseGrace: 5 * unit}
+			if tt.want.Running {
+				fleet.Expect = "0 * * * * UTC" // it is not expected for long
+			}
+			inLearner(t, liveness.Config{Policy: fleet}, func(l *learner) {
+				l.pass(unit)
+				l.signal("a", liveness.Signal{})
+				tt.do(l)
+				l.signal("a", liveness.Signal{})
+				l.checkpoint()
+				gaps := slices.DeleteFunc(l.gaps, func(g liveness.Gap) bool { return g.End == liveness.EndLimit })
+				g := gaps[len(gaps)-1]
+				judged := g.Judge(fleet.Complete(), l.source.Config(), nil)
+				got := liveness.Gap{Length: g.Length, Closed: g.Closed, Reason: g.Reason, AtOnce: g.AtOnce, Suppressed: g.Suppressed, Running: g.Running}
+				if got != tt.want || (judged.Offline-tt.offline).Abs() > 2*timer.Resolution || (judged.Offline > 0) != (tt.offline > 0) {
+					t.Errorf("%+v is recorded, judged after %g units; want %+v, %g", got, inUnits(judged.Offline), tt.want, inUnits(tt.offline))
+				}
+			})
+		})
 	}
 }

@@ -21,6 +21,21 @@ func (g *Gap) Judge(p Policy, cfg SourceConfig, breaks []Break) Judgement {
 	return new(Judge).Gap(g, &p, &cfg, breaks)
 }
 
+// Recovering returns how often in a row a device was heard when a gap is over, if it was offline when the gap began, and
+// had been heard so often since; 0 if it is online then. Until it has been heard as often as p.RecoverAfter says it is
+// not judged again. The others are those of Gap.
+func (j *Judge) Recovering(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break, heard int) int {
+	j.begin(g, p, cfg, breaks)
+	j.c = condition{state: Offline, reason: Silence, last: g.Start, asked: uint8(heard)}
+	j.pass(g, breaks)
+	policy := j.policy
+	if !j.pace.all() {
+		policy = j.c.stretched(policy, &j.pace)
+	}
+	after := j.c.heard(g.Start+g.Length, policy)
+	return int(after.asked)
+}
+
 // Judge judges many gaps. Its zero value is ready; it must not be copied, nor used by several goroutines at a
 // time. Without Quiet, Expect and stalls it allocates nothing.
 type Judge struct {
@@ -39,6 +54,12 @@ type Judge struct {
 // Gap is [Gap.Judge]. It keeps none of its arguments.
 func (j *Judge) Gap(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) Judgement {
 	j.begin(g, p, cfg, breaks)
+	j.pass(g, breaks)
+	return j.said
+}
+
+// pass lets a gap pass.
+func (j *Judge) pass(g *Gap, breaks []Break) {
 	end := g.Start + g.Length
 	for i := range breaks {
 		if b := &breaks[i]; b.At > g.Start && b.Clock < end {
@@ -49,21 +70,26 @@ func (j *Judge) Gap(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) Judgem
 	}
 	j.closing(g, end)
 	j.advance(end - 1) // a heartbeat at the very instant comes before the verdict
-	return j.said
 }
 
 // begin begins to judge a gap.
 func (j *Judge) begin(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) {
 	j.policy, j.grace, j.start = *p, p.grace(cfg), g.Start
 	j.policy.Probes = 0
+	if g.Running {
+		j.policy.Expect = ""
+	}
+	if g.AtOnce {
+		j.policy.CloseGrace = 0
+	}
 	j.c, j.pace, j.closed, j.said = condition{state: Online, last: g.Start}, pace{}, false, Judgement{}
 	j.gaps.init()
 	if g.Slept > 0 {
 		j.c.state, j.c.until = Sleeping, g.Start+g.Slept
 	}
-	if p.paced() {
+	if j.policy.paced() {
 		j.pace.course = g.course(breaks)
-		j.pace.set(&j.calendars, *p, j.c.from())
+		j.pace.set(&j.calendars, j.policy, j.c.from())
 	}
 }
 
@@ -121,7 +147,7 @@ func (j *Judge) advance(until time.Duration) {
 		case next.state == Late:
 			j.said.Late = step.at - j.start
 		case next.state == Offline:
-			j.said.Offline, j.said.Reason = step.at-j.start, next.reason
+			j.said.Offline, j.said.Reason = max(step.at-j.start, 1), next.reason
 		}
 		j.c = next
 	}
@@ -143,8 +169,8 @@ type DeviceSilence struct {
 	Limit time.Duration
 	// Learned is the deadline that was learned, 0 if there is none, see [Learned].
 	Learned time.Duration
-	// Sessions: it opened a session once, here or elsewhere.
-	Sessions bool
+	// Sessions: it opened a session once, here or elsewhere. Offline: it is offline.
+	Sessions, Offline bool
 	// Open is its silence until now, if it was ever heard and has not said goodbye.
 	Open Gap
 }
@@ -154,7 +180,7 @@ type DeviceSilence struct {
 func (r *Registry) Silences(do func(*DeviceSilence)) {
 	r.each(func(sh *deviceShard, d *device) {
 		s := DeviceSilence{
-			Num: d.num, ID: d.id, Group: d.group(), Held: d.gracePolicyLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0,
+			Num: d.num, ID: d.id, Group: d.group(), Held: d.gracePolicyLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0, Offline: d.state == Offline,
 		}
 		if v := r.learnedLocked(sh, d); !v.Fixed {
 			s.Learned = v.Deadline

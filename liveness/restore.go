@@ -222,7 +222,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	}
 	source.reviveSightingLocked(sh, d, rec)
 	f, _ := d.conditionLocked()
-	sh.keepJudgedByLocked(d, f, rec.JudgedBy)
+	sh.reviveVerdictLocked(d, f, rec)
 	r.storeHeard(d, f.last)
 	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
 		if next := f.heard(f.last, d.policyLocked()); next.state != Offline { // a count of heartbeats begins anew

@@ -106,12 +106,12 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		}
 		c = change{next: deferred}
 	}
-	if sig.Kind != Disconnected && sig.Kind != Retained {
+	if sig.Kind != Disconnected && (sig.Kind != Retained || c.next.last > f.last) {
 		before := f
 		if !known && !moved {
 			before.last = max(d.lastLocked(), before.last)
 		}
-		r.noticeGapLocked(sh, d, before, c.next.last, endOf(sig, f))
+		r.noticeGapLocked(sh, d, before, c.next.last, sig)
 	}
 	r.keepEndLocked(sh, d, f, sig)
 	switch {

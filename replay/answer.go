@@ -19,7 +19,7 @@ type Answer struct {
 	Device    string    `json:"device,omitempty" doc:"The device that it is about."`
 	From      time.Time `json:"from" doc:"Silences that began since then are counted."`
 	To        time.Time `json:"to" doc:"Silences that began before it are counted."`
-	KnownFrom time.Time `json:"known_from" doc:"Silences are recorded since the hour that began then; from is not before it."`
+	KnownFrom time.Time `json:"known_from" doc:"Silences are recorded since then; from is not before it."`
 	Clipped   bool      `json:"clipped" doc:"The window was to begin earlier than anything is known."`
 
 	Devices      int     `json:"devices" doc:"Devices that something is known of."`
@@ -29,7 +29,7 @@ type Answer struct {
 	Silences     int     `json:"silences" doc:"Silences that were judged again."`
 	Outages      int     `json:"outages" doc:"Of them, those that were outages."`
 	Undecided    int     `json:"undecided" doc:"Silences that are not over, and not judged yet; they are left out."`
-	Suppressed   int     `json:"suppressed" doc:"Silences in maintenance; they are left out."`
+	Suppressed   int     `json:"suppressed" doc:"Silences in maintenance: the device was when it was judged or, if it was not judged, at some time. They are left out."`
 	Overlaps     int     `json:"overlaps" doc:"Records that contradict another one and are left out; it is 0 unless records were damaged."`
 	Damaged      int     `json:"damaged" doc:"Parts of the records that cannot be read, and are left out."`
 	ExactFrom    Millis  `json:"exact_from_ms" doc:"From this value on all counts are exact. Below, they are lower bounds: shorter silences of some devices are not recorded."`

@@ -12,7 +12,8 @@
 //     and today's policy has judged it. One that is not over and not judged yet is undecided, and counts as
 //     neither.
 //
-// Silences in maintenance are counted apart and not judged. Devices that only a broker tracks have none.
+// Silences in maintenance are counted apart and not judged. Devices that only a broker tracks have none. A device
+// that has to send several heartbeats in a row before it is online again is not judged again before that.
 //
 // Only silences beyond a limit are recorded, half of a device's timeout or so. A value is exact for a device
 // if it was not below the device's limit in the whole window. Below that, the counts are lower bounds, and

@@ -82,8 +82,12 @@ func (e *Engine) replay(ctx context.Context, q *Question, now time.Time, f *flee
 		return nil, err
 	}
 	for i := range f.devices {
-		if d := &f.devices[i]; d.open != nil {
+		d := &f.devices[i]
+		if d.open != nil {
 			r.judge(d, d.open)
+		}
+		if d.spell != nil && !d.offline {
+			r.endSpell(d)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

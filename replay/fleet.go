@@ -15,6 +15,7 @@ type device struct {
 	rule, held  int32 // positions in fleet.policies: what the rules say, and the policy that is in force
 	group       int32 // position in fleet.groups
 	sessions    bool
+	offline     bool          // now
 	limit, last time.Duration // the greatest limit in the window, 0 if nothing is known; the end of its latest gap
 	source      *source       // of its latest gap
 	learned     time.Duration
@@ -23,6 +24,7 @@ type device struct {
 	current     time.Duration // the limit at present
 	id          string        // of a Question with ids only
 	tally       *deviceTally  // the same; nil if nothing was counted
+	spell       *spell        // nil if it is online by all policies that are tried
 }
 
 // fleet is the devices that a question is about.
@@ -81,10 +83,10 @@ func (f *fleet) add(s *liveness.DeviceSilence, single bool) {
 		return
 	}
 	d := device{
-		num: s.Num, rule: f.policy(s.Set), held: f.policy(s.Held), group: f.groupNamed(s.Group), sessions: s.Sessions, learned: s.Learned,
+		num: s.Num, rule: f.policy(s.Set), held: f.policy(s.Held), group: f.groupNamed(s.Group), sessions: s.Sessions, offline: s.Offline, learned: s.Learned,
 		current: s.Limit,
 	}
-	if s.Open.Length > 0 && s.Limit > 0 && s.Open.Length-s.Open.Slept > s.Limit {
+	if open := &s.Open; open.Length > 0 && s.Limit > 0 && (open.Length-open.Slept > s.Limit || open.Reason != liveness.NoReason) {
 		gap := s.Open
 		d.open = &gap
 	}

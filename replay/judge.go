@@ -82,55 +82,73 @@ func (r *replay) gap(g *liveness.Gap) {
 // on from where it was at the checkpoint before.
 const overlapMargin = time.Minute
 
-// judge judges a silence of a device with all values, if it began in the window.
+// judge judges a silence of a device with all values, and counts it if it began in the window. One that began
+// earlier may leave the device offline, see [liveness.Policy.RecoverAfter].
 func (r *replay) judge(d *device, g *liveness.Gap) {
 	s := known(r.sources, g.Source)
 	breaks, deaf := s.within(g.Start, g.Start+g.Length)
-	if start := g.At.Add(-g.Length - deaf); start.Before(r.question.From) || !start.Before(r.question.To) {
+	start := g.At.Add(-g.Length - deaf)
+	held, early := &r.fleet.policies[d.held], start.Before(r.question.From)
+	if early && held.RecoverAfter <= 1 || !start.Before(r.question.To) {
 		return
 	}
-	switch {
-	case d.source == s && g.Start+overlapMargin < d.last:
+	if d.source == s && g.Start+overlapMargin < d.last {
 		r.overlaps++
 		return
-	case g.Suppressed:
+	}
+	c := silence{gap: g, source: s, breaks: breaks, counts: !early && !g.Suppressed}
+	c.classify(d, held.Timeout)
+	r.goOn(d, &c, start)
+	d.source, d.last = s, g.Start+g.Length
+	offline := d.by(byHeld) > 0 // then it is a part of an outage
+	if g.Suppressed && !early {
 		r.suppressed++
+	}
+	if !c.counts && held.RecoverAfter <= 1 {
 		return
 	}
-	d.source, d.last = s, g.Start+g.Length
-	c := silence{gap: g, source: s, breaks: breaks}
-	held := &r.fleet.policies[d.held]
-	today := r.judgeBy(&c, held)
-	if g.End == liveness.EndOpen && today.Offline == 0 {
+	today := r.outcome(d, &c, byHeld, held)
+	switch {
+	case !c.counts || offline:
+	case g.End == liveness.EndOpen && today.judgement.Offline == 0:
 		r.undecided++
 		return
+	default:
+		if r.silences++; c.real {
+			r.outages++
+		}
 	}
-	c.classify(d, held.Timeout)
-	if r.silences++; c.real {
-		r.outages++
-	}
-	r.count(d, &c, c.outcome(today))
+	r.count(d, &c, today)
 }
 
 // count counts what today's policies and the others say of a silence.
 func (r *replay) count(d *device, c *silence, today outcome) {
-	r.today.add(&today, &today)
-	if r.question.Field == OutageShare && today.judgement.Offline > 0 {
-		r.falls = append(r.falls, c.fall(d, today.judgement.Offline))
+	r.add(&r.today, c, &today, &today)
+	if r.question.Field == OutageShare {
+		r.fall(d, c, &today)
 	}
 	tried := r.policies.of(d.rule, r.fleet, r.question)
 	for i := range tried {
-		o := c.outcome(r.judgeBy(c, &tried[i]))
-		r.values[i].add(&o, &today)
+		o := r.outcome(d, c, byValue+i, &tried[i])
+		r.add(&r.values[i], c, &o, &today)
 	}
 	if r.question.Field == Timeout {
 		o := today
 		if d.learned > 0 {
 			p := changed(r.fleet.policies[d.rule], Timeout, d.learned)
-			o = c.outcome(r.judgeBy(c, &p))
+			o = r.outcome(d, c, byLearned, &p)
 		}
-		r.learned.add(&o, &today)
-		d.count(&o, &today)
+		r.add(&r.learned, c, &o, &today)
+		if c.counts {
+			d.count(&o, &today)
+		}
+	}
+}
+
+// add adds an outcome of a silence to a tally, if the silence counts.
+func (r *replay) add(t *tally, c *silence, o, today *outcome) {
+	if c.counts {
+		t.add(o, today)
 	}
 }
 
@@ -152,6 +170,7 @@ type silence struct {
 	source *source
 	breaks []liveness.Break // in it
 	real   bool             // it is an outage, whatever it is judged for
+	counts bool             // it began in the window, and not in maintenance
 }
 
 // judgeBy judges a silence by a policy. Most are too short for most policies.
@@ -161,7 +180,7 @@ func (r *replay) judgeBy(c *silence, p *liveness.Policy) liveness.Judgement {
 	if p.LateAfter > 0 && g.Slept == 0 {
 		shortest = min(shortest, p.LateAfter)
 	}
-	returned := g.Reason == liveness.NoReason || g.Length-g.Closed <= p.CloseGrace
+	returned := g.Reason == liveness.NoReason || g.Length-g.Closed <= p.CloseGrace && !g.AtOnce
 	if returned && g.Length-g.Slept <= shortest {
 		return liveness.Judgement{}
 	}
@@ -179,10 +198,4 @@ func (c *silence) classify(d *device, timeout time.Duration) {
 	default:
 		c.real = long && !d.sessions
 	}
-}
-
-// outcome returns what a judgement means. Where the connection had ended, it is true.
-func (c *silence) outcome(j liveness.Judgement) outcome {
-	closed := j.Offline > 0 && j.Reason != liveness.Silence
-	return outcome{judgement: j, real: c.real || closed, back: c.gap.End != liveness.EndOpen}
 }

@@ -33,7 +33,7 @@ func (c *silence) fall(d *device, offline time.Duration) fall {
 		}
 	}
 	f := fall{group: d.group, at: at}
-	if g.End != liveness.EndOpen {
+	if g.End != liveness.EndOpen && d.by(byHeld) == 0 {
 		f.back = g.At
 	}
 	return f

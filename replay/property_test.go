@@ -122,8 +122,8 @@ func (r *rig) do(a act) {
 	}
 }
 
-// play lets a plan happen.
-func (r *rig) play(plan []act) {
+// play lets a plan happen; do does an act of a device, and after what follows from a pulse.
+func (r *rig) play(plan []act, do func(act), after func()) {
 	r.Helper()
 	start := time.Now()
 	elapsed := func() time.Duration { return time.Since(start) }
@@ -143,10 +143,11 @@ func (r *rig) play(plan []act) {
 		}
 		r.pulse(func() {
 			for len(plan) > 0 && plan[0].device >= 0 && plan[0].at <= elapsed() {
-				r.do(plan[0])
+				do(plan[0])
 				plan = plan[1:]
 			}
 		})
+		after()
 	}
 	r.listen(time.Minute)
 	r.checkpoint()
@@ -206,7 +207,7 @@ func record(t *testing.T, plan []act, cfg liveness.Config) (rec recording) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, cfg)
 		defer r.stop()
-		r.play(plan)
+		r.play(plan, r.do, func() {})
 		rec = recording{
 			memory: r.memory, config: r.source.Config(), ids: make(map[uint32]string), set: make(map[uint32]liveness.Policy),
 			limits: make(map[string]time.Duration), known: make(map[string]time.Time), verdicts: r.sink.verdicts,
@@ -242,10 +243,10 @@ func (rec *recording) replayed(change func(*liveness.Policy)) (all []verdict) {
 		j := g.Judge(p.Complete(), rec.config, rec.memory.breaks)
 		if j.Late > 0 {
 			both := j.Offline > 0 && j.Offline-j.Late <= pulseEvery // a clock that passes both at once says offline
-			all = append(all, verdict{rec.ids[g.Num], g.Start + j.Late, liveness.NoReason, true, both || onBrink(&g, j.Late), g.At})
+			all = append(all, verdict{device: rec.ids[g.Num], due: g.Start + j.Late, late: true, may: both || onBrink(&g, j.Late), at: g.At})
 		}
 		if j.Offline > 0 {
-			all = append(all, verdict{rec.ids[g.Num], g.Start + j.Offline, j.Reason, false, onBrink(&g, j.Offline), g.At})
+			all = append(all, verdict{device: rec.ids[g.Num], due: g.Start + j.Offline, reason: j.Reason, may: onBrink(&g, j.Offline), at: g.At})
 		}
 	}
 	return all

@@ -20,7 +20,7 @@ type Records interface {
 	Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[liveness.Gap, error]
 	// Breaks returns the breaks that ended in [from, to), those of a source in order.
 	Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error)
-	// GapsKept returns since when gaps are kept, to the hour before; zero if there are none.
+	// GapsKept returns since when gaps are kept; zero if there are none.
 	GapsKept(ctx context.Context) (from time.Time, err error)
 }
 

@@ -237,6 +237,37 @@ func TestMaintenanceIsToldApart(t *testing.T) {
 	})
 }
 
+// A device that has to send several heartbeats in a row is judged once, however often it falls silent before it is
+// online again.
+func TestRecoveringIsJudgedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, liveness.Config{
+			Policy: liveness.Policy{Timeout: planTimeout, Interval: time.Minute, RecoverAfter: 3},
+			Groups: []liveness.GroupConfig{{Name: "meters", Match: "meter/*", Outage: liveness.OutageConfig{Share: 0.9, MinDevices: 1}}},
+		})
+		defer r.stop()
+		r.beats(10, "meter/1")
+		for range 7 {
+			r.beats(1, "meter/1")
+			r.listen(4 * time.Minute)
+		}
+		r.beats(10, "meter/1")
+		a := r.ask(at(planTimeout, 270*time.Second, 10*time.Minute))
+		for i, want := range []struct{ verdicts, notifications int }{{1, 2}, {1, 2}, {0, 0}} {
+			if p := a.Points[i]; p.FalseAlarms+p.Seen != want.verdicts || p.Notifications != want.notifications {
+				t.Errorf("%v: %d verdicts, %d notifications, want %+v", p.Value.Duration(), p.FalseAlarms+p.Seen, p.Notifications, want)
+			}
+		}
+		if today := &a.Today; today.FalseAlarms+today.Seen != 1 || today.Notifications != 2 || a.Silences != 1 {
+			t.Errorf("today: %+v of %d silences, want one verdict and its end", today, a.Silences)
+		}
+		a = r.ask(replay.Question{Field: replay.OutageShare, Shares: []float64{0.5}})
+		if p := a.Points[0]; p.GroupOutages != 1 || p.Notifications != 3 {
+			t.Errorf("%d outages of the group, %d notifications, want one that began and ended, and the end of the device's", p.GroupOutages, p.Notifications)
+		}
+	})
+}
+
 func TestOverlapsAreLeftOut(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.open("valve")

@@ -26,12 +26,46 @@ type verdict struct {
 	late   bool
 	may    bool // it may be missing
 	at     time.Time
+
+	maintained bool // the device was in maintenance
+}
+
+// told is how often a registry said something of a device.
+type told struct{ offline, online, late, maintained int }
+
+// of counts what was said of a device, and apart what was in maintenance.
+func (s *sink) of(id string) (n told) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.verdicts {
+		switch {
+		case v.device != id:
+		case v.maintained:
+			n.maintained++
+		case v.late:
+			n.late++
+		default:
+			n.offline++
+		}
+	}
+	for _, v := range s.returns {
+		switch {
+		case v.device != id:
+		case v.maintained:
+			n.maintained++
+		default:
+			n.online++
+		}
+	}
+	return n
 }
 
 // sink keeps the verdicts of the events that it gets.
 type sink struct {
 	mu       sync.Mutex // guards the fields below
 	verdicts []verdict
+	returns  []verdict       // what was said of devices that were judged and are back
+	judged   map[string]bool // devices that are not
 }
 
 // Append implements liveness.Sink.
@@ -42,9 +76,15 @@ func (s *sink) Append(_ context.Context, events []liveness.Event) error {
 		e := &events[i]
 		switch {
 		case e.Type == liveness.DeviceOffline && e.Record.Until != 0:
-			s.verdicts = append(s.verdicts, verdict{e.Subject, e.Record.Until, e.Reason, false, false, e.Time})
+			s.verdicts = append(s.verdicts, verdict{device: e.Subject, due: e.Record.Until, reason: e.Reason, at: e.Time, maintained: e.Maintenance})
+			s.judged[e.Subject] = true
+		case e.Type == liveness.DeviceOnline || e.Type == liveness.DeviceSleeping:
+			if s.judged[e.Subject] {
+				s.returns = append(s.returns, verdict{device: e.Subject, maintained: e.Maintenance})
+			}
+			delete(s.judged, e.Subject)
 		case e.Type == liveness.DeviceLate:
-			s.verdicts = append(s.verdicts, verdict{e.Subject, e.Record.Last + e.HeardSilence, liveness.NoReason, true, false, e.Time})
+			s.verdicts = append(s.verdicts, verdict{device: e.Subject, due: e.Record.Last + e.HeardSilence, late: true, at: e.Time, maintained: e.Maintenance})
 		}
 	}
 	return nil
@@ -122,6 +162,7 @@ type rig struct {
 func newRig(t *testing.T, cfg liveness.Config) *rig {
 	t.Helper()
 	r := &rig{T: t, sessions: make(map[string]*liveness.Session)}
+	r.sink.judged = make(map[string]bool)
 	var err error
 	if r.registry, err = liveness.New(&r.sink, cfg); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 type outcome struct {
 	judgement liveness.Judgement
 	real      bool // it is an outage
-	back      bool // the device came back
+	returned  bool // the device, which was offline, is online when it is over
 }
 
 // seen reports whether an outage would have been judged.
@@ -46,9 +46,9 @@ func (t *tally) add(o, today *outcome) {
 	}
 	if j.Offline > 0 {
 		t.notifications++
-		if o.back {
-			t.notifications++
-		}
+	}
+	if o.returned {
+		t.notifications++
 	}
 	switch {
 	case o.seen():

@@ -72,6 +72,9 @@ func isGap(g *liveness.Gap) bool { return g.End <= liveness.EndBye }
 const (
 	gapSuppressed = 1 << iota
 	gapCutOff
+	gapRunning
+	gapAtOnce
+	gapFlags = iota // how many there are
 )
 
 // gapColumns are the columns of a page.
@@ -151,7 +154,7 @@ func columnsOf(gaps []liveness.Gap) (head gapHead, c gapColumns) {
 		c.ats, c.lengths = append(c.ats, uint64(wallMillis(g.At))), append(c.lengths, spanTicks(g.Length))
 		c.slept, c.closed = append(c.slept, spanTicks(g.Slept)), append(c.closed, spanTicks(g.Closed))
 		c.reasons = append(c.reasons, uint64(reasonCode(g.Reason)))
-		c.flags = append(c.flags, uint64(flag(g.Suppressed, gapSuppressed)|flag(g.CutOff, gapCutOff)))
+		c.flags = append(c.flags, uint64(flag(g.Suppressed, gapSuppressed)|flag(g.CutOff, gapCutOff)|flag(g.Running, gapRunning)|flag(g.AtOnce, gapAtOnce)))
 		head.at, head.length = min(head.at, wallMillis(g.At)), min(head.length, c.lengths[i])
 		if isGap(g) {
 			c.leads = append(c.leads, (millisTicks(wallMillis(g.At))-c.lengths[i]-spanTicks(g.Start))&maxTicks)
@@ -264,13 +267,14 @@ func gapsOf(h *gapHead, c gapColumns, reasons map[int64]liveness.Reason) ([]live
 		length, at := h.length+c.lengths[i], h.at+int64(c.ats[i])
 		reason, known := reasons[int64(c.reasons[i])]
 		if num == 0 || num > math.MaxUint32 || length > maxTicks || c.ends[i] > uint64(endLast) || c.sources[i] >= uint64(len(h.names)) ||
-			c.flags[i] > gapSuppressed|gapCutOff || !known || at != wallMillis(time.UnixMilli(at)) || at < h.at {
+			c.flags[i] >= 1<<gapFlags || !known || at != wallMillis(time.UnixMilli(at)) || at < h.at {
 			return nil, false
 		}
 		g := &gaps[i]
 		*g = liveness.Gap{
 			Num: uint32(num), Source: h.names[c.sources[i]], Length: tickSpan(length), At: time.UnixMilli(at), End: liveness.GapEnd(c.ends[i]),
 			Slept: tickSpan(c.slept[i]), Closed: tickSpan(c.closed[i]), Reason: reason, Suppressed: c.flags[i]&gapSuppressed != 0, CutOff: c.flags[i]&gapCutOff != 0,
+			Running: c.flags[i]&gapRunning != 0, AtOnce: c.flags[i]&gapAtOnce != 0,
 		}
 		if isGap(g) {
 			g.Start = tickSpan((millisTicks(at) - length - h.bases[c.sources[i]] - c.leads[lead]) & maxTicks)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"math"
 	"slices"
 	"time"
 
@@ -148,16 +147,32 @@ func (v *gapVisit) wants(g *liveness.Gap, begin, end int64) bool {
 	return page >= begin && page < end && !g.At.Before(v.from) && g.At.Before(v.to) && (v.want == nil || v.want(g.Num))
 }
 
-// GapsKept returns the begin of the hour since which gaps are kept; zero if there are none. Errors: those of
+// GapsKept returns since when gaps are kept; zero if there are none. That is when the first record of the oldest hour
+// was made, or the gap of which it is began, but not before that hour: what was before may be deleted. Errors: those of
 // the database.
 func (s *Store) GapsKept(ctx context.Context) (from time.Time, err error) {
-	hours, err := s.gapHours(ctx)
-	oldest := int64(math.MaxInt64)
-	for _, h := range hours {
-		oldest = min(oldest, h.hour)
+	var rows []packedGaps
+	err = s.db.Read(ctx, readingGaps, func(ctx context.Context, q *bun.DB) (err error) {
+		rows, err = readGapRows(ctx, q, "SELECT page, hour, head, data FROM gaps WHERE hour = (SELECT MIN(hour) FROM gaps)")
+		return err
+	})
+	if err != nil || len(rows) == 0 {
+		return time.Time{}, err
 	}
-	if len(hours) > 0 {
-		from = startOf(oldest)
+	for i := range rows {
+		gaps, _ := s.unpack(&rows[i]) // Gaps tells of damaged ones
+		for j := range gaps {
+			at := gaps[j].At
+			if isGap(&gaps[j]) {
+				at = at.Add(-gaps[j].Length)
+			}
+			if from.IsZero() || at.Before(from) {
+				from = at
+			}
+		}
 	}
-	return from, err
+	if begin := startOf(rows[0].hour); from.Before(begin) {
+		from = begin
+	}
+	return from, nil
 }
