@@ -76,10 +76,11 @@ type Engine struct {
 	opened   atomic.Bool // the stored playbooks were read
 	changing sync.Mutex  // held while playbooks are changed, also while the database is written; taken before mu
 
-	mu     sync.Mutex // guards the fields below
-	books  map[string]*book
-	active map[uint64]*run
-	ended  map[Ended]uint64
+	mu      sync.Mutex // guards the fields below
+	books   map[string]*book
+	changed map[string]bool // playbooks that were changed: their open runs are still to be woken
+	active  map[uint64]*run
+	ended   map[Ended]uint64
 }
 
 // Ended counts the ended runs of a playbook by result.
@@ -109,7 +110,9 @@ func New(cfg Config) (*Engine, error) {
 		cfg.Now = time.Now
 	}
 	books, err := compileAll(cfg.Playbooks)
-	e := &Engine{config: cfg, books: books, runs: &table{cfg.Database}, active: make(map[uint64]*run), ended: make(map[Ended]uint64)}
+	e := &Engine{
+		config: cfg, books: books, runs: &table{cfg.Database}, changed: make(map[string]bool), active: make(map[uint64]*run), ended: make(map[Ended]uint64),
+	}
 	e.saver.Most, e.saver.Patience, e.saver.Write = maxTogether, patience, e.runs.Save
 	cfg.Database.Own(sqldb.Owner{TakeOver: e.runs.takeOver})
 	return e, err
@@ -295,7 +298,7 @@ func (e *Engine) activeRun(id uint64) *run {
 	return e.active[id]
 }
 
-// Run wakes waiting runs whose subject has recovered, and deletes old runs, until ctx is done. Then
+// Run wakes waiting runs whose subject has recovered or whose playbook was changed, and deletes old runs, until ctx is done. Then
 // it returns nil. It retries when the database fails.
 func (e *Engine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)

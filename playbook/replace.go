@@ -69,6 +69,7 @@ func (e *Engine) reinstall(ctx context.Context, before, books map[string]*book) 
 		if old := before[name]; old != nil && reflect.DeepEqual(old.Playbook, b.Playbook) {
 			continue
 		}
+		e.wakeRuns(name)
 		if err := e.install(ctx, &b.Playbook); err != nil {
 			return fmt.Errorf("route events to playbook %q: %w", name, err)
 		}

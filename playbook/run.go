@@ -102,7 +102,7 @@ func (s *Step) try(ctx context.Context, r *run) error {
 		return errors.New(before.Error)
 	case r.over.Load() && !r.Diverted || r.ended.Load():
 		return errOver
-	case before.State == StepWaiting && now.Before(before.Wake) && !s.tooFar(before.Wake, now):
+	case before.State == StepWaiting && now.Before(before.Wake) && !s.tooFar(&before, now):
 		return dag.ErrWaiting
 	case now.Sub(r.begun)+timeout > stretch, // the segment would end during the attempt, and it would start again
 		r.engine.book(r.Playbook) != r.book: // the playbook was changed; the next segment has the new one
@@ -147,17 +147,20 @@ func (s *Step) after(before RunStep, o outcome, now time.Time) (RunStep, error) 
 	return after, dag.ErrWaiting
 }
 
-// tooFar reports whether an instant is further ahead than the step may wait, because it was
-// computed with a clock that was ahead.
-func (s *Step) tooFar(wake, now time.Time) bool {
+// tooFar reports whether the step, of which was is stored, waits for longer than it may: until an instant
+// that was computed with a clock that was ahead, or with a longer wait than the playbook has now.
+func (s *Step) tooFar(was *RunStep, now time.Time) bool {
 	longest := maxPause
 	switch do := s.Do.(type) {
 	case Wait:
 		longest = do.For
+		if was.Wake.After(was.Started.Add(do.For)) {
+			return true
+		}
 	case Probe:
 		longest = max(do.Wait, defaultProbeWait)
 	}
-	return wake.Sub(now) > longest
+	return was.Wake.Sub(now) > longest
 }
 
 // advance performs the steps that can be performed now, and stores the state of the run.
@@ -236,7 +239,7 @@ func (r *run) wait(ctx context.Context) error {
 		if s.State != StepWaiting {
 			continue
 		}
-		if steps[i].tooFar(s.Wake, now) { // the clock was set back while the run was worked on
+		if steps[i].tooFar(&s, now) { // the clock was set back, or the wait made shorter, while the run was worked on
 			s.Wake = now
 		}
 		if wake.IsZero() || s.Wake.Before(wake) {

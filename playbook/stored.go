@@ -140,6 +140,7 @@ func (e *Engine) Put(ctx context.Context, p Playbook) error {
 		return err
 	}
 	e.shelve(b)
+	e.wakeRuns(p.Name)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err := e.makeQueue(ctx); err != nil {
@@ -212,6 +213,24 @@ func (e *Engine) shelve(b *book) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.books[b.Name] = b
+}
+
+// wakeRuns lets the watcher wake the open runs of playbooks, which go on with what these are now.
+func (e *Engine) wakeRuns(names ...string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range names {
+		e.changed[name] = true
+	}
+}
+
+// takeChanged returns the playbooks that were changed since the last call.
+func (e *Engine) takeChanged() map[string]bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	taken := e.changed
+	e.changed = make(map[string]bool)
+	return taken
 }
 
 // shelf returns all playbooks by name.

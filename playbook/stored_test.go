@@ -66,6 +66,47 @@ func TestPutChange(t *testing.T) {
 	r.told("first a", "third a", "first c")
 }
 
+// A change reaches runs that wait: by a shorter wait, without the wait, and with a step beside it.
+func TestPutWhileWaiting(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps []playbook.Step
+		want  string
+	}{
+		"a shorter wait that is over":      {[]playbook.Step{{Name: "patience", Do: playbook.Wait{For: 5 * time.Minute}}, tell("end")}, "end a"},
+		"a wait that is shorter by little": {[]playbook.Step{{Name: "patience", Do: playbook.Wait{For: 7 * time.Minute}}, tell("end")}, ""},
+		"no wait":                          {[]playbook.Step{tell("end")}, "end a"},
+		"a step beside":                    {[]playbook.Step{wait("patience"), {Name: "beside", After: []string{}, Do: playbook.Deliver{Endpoint: "ops"}}, tell("end")}, "beside a"},
+	} {
+		for _, how := range []string{"put", "replace"} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				p := playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{wait("patience"), tell("end")}}
+				r := newRig(t)
+				change := func() {
+					if how == "put" {
+						r.check(r.engine.Put(t.Context(), p))
+					} else {
+						r.check(r.engine.Replace(t.Context(), []playbook.Playbook{p}))
+					}
+				}
+				change()
+				r.event("a", liveness.DeviceOffline)
+				before, _ := r.state("a", playbook.RunWaiting)
+				r.ahead.Store(int64(6 * time.Minute))
+				p.Steps = c.steps
+				change()
+				if c.want != "" {
+					r.told(c.want)
+					return
+				}
+				r.until("it waits for the shorter time", func() bool {
+					run, _, err := r.engine.Show(t.Context(), before.ID)
+					return err == nil && run.Wake.Sub(r.now()) <= time.Minute
+				})
+			})
+		}
+	}
+}
+
 // A change takes effect before the next step, also of a run whose step goes on meanwhile.
 func TestPutDuringStep(t *testing.T) {
 	r := newRig(t, playbook.Playbook{Name: "other", Steps: []playbook.Step{tell("x")}})

@@ -13,7 +13,7 @@ import (
 
 // watch wakes runs whose subject has recovered, until ctx is done.
 func (e *Engine) watch(ctx context.Context) error {
-	w := watcher{engine: e, claimed: make(map[uint64]bool), behind: true}
+	w := watcher{engine: e, changed: make(map[string]bool), claimed: make(map[uint64]bool), behind: true}
 	for ctx.Err() == nil {
 		err := w.step(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -36,6 +36,7 @@ type watcher struct {
 	engine  *Engine
 	after   uint64          // offset of the last event that was read
 	behind  bool            // events were missed or the clock was set back: all open runs must be checked
+	changed map[string]bool // playbooks whose open runs are to be woken, since it was changed
 	claimed map[uint64]bool // runs to wake that are in progress
 	buffer  []liveness.Event
 	failing bool
@@ -51,10 +52,14 @@ func (w *watcher) step(ctx context.Context) error {
 	w.seen = now
 	if w.behind {
 		_, w.after = w.engine.config.Store.Bounds()
+	}
+	maps.Copy(w.changed, w.engine.takeChanged())
+	if w.behind || len(w.changed) > 0 {
 		if err := w.all(ctx); err != nil {
 			return err
 		}
 		w.behind = false
+		clear(w.changed)
 	}
 	waiting, cancel := context.WithTimeout(ctx, retryAfter)
 	defer cancel()
@@ -142,8 +147,8 @@ func (w *watcher) wake(ctx context.Context, ids []uint64) error {
 	return nil
 }
 
-// all wakes the open runs whose devices have changed since they started, and those that wait until
-// an instant too far ahead.
+// all wakes the open runs whose devices have changed since they started, those that wait until an
+// instant too far ahead, and those whose playbook was changed.
 func (w *watcher) all(ctx context.Context) error {
 	for after := uint64(0); ; {
 		runs, err := w.engine.runs.AllOpen(ctx, after, openAtOnce)
@@ -155,6 +160,10 @@ func (w *watcher) all(ctx context.Context) error {
 			return err
 		}
 		for i := range runs {
+			if w.changed[runs[i].Playbook] {
+				ids = append(ids, runs[i].ID)
+				continue
+			}
 			if !w.engine.mayRecover(&runs[i]) {
 				continue
 			}
@@ -171,31 +180,28 @@ func (w *watcher) all(ctx context.Context) error {
 }
 
 // tooFar returns the runs with a step that waits longer than it may.
-func (e *Engine) tooFar(ctx context.Context, runs []Run) ([]uint64, error) {
+func (e *Engine) tooFar(ctx context.Context, runs []Run) (ids []uint64, err error) {
 	now := e.config.Now()
-	var may []uint64
 	steps := make(map[uint64][]Step)
 	for i := range runs {
 		r := &runs[i]
-		b := e.book(r.Playbook)
-		if b == nil || r.State != RunWaiting {
-			continue
-		}
-		steps[r.ID] = slices.Concat(b.Steps, b.Recovered)
-		if slices.ContainsFunc(steps[r.ID], func(s Step) bool { return s.tooFar(r.Wake, now) }) {
-			may = append(may, r.ID)
+		if b := e.book(r.Playbook); b != nil && r.State == RunWaiting {
+			steps[r.ID] = slices.Concat(b.Steps, b.Recovered)
 		}
 	}
-	if len(may) == 0 {
+	if len(steps) == 0 {
 		return nil, nil
 	}
-	waiting, err := e.runs.Waiting(ctx, may)
+	waiting, err := e.runs.Waiting(ctx, slices.Collect(maps.Keys(steps)))
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(may, func(id uint64) bool {
-		return !slices.ContainsFunc(waiting[id], func(w RunStep) bool {
-			return slices.ContainsFunc(steps[id], func(s Step) bool { return s.Name == w.Step && s.tooFar(w.Wake, now) })
-		})
-	}), nil
+	for id, list := range waiting {
+		if slices.ContainsFunc(list, func(w RunStep) bool {
+			return slices.ContainsFunc(steps[id], func(s Step) bool { return s.Name == w.Step && s.tooFar(&w, now) })
+		}) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
