@@ -11,9 +11,9 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 )
 
-// breaker keeps deliveries from an endpoint that fails. It opens after some failures in a row which lie
-// some time apart: those of deliveries that were under way at once say no more than one does. While it is
-// half-open, one delivery decides.
+// breaker keeps deliveries from an endpoint that fails. It opens after some failures in a row, if some time
+// has passed since the first of them began, or since the last success: many that fail within a moment say
+// no more than one does. While it is half-open, one delivery decides.
 type breaker struct {
 	circuitbreaker.CircuitBreaker[any]
 
@@ -21,20 +21,21 @@ type breaker struct {
 
 	mu       sync.Mutex // guards the fields below
 	failures int        // in a row
-	since    time.Time  // the first of them
+	since    time.Time  // when the first of them began, or the last success was
+	worked   time.Time  // the last success
 }
 
 func newBreaker(rule sink.Break) *breaker {
 	return &breaker{CircuitBreaker: circuitbreaker.NewBuilder[any]().WithSuccessThreshold(1).WithDelay(rule.For).Build(), rule: rule}
 }
 
-// RecordFailure notes a failed delivery.
-func (b *breaker) RecordFailure() {
+// RecordFailure notes a delivery that failed, and when it began.
+func (b *breaker) RecordFailure(began time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := time.Now()
-	if b.failures++; b.failures == 1 {
-		b.since = now
+	now, from := time.Now(), latest(began, b.worked)
+	if b.failures++; b.failures == 1 || from.Before(b.since) {
+		b.since = from
 	}
 	switch {
 	case !b.IsClosed():
@@ -48,7 +49,7 @@ func (b *breaker) RecordFailure() {
 func (b *breaker) RecordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures = 0
+	b.failures, b.worked = 0, time.Now()
 	b.CircuitBreaker.RecordSuccess()
 }
 
@@ -56,7 +57,7 @@ func (b *breaker) RecordSuccess() {
 func (b *breaker) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures = 0
+	b.failures, b.worked = 0, time.Now()
 	b.CircuitBreaker.Close()
 }
 

@@ -14,17 +14,21 @@ import (
 func TestBreakerOpens(t *testing.T) {
 	type step struct {
 		after   time.Duration
+		lasted  time.Duration // the delivery
 		success bool
 		open    bool // then
 	}
 	fail := func(after time.Duration) step { return step{after: after} }
 	opens := func(after time.Duration) step { return step{after: after, open: true} }
+	hang := step{lasted: 10 * time.Second}
 	for name, steps := range map[string][]step{
 		"a burst alone":            {fail(0), fail(10 * time.Millisecond), fail(0), fail(0), fail(30 * time.Millisecond), fail(0), fail(0), fail(900 * time.Millisecond)},
 		"a burst, and one later":   {fail(0), fail(0), fail(0), fail(0), fail(0), opens(time.Second)},
 		"one now and then":         {fail(0), fail(time.Minute), fail(time.Minute), fail(time.Minute), opens(time.Minute)},
 		"too few":                  {fail(0), fail(time.Hour), fail(time.Hour), fail(time.Hour)},
 		"a success between":        {fail(0), fail(time.Second), fail(0), fail(0), {success: true}, fail(time.Second), fail(0), fail(0), fail(0), fail(999 * time.Millisecond), opens(time.Millisecond)},
+		"some that hang at once":   {{after: 10 * time.Second, lasted: 10 * time.Second}, hang, hang, hang, {lasted: 10 * time.Second, open: true}},
+		"a success beside them":    {{after: 10 * time.Second, success: true}, hang, hang, hang, hang, hang, {after: time.Second, lasted: 10 * time.Second, open: true}},
 		"a success of a long time": {fail(0), {after: time.Hour, success: true}, fail(0), fail(0), fail(0), fail(0), fail(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +39,7 @@ func TestBreakerOpens(t *testing.T) {
 					if s.success {
 						b.RecordSuccess()
 					} else {
-						b.RecordFailure()
+						b.RecordFailure(time.Now().Add(-s.lasted))
 					}
 					if b.IsOpen() != s.open {
 						t.Fatalf("step %d: open %v, want %v", i+1, b.IsOpen(), s.open)
@@ -52,7 +56,7 @@ func TestBreakerCloses(t *testing.T) {
 		b := delivery.NewBreaker(sink.Break{After: 2, Over: time.Millisecond, For: time.Minute})
 		fail := func(after time.Duration) {
 			time.Sleep(after)
-			b.RecordFailure()
+			b.RecordFailure(time.Now())
 		}
 		want := func(when string, permit, open bool) {
 			t.Helper()

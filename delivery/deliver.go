@@ -27,8 +27,8 @@ func (q *queue) start(ctx context.Context) {
 }
 
 func (q *queue) startLocked(ctx context.Context) {
-	for q.running < q.conf.Concurrency {
-		l, batch := q.nextLocked(time.Now())
+	for {
+		l, batch := q.nextLocked(time.Now(), q.conf.Concurrency-q.running)
 		if batch == nil {
 			return
 		}
@@ -52,10 +52,8 @@ func (q *queue) work(ctx context.Context, l *lane, p *endpoint, batch []*item) {
 		for i, it := range batch {
 			q.finishLocked(l, it, acks[i], now)
 		}
-		if l, batch = nil, nil; q.running <= q.conf.Concurrency {
-			l, batch = q.nextLocked(now)
-		}
-		if batch == nil {
+		l.running--
+		if l, batch = q.nextLocked(now, q.conf.Concurrency-(q.running-1)); batch == nil {
 			q.running--
 			q.mu.Unlock()
 			q.signal()
@@ -99,7 +97,7 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 	began := time.Now()
 	results := e.send(ctx, p, messages)
 	aborted := ctx.Err() != nil
-	p.record(breaker, results, aborted)
+	p.record(breaker, results, began, aborted)
 	now = time.Now()
 	q.durations.add(now.Sub(began))
 	for k, i := range places {

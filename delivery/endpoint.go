@@ -83,7 +83,7 @@ func (p *endpoint) same(other *jobs.Endpoint) bool {
 
 // record counts the results of a delivery, and reports them to the breaker. A result that is about the
 // message alone shows that the endpoint works. A delivery that the engine has aborted says nothing.
-func (p *endpoint) record(b *breaker, results []sink.Result, aborted bool) {
+func (p *endpoint) record(b *breaker, results []sink.Result, began time.Time, aborted bool) {
 	failed := false
 	for i := range results {
 		r := &results[i]
@@ -98,7 +98,7 @@ func (p *endpoint) record(b *breaker, results []sink.Result, aborted bool) {
 		}
 	}
 	if failed {
-		b.RecordFailure()
+		b.RecordFailure(began)
 	} else {
 		b.RecordSuccess()
 	}
@@ -107,7 +107,7 @@ func (p *endpoint) record(b *breaker, results []sink.Result, aborted bool) {
 // unusedPermit returns the permit of the breaker for a delivery that was not attempted.
 func (p *endpoint) unusedPermit() {
 	if p.breaker != nil && p.breaker.IsHalfOpen() {
-		p.breaker.RecordFailure() // the breaker opens again, and the next delivery decides
+		p.breaker.RecordFailure(time.Now()) // the breaker opens again, and the next delivery decides
 	}
 }
 

@@ -259,6 +259,29 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// A job that always fails, and is due again before each trial, does not keep an endpoint that works from the others, whatever its priority.
+func TestTrialsTakeTurns(t *testing.T) {
+	for _, priority := range []jobs.Priority{jobs.PriorityNormal, jobs.PriorityHigh} {
+		t.Run(priority.String(), func(t *testing.T) {
+			k := &recorder{deliver: func(messages []sink.Message) []sink.Result {
+				if strings.Contains(string(messages[0].Data), "poison") {
+					return []sink.Result{{Err: errors.New("no")}}
+				}
+				return []sink.Result{{}}
+			}}
+			r := newRig(t, memory(k))
+			r.queue(func(q *jobs.Queue) { quick(q); q.Attempts = 10_000 })
+			r.endpoint("m", "memory", "", `{"break_after":1,"break_over_ms":1,"break_for_ms":50}`)
+			r.enqueue(delivery.Request{Endpoint: "m", Body: []byte(`"poison"`), Priority: priority})
+			r.until("the breaker is open", func() bool { return r.engine.Stats().Endpoints[1].State == "open" })
+			for range 5 {
+				r.enqueue(delivery.Request{Endpoint: "m", Body: []byte(`"fine"`)})
+			}
+			r.until("the others are delivered", func() bool { return len(k.got()) == 5 })
+		})
+	}
+}
+
 // Retry-After holds.
 func TestRetryAfter(t *testing.T) {
 	var at atomic.Int64

@@ -165,7 +165,7 @@ func (q *queue) wantLocked(l *lane, now time.Time) (c claim, at time.Time) {
 	}
 	target := min(max(2*q.conf.Concurrency*l.endpoint.batch, 2*q.speed.last, minClaim), maxClaim)
 	if b := l.endpoint.breaker; b != nil && b.State() != circuitbreaker.ClosedState {
-		target = 1
+		target = minClaim // one is delivered, which is to be another one each time
 	}
 	isEnough := func(share uint16) bool { return l.stock[share] > target/2 }
 	l.maybe = l.maybe || slices.ContainsFunc(l.left, func(share uint16) bool { return !isEnough(share) })

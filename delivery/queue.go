@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,7 @@ type lane struct {
 	lines    map[int64][]*item // by key: one that is ready or being delivered, then those after it
 	stock    map[uint16]int    // those without an outcome, by the share that they were claimed from
 	held     int               // all of stock
+	running  int               // deliveries in progress
 	left     []uint16          // shares that the last claim left out, because there was enough of them
 	maybe    bool              // the database may have jobs to claim
 	next     time.Time         // when to claim even if nothing woke the lane
@@ -148,21 +150,36 @@ func (q *queue) addLocked(l *lane, it *item) {
 	l.ready.add(it)
 }
 
-// nextLocked takes the jobs of the next delivery from the lane whose turn it is; nil if there are
-// none. The breaker has given a permit for it.
-func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
-	if q.conf.Paused || q.stopping || q.rateLocked(now) > 0 {
+// fitsLocked reports whether a lane may begin one more delivery, of so many that are free. From its second
+// on it leaves some to the other lanes: a quarter of as many as it has itself then, and one at least. So an
+// endpoint that hangs does not hold all deliveries of a queue, and of 32 two such do not either.
+func (q *queue) fitsLocked(l *lane, free int) bool {
+	return l.running == 0 || free-1 >= max((l.running+1)/4, 1) ||
+		!slices.ContainsFunc(q.order, func(other *lane) bool { return other != l && other.endpoint.usable() })
+}
+
+// nextLocked takes the jobs of the next delivery from the lane whose turn it is, if some deliveries are
+// free; nil if there are none. The breaker has given a permit for it.
+func (q *queue) nextLocked(now time.Time, free int) (*lane, []*item) {
+	if free <= 0 || q.conf.Paused || q.stopping || q.rateLocked(now) > 0 {
 		return nil, nil
 	}
 	for i := range q.order {
 		l := q.order[(q.turn+i)%len(q.order)]
 		p := l.endpoint
-		if l.ready.ready == 0 || !p.usable() || now.Before(l.hold) || p.alone && l.ready.running() || p.breaker != nil && !p.breaker.TryAcquirePermit() {
+		if l.ready.ready == 0 || !p.usable() || now.Before(l.hold) || p.alone && l.running > 0 || !q.fitsLocked(l, free) ||
+			p.breaker != nil && !p.breaker.TryAcquirePermit() {
 			continue
 		}
 		q.turn = (q.turn + i + 1) % len(q.order)
 		q.limiter.AllowN(now, 1)
-		batch := l.ready.next(p.batch)
+		l.running++
+		var batch []*item
+		if p.breaker != nil && p.breaker.IsHalfOpen() {
+			batch = []*item{l.ready.trial()}
+		} else {
+			batch = l.ready.next(p.batch)
+		}
 		for _, it := range batch {
 			it.taken = now
 		}

@@ -73,20 +73,40 @@ func (t *turns) pop() *item {
 			next = n
 		}
 	}
-	t.round[next.priority] = next.round
-	next.round += 1 / next.weight
-	it := next.ready[0]
-	if next.ready = next.ready[1:]; len(next.ready) == 0 {
-		next.ready = nil
-	}
-	next.running++
-	t.ready--
-	return it
+	return t.take(next, 0)
 }
 
-// running reports whether a job is being delivered.
-func (t *turns) running() bool {
-	return slices.ContainsFunc(t.names, func(n *name) bool { return n.running > 0 })
+// trial takes a job that shows whether its endpoint works again: the one with the fewest failed attempts, so
+// that a job which always fails does not keep all others waiting. There must be one.
+func (t *turns) trial() *item {
+	var next *name
+	at := 0
+	for _, n := range t.names {
+		for i, it := range n.ready {
+			if next == nil || it.job.Attempts < next.ready[at].job.Attempts {
+				next, at = n, i
+			}
+		}
+	}
+	return t.take(next, at)
+}
+
+// take takes the i-th job of a name.
+func (t *turns) take(n *name, i int) *item {
+	t.round[n.priority] = n.round
+	n.round += 1 / n.weight
+	it := n.ready[i]
+	if i == 0 {
+		n.ready = n.ready[1:]
+	} else {
+		n.ready = slices.Delete(n.ready, i, i+1)
+	}
+	if len(n.ready) == 0 {
+		n.ready = nil
+	}
+	n.running++
+	t.ready--
+	return it
 }
 
 // before reports whether it is this name's turn rather than another one's.
