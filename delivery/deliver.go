@@ -123,7 +123,7 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 			ack.Body = bodyOf(&messages[k], batch[i])
 		}
 		acks[i] = ack
-		e.traced(name, p, batch[i], ack, began, now)
+		e.report(ctx, name, p, batch[i], ack, began, now)
 	}
 	return acks, after
 }

@@ -1,9 +1,12 @@
 package delivery_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -279,6 +282,39 @@ func TestTrialsTakeTurns(t *testing.T) {
 			}
 			r.until("the others are delivered", func() bool { return len(k.got()) == 5 })
 		})
+	}
+}
+
+// The log says at debug how long each delivery of a job took, by the job's name.
+func TestDeliveriesInLog(t *testing.T) {
+	k := &recorder{deliver: func(messages []sink.Message) []sink.Result {
+		if strings.Contains(string(messages[0].Data), "bad") {
+			return []sink.Result{{Err: errors.New("never"), Permanent: true}}
+		}
+		return []sink.Result{{}}
+	}}
+	var log bytes.Buffer
+	cfg := memory(k)
+	cfg.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := newRig(t, cfg)
+	r.endpoint("m", "memory", "", "")
+	r.enqueue(delivery.Request{Endpoint: "m", Name: "mail.send", Body: []byte(`"fine"`)})
+	r.enqueue(delivery.Request{Endpoint: "m", Name: "mail.list", Body: []byte(`"bad"`)})
+	r.idle()
+	r.end()
+	got := make(map[string]string)
+	for line := range strings.Lines(log.String()) {
+		var entry struct {
+			Msg, Name, Queue, Endpoint, Error string
+			Took, Attempt                     *int
+		}
+		r.check(json.Unmarshal([]byte(line), &entry))
+		if entry.Msg == "a delivery has ended" && entry.Took != nil && *entry.Attempt == 1 {
+			got[entry.Name] = entry.Queue + " " + entry.Endpoint + " " + entry.Error
+		}
+	}
+	if want := map[string]string{"mail.send": "default m ", "mail.list": "default m never"}; !maps.Equal(got, want) {
+		t.Errorf("%q, want %q, in %s", got, want, &log)
 	}
 }
 

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"time"
 
 	"github.com/holter-iot/holter/jobs"
@@ -32,9 +33,14 @@ type Attempt struct {
 	Error           string // empty if it was delivered
 }
 
-// traced tells the tracer of a delivery.
-func (e *Engine) traced(q string, p *endpoint, it *item, ack *jobs.Ack, began, ended time.Time) {
-	if e.config.Tracer == nil || it.event == nil || ack.Outcome == jobs.Postpone { // which was no attempt
+// report logs a delivery, and tells the tracer of it.
+func (e *Engine) report(ctx context.Context, q string, p *endpoint, it *item, ack *jobs.Ack, began, ended time.Time) {
+	if ack.Outcome == jobs.Postpone { // which was no attempt
+		return
+	}
+	e.config.Logger.DebugContext(ctx, "a delivery has ended", "job", it.job.ID, "name", it.job.Name, "queue", q, "endpoint", p.Name,
+		"attempt", it.job.Attempts+1, "took", ended.Sub(began), "error", ack.Error)
+	if e.config.Tracer == nil || it.event == nil {
 		return
 	}
 	e.config.Tracer.Delivered(Attempt{
