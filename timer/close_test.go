@@ -25,7 +25,7 @@ func closed(t *testing.T, e *timer.Engine, g *timer.Group, id timer.ID) {
 		"Repeat":     func() (timer.ID, error) { return g.Repeat(0, 1, timer.FixedRate, 0) },
 		"AfterFunc":  func() (timer.ID, error) { return e.AfterFunc(0, f) },
 		"AtFunc":     func() (timer.ID, error) { return e.AtFunc(0, f) },
-		"AtTime":     func() (timer.ID, error) { return e.AtTime(time.Time{}, f) },
+		"AtTime":     func() (timer.ID, error) { return e.AtTime(time.Now(), f) },
 		"RepeatFunc": func() (timer.ID, error) { return e.RepeatFunc(1, timer.FixedDelay, f) },
 	} {
 		if id, err := arm(); !errors.Is(err, timer.ErrClosed) || id != 0 {

@@ -22,6 +22,8 @@ var (
 	// ErrGroups is returned by [Engine.Group] when the engine has 256 groups, that of the funcs
 	// among them.
 	ErrGroups = errors.New("timer: too many groups")
+	// ErrNoTime is returned by [Engine.AtTime] for the zero time.
+	ErrNoTime = errors.New("timer: AtTime got the zero time")
 	// ErrNil is wrapped by the error of a call that was given a nil func or a nil handler.
 	ErrNil = errors.New("timer: nothing to call")
 )
@@ -45,8 +47,9 @@ type Config struct {
 	// Wall reads the wall clock, which the timers of [Engine.AtTime] follow. It may be called
 	// concurrently, must return at once, and must not call the engine. Default: time.Now.
 	Wall func() time.Time
-	// Shards is the number of shards, a power of two up to 1024. Default: 4 × GOMAXPROCS, rounded
-	// up to a power of two.
+	// Shards is the number of shards, a power of two up to 1024. Each expires its timers in the order
+	// of their deadlines; there is none among shards. Default: 4 × GOMAXPROCS, rounded up to a power
+	// of two; 1 if Workers is 1, so that funcs, and the timers of a group, come in order.
 	Shards int
 	// MaxTimers is the most timers that may be armed at a time; due ones count until a worker
 	// claims them. An arming beyond it returns ErrFull at once. Default 0: bounded only by memory
@@ -87,6 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Wall == nil {
 		c.Wall = time.Now
+	}
+	if c.Shards == 0 && c.Workers == 1 {
+		c.Shards = 1
 	}
 	if c.Shards == 0 {
 		c.Shards = min(1<<bits.Len(uint(4*procs-1)), maxShards)

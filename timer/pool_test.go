@@ -1,9 +1,11 @@
 package timer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -445,6 +447,43 @@ func TestResizeUnlimited(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One worker, with all else at its default, calls funcs, and the handler of a group, in the order of the deadlines.
+func TestOneWorkerInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := new(timer.Manual)
+		e, err := timer.Start(timer.Config{Clock: clock, Workers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var funcs, handled recorder
+		g, err := e.Group(handled.handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := rand.New(rand.NewPCG(3, 4))
+		var want []uint64
+		for _, i := range random.Perm(1000) {
+			at := time.Duration(i) * time.Millisecond
+			want = append(want, uint64(len(want)))
+			if _, err := e.AtFunc(at, func() { funcs.handle([]timer.Expired{{Data: uint64(i)}}) }); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.ArmAt(at, time.Hour, uint64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 4 { // some hundred at a time
+			clock.Advance(250*time.Millisecond + resolution)
+			synctest.Wait()
+		}
+		funcs.want(t, "funcs", want...)
+		handled.want(t, "the group", want...)
+		if err := e.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Those that wait for a worker start at once when there is no bound any longer; those that run

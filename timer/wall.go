@@ -61,9 +61,12 @@ func (w *wall) until(at time.Time) time.Duration {
 // if it has, and never before. It follows the wall clock when that is set forward or back, or goes
 // on after the machine was suspended: within a second on the engine's clock, and then at the cost of
 // O(log n) for each such timer. While the engine's clock stands still, so does the timer. A Reset
-// or TouchTo that returned true makes it one of the engine's clock. Errors: ErrNil, ErrFull,
-// ErrClosed, ErrTooFar.
+// or TouchTo that returned true makes it one of the engine's clock. Errors: ErrNoTime, ErrNil,
+// ErrFull, ErrClosed, ErrTooFar.
 func (e *Engine) AtTime(at time.Time, f func()) (ID, error) {
+	if at.IsZero() {
+		return 0, ErrNoTime
+	}
 	if err := e.followWall(); err != nil {
 		return 0, err
 	}

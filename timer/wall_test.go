@@ -203,7 +203,7 @@ func TestAtTimePast(t *testing.T) {
 		for i, d := range []time.Duration{time.Hour, 59 * time.Second, time.Minute, 61 * time.Second} {
 			e.at(d, uint64(i))
 		}
-		e.armed(e.AtTime(time.Time{}, func() { e.got.handle([]timer.Expired{{Data: 9}}) }))
+		e.armed(e.AtTime(time.Unix(0, 0), func() { e.got.handle([]timer.Expired{{Data: 9}}) }))
 		e.pass(resolution)
 		if got := e.got.take(); len(got) != 3 {
 			e.t.Errorf("%v expired at once, want 1, 2 and 9", dataOf(got))
@@ -303,6 +303,9 @@ func TestAtTimeRejected(t *testing.T) {
 		t := e.t
 		if _, err := e.AtTime(wallStart, nil); !errors.Is(err, timer.ErrNil) || !strings.Contains(err.Error(), "AtTime") {
 			t.Errorf("AtTime of nil = %v, want ErrNil", err)
+		}
+		if _, err := e.AtTime(time.Time{}, func() {}); !errors.Is(err, timer.ErrNoTime) {
+			t.Errorf("AtTime of the zero time = %v, want ErrNoTime", err)
 		}
 		for _, at := range []time.Time{wallStart.AddDate(30, 0, 0), wallStart.AddDate(3000, 0, 0), time.Unix(math.MaxInt64/4, 0)} {
 			if _, err := e.AtTime(at, func() {}); !errors.Is(err, timer.ErrTooFar) {
