@@ -168,6 +168,7 @@ func (c *connection) heard(first bool) {
 	switch {
 	case first:
 		g.newcomers.Leave(c)
+		g.large.Leave(c)
 		if c.revision != g.config.Guard.Revision(c.credential(c.id())) || c.denied() { // it was revoked meanwhile
 			g.close(c, whyRevoked)
 		}
@@ -262,6 +263,7 @@ func (c *connection) settled(a *answer, committed bool) {
 // called with the lock held.
 func (c *connection) ended() {
 	c.gateway.newcomers.Leave(c)
+	c.gateway.large.Leave(c)
 	c.gateway.timers.Cancel(c.deadline)
 	closing := c.gateway.closing.Load()
 	if !closing {

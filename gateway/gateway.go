@@ -46,6 +46,7 @@ type Gateway struct {
 	waiting      keyCounts[string] // messages to a device that Send has not written yet
 	began        time.Time
 	newcomers    *newcomers.Queue[*connection] // have not said hello; see newcomers.go
+	large        *newcomers.Queue[*connection] // of these, those for which much is held; see large.go
 	full         counter[string]               // of what there was too much, as it is logged
 	odd          counter[Oddity]               // what was unusual and tolerated
 	loops        []*loop                       // one for each event loop
@@ -77,6 +78,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g.holds = commitwait.New(registry.AfterCommit, settleAll)
 	g.pacer.init()
 	g.newcomers = newcomers.New[*connection](cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
+	g.large = newcomers.New[*connection](mostLarge, mostLargeOf)
 	g.planLoops()
 	g.counts.loops = make([]loopCounters, g.loopCount)
 	g.udp.gateway = g

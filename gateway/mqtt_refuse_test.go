@@ -1,13 +1,18 @@
 package gateway_test
 
 import (
+	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/codec/websocket"
 	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
@@ -272,5 +277,53 @@ func TestMQTTRefusalIsTold(t *testing.T) {
 	want := `device=meter-1 address=127.0.0.1 protocol=mqtt reason="its login is refused" times=1`
 	if log := said.String(); !strings.Contains(log, want) || !strings.Contains(log, "wrong user name or password") || strings.Contains(log, "hunter2") {
 		t.Errorf("the log lacks %s, and what is wrong, or shows the password:\n%s", want, log)
+	}
+}
+
+// Of clients that send much before their CONNECT, or the beginning of their TLS handshake, is complete,
+// there are as many of an address as it may have. They leave room for others.
+func TestMQTTHalfConnects(t *testing.T) {
+	const room, crowd = 32, 100
+	upgrade := "GET /mqtt HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" +
+		"Sec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n\x82\xfe\xea\x64\x00\x00\x00\x00" // and the head of a frame
+	connect := "\x10\xe0\xd4\x03\x00\x04MQTT\x05" + strings.Repeat("x", 5000) // of 60,000 bytes
+	hello := "\x16\x03\x01\x40\x00\x01\x00\xf0\x00" + strings.Repeat("x", 16_380) + "\x16\x03\x01\x40\x00" + strings.Repeat("x", 1000)
+	k := newKeys(t)
+	for name, half := range map[string]string{"mqtt": connect, "websocket": upgrade + connect, "tls": hello} {
+		t.Run(name, func(t *testing.T) {
+			p := newMQTT(t, access.Config{})
+			r := startRig(t, liveness.Config{}, gateway.Config{MaxNewcomers: 2 * crowd, Listen: []gateway.Listener{
+				{Address: "127.0.0.1:0", TLS: map[bool]*tls.Config{true: k.server}[name == "tls"], Protocols: []codec.Protocol{p, &websocket.Protocol{Inner: p, Path: "/mqtt", Subprotocols: []string{"mqtt"}}}},
+			}})
+			for range crowd {
+				r.dial().say(half)
+			}
+			testwait.Until(t, "room", func() bool {
+				st := r.gateway.Stats()
+				return st.Evicted == crowd-room && st.Connections == room
+			})
+			if name == "tls" {
+				return
+			}
+			large := mqttDevice("large", 60)
+			large.Version = packet.V5
+			large.HasWill, large.Will = true, packet.Will{Topic: []byte("will"), Payload: make([]byte, 50_000)}
+			other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+			conn, err := other.DialContext(t.Context(), "tcp", r.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err = conn.Write(large.Append(nil)); err == nil {
+				err = conn.SetReadDeadline(time.Now().Add(time.Minute))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := make([]byte, 4)
+			if _, err := io.ReadFull(conn, answer); err != nil || answer[0] != byte(packet.TypeConnack)<<4 || answer[3] != 0 {
+				t.Errorf("a client from elsewhere has %x, %v", answer, err)
+			}
+		})
 	}
 }

@@ -40,11 +40,15 @@ func (c *connection) known() netip.Addr {
 // an event loop's, whose table of descriptors has another file, or none, under the number of its socket.
 func (g *Gateway) evict(c *connection) {
 	text := "too many connections have not said hello, and this one was the oldest; say hello at once"
-	finish := func() { c.finish(ending{evicts: true, err: &codec.Error{Code: codec.Full, Text: text}}) }
+	c.finishSoon(ending{evicts: true, err: &codec.Error{Code: codec.Full, Text: text}})
+}
+
+// finishSoon finishes the connection on another goroutine, or later on this one.
+func (c *connection) finishSoon(e ending) {
 	if l := c.where(); l != nil {
-		l.soon(finish)
+		l.soon(func() { c.finish(e) })
 	} else {
-		go finish()
+		go c.finish(e)
 	}
 }
 

@@ -184,7 +184,7 @@ func (c *tlsConn) lead() bool {
 			c.notTLS()
 			return false
 		case n == maxLead || n >= 5 && n >= 5+int(binary.BigEndian.Uint16(room[3:])):
-			c.socket.lead = append([]byte(nil), room[:n]...) // room is for who waits
+			c.socket.lead, c.socket.shaken = append([]byte(nil), room[:n]...), n // room is for who waits
 			return true
 		}
 	}

@@ -30,6 +30,7 @@ type tlsSocket struct {
 	turn    uint32 // of what was read and is not handled
 	flying  bool
 	shaking bool  // the handshake goes on
+	shaken  int   // bytes of it that were read
 	placed  bool  // it has a place in the handshakeLimiter
 	begun   bool  // it was answered
 	debt    *debt // nil once it is settled; set to that with tlsConn.mu held
@@ -58,6 +59,9 @@ func (s *tlsSocket) Read(p []byte) (int, error) {
 	}
 	s.leavePlace()
 	n, err := s.wait(p)
+	if s.shaken += n; s.shaken > maxShaking && !s.server.gateway.hold(&s.conn.connection) {
+		err = errLarge
+	}
 	s.takePlace()
 	return n, err
 }

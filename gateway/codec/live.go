@@ -76,6 +76,12 @@ type Named interface {
 	Named()
 }
 
+// Holder is a codec that keeps input which Next has taken, until a message is complete.
+type Holder interface {
+	// Held returns how many bytes it keeps.
+	Held() int
+}
+
 // Long is a codec whose messages may be longer than [MaxMessage].
 type Long interface {
 	// MaxMessage returns how long they may be, in bytes.

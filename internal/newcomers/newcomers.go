@@ -19,7 +19,7 @@ type Queue[C comparable] struct {
 	limit, perAddress int
 	all               list.List // of *newcomer[C], the oldest first
 	addresses         map[netip.Prefix]*list.List
-	known             map[C]*newcomer[C]
+	known             map[C]*newcomer[C] // nil for one that Hold has taken off, until it leaves
 }
 
 // newcomer is a connection in its place in the queue of all, and in that of its address.
@@ -58,6 +58,35 @@ func (q *Queue[C]) Enter(c C, address netip.Addr, now time.Time, within time.Dur
 		goes = append(goes, q.takeLocked(queue))
 	}
 	return goes
+}
+
+// Hold adds a connection, unless it is there, and reports whether it is then. Where its address has its
+// share, or all have taken the limit, the oldest there has to go if it has been there for some time, and
+// is returned; else there is no room. For one that had to go there is none before it leaves.
+func (q *Queue[C]) Hold(c C, address netip.Addr, now time.Time, within time.Duration) (goes []C, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it, known := q.known[c]; known {
+		return nil, it != nil
+	}
+	full := q.addresses[clientprefix.Of(address)]
+	switch {
+	case full != nil && full.Len() >= q.perAddress:
+	case q.all.Len() >= q.limit:
+		full = &q.all
+	default:
+		full = nil
+	}
+	if full != nil {
+		if now.Sub(full.Front().Value.(*newcomer[C]).since) < within {
+			return nil, false
+		}
+		oldest := q.takeLocked(full)
+		q.known[oldest] = nil // it may send more before it is closed
+		goes = append(goes, oldest)
+	}
+	q.addLocked(c, address, now)
+	return goes, true
 }
 
 // Back adds a connection as the youngest, or makes it that. Nobody has to go for it.
@@ -151,10 +180,10 @@ func (q *Queue[C]) takeLocked(queue *list.List) (c C) {
 
 func (q *Queue[C]) dropLocked(c C) {
 	it := q.known[c]
+	delete(q.known, c)
 	if it == nil {
 		return
 	}
-	delete(q.known, c)
 	q.all.Remove(it.all)
 	own := q.addresses[it.from]
 	if own.Remove(it.own); own.Len() == 0 {

@@ -1,6 +1,7 @@
 package newcomers
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"testing"
@@ -86,4 +87,42 @@ func TestSurplus(t *testing.T) {
 		n.Back(c, map[bool]netip.Addr{true: a, false: b}[c == "a4"], begin)
 	}
 	expect(time.Hour, "b1")
+}
+
+// There are never more than the limit, nor of an address than its share. The oldest goes once it has had
+// its time, and before that the one that comes.
+func TestHold(t *testing.T) {
+	a, b, begin := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), time.Now()
+	n := New[string](3, 2)
+	for _, step := range []struct {
+		at   int // in seconds
+		c    string
+		from netip.Addr
+		goes string
+		ok   bool
+	}{
+		{0, "b1", b, "", true},
+		{1, "a1", a, "", true},
+		{1, "a2", a, "", true},
+		{2, "a1", a, "", true}, // it is there
+		{2, "a3", a, "", false},
+		{3, "a3", a, "a1", true},
+		{9, "a1", a, "", false}, // it has to go
+		{1, "b2", b, "", false},
+		{9, "b2", b, "b1", true},
+	} {
+		goes, ok := n.Hold(step.c, step.from, begin.Add(time.Duration(step.at)*time.Second), 2*time.Second)
+		if ok != step.ok || len(goes) > 1 || len(goes) == 1 && goes[0] != step.goes || len(goes) == 0 && step.goes != "" {
+			t.Errorf("Hold(%s) after %d s = %q, %v, want %q, %v", step.c, step.at, goes, ok, step.goes, step.ok)
+		}
+	}
+	if n.Len() != 3 {
+		t.Errorf("%d, want 3", n.Len())
+	}
+	for c := range maps.Clone(n.known) {
+		n.Leave(c)
+	}
+	if n.Len() != 0 || len(n.known) != 0 || len(n.addresses) != 0 {
+		t.Error("something is left of those that left")
+	}
 }

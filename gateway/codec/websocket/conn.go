@@ -132,3 +132,6 @@ func (c *conn) Pump(dst []byte, room int) (out []byte, more bool) {
 
 // MaxMessage implements [codec.Long]. Messages are not kept whole in the input.
 func (c *conn) MaxMessage() int { return max(c.Inner.MaxMessage(), maxRequest+1) }
+
+// Held implements [codec.Holder].
+func (c *conn) Held() int { return len(c.part) }
