@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -127,8 +128,18 @@ func sourceOf(h *proxyproto.Header) (netip.Addr, error) {
 // certifiedName returns the common name of the client's certificate if the proxy has verified that.
 // The certificate itself, if it is there, shows whether there are several.
 func certifiedName(tlvs []proxyproto.TLV) (string, error) {
-	ssl, ok := tlvparse.FindSSL(tlvs)
-	if !ok || !ssl.Verified() || !ssl.ClientCertConn() && !ssl.ClientCertSess() {
+	at := slices.IndexFunc(tlvs, func(t proxyproto.TLV) bool { return t.Type == proxyproto.PP2_TYPE_SSL })
+	if at < 0 {
+		return "", nil
+	}
+	ssl, err := tlvparse.SSL(tlvs[at])
+	switch value := tlvs[at].Value; {
+	case err != nil && len(value) >= 5 && value[0]&tlvparse.PP2_BITFIELD_CLIENT_SSL == 0: // HAProxy says so of a client without TLS
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("what the header says of TLS cannot be read: %w", err)
+	}
+	if !ssl.Verified() || !ssl.ClientCertConn() && !ssl.ClientCertSess() {
 		return "", nil
 	}
 	der, whole := ssl.ClientCert()
