@@ -22,6 +22,9 @@ func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
 	}
 	t.revision = g.config.Guard.Revision(t.credential(string(m.ID))) // first: what is revoked from now on is noticed
 	origin := codec.Origin{Address: x.address()}
+	if b := t.proxied(); b != nil {
+		origin.Relayed = !b.address.IsValid()
+	}
 	if t.certified() {
 		origin.Name = t.details.name
 	}

@@ -24,7 +24,7 @@ import (
 // startBoth starts a gateway that speaks MQTT and MQTT over WebSocket at the same port.
 func startBoth(t *testing.T, cfg gateway.Config) *rig {
 	t.Helper()
-	p := newMQTT(t, access.Config{})
+	p := newMQTT(t, access.Config{Anonymous: access.Anyone})
 	if cfg.Listen == nil {
 		cfg.Listen = []gateway.Listener{{Address: "127.0.0.1:0"}}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -325,5 +326,54 @@ func TestMQTTHalfConnects(t *testing.T) {
 				t.Errorf("a client from elsewhere has %x, %v", answer, err)
 			}
 		})
+	}
+}
+
+// Who comes by WebSocket, or through a proxy that does not name him, may be anywhere, though the other
+// end is on this machine: he is not anonymous for that.
+func TestMQTTRelayed(t *testing.T) {
+	frame := func(p packet.Connect) string {
+		body := p.Append(nil)
+		return string([]byte{0x82, 0x80 | byte(len(body)), 0, 0, 0, 0}) + string(body)
+	}
+	upgrade := "GET /mqtt HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" +
+		"Sec-WebSocket-Protocol: mqtt\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+	p := newMQTT(t, access.Config{})
+	protocols := []codec.Protocol{p, &websocket.Protocol{Inner: p, Path: "/mqtt", Subprotocols: []string{"mqtt"}}}
+	r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{
+		{Address: "127.0.0.1:0", Protocols: protocols},
+		{Address: "127.0.0.1:0", Protocols: protocols, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}})
+	direct, behind := r.addr, r.gateway.Addrs()[1].String()
+	client := mqttDevice("c", 60)
+	client.Version = packet.V5
+	hello := string(client.Append(nil))
+	for name, tt := range map[string]struct {
+		address, says string
+		refused       bool
+	}{
+		"here":                    {direct, hello, false},
+		"WebSocket":               {direct, upgrade + frame(client), true},
+		"a proxy that names him":  {behind, "PROXY TCP4 127.0.0.1 127.0.0.1 5000 7700\r\n" + hello, false},
+		"a proxy that does not":   {behind, "PROXY UNKNOWN\r\n" + hello, true},
+		"a proxy, from elsewhere": {behind, "PROXY TCP4 192.0.2.1 127.0.0.1 5000 7700\r\n" + hello, true},
+	} {
+		d := (&rig{t: t, addr: tt.address}).dial()
+		d.say(tt.says)
+		answer := make([]byte, 4096)
+		got := ""
+		for !strings.Contains(got, "\x20") || len(got) < 4 || strings.HasPrefix(got, "HTTP") && !strings.Contains(got, "\r\n\r\n\x82") {
+			n, err := d.conn.Read(answer)
+			if got += string(answer[:n]); err != nil {
+				break
+			}
+		}
+		_, body, _ := strings.Cut(got, "\r\n\r\n")
+		if body == "" {
+			body = got
+		}
+		if refused := strings.Contains(body, "\x00\x86"); refused != tt.refused {
+			t.Errorf("%s: refused: %v, want %v: %q", name, refused, tt.refused, got)
+		}
 	}
 }

@@ -59,6 +59,8 @@ type Origin struct {
 	Address netip.Addr
 	// Name is what a verified certificate has proved; "" without one.
 	Name string
+	// Relayed says that Address may be that of a proxy, and the device anywhere.
+	Relayed bool
 }
 
 // Admission is whether a device is admitted.

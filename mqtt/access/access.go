@@ -34,7 +34,7 @@ type Anonymous uint8
 
 // Who may be anonymous.
 const (
-	Loopback Anonymous = iota // clients on this machine
+	Loopback Anonymous = iota // clients on this machine that come through no proxy, for certain
 	Never                     // no client
 	Anyone                    // every client
 )
@@ -65,6 +65,7 @@ type Login struct {
 	Password    []byte     // nil if it has said none
 	Certificate string     // the name that a verified certificate has proved; "" if there is none
 	Remote      netip.Addr // where the client is
+	Relayed     bool       // Remote may be that of a proxy, and the client anywhere
 }
 
 // Access decides who may connect, and what for. Its methods may be called concurrently.
@@ -206,7 +207,7 @@ func (a *Access) Decide(l Login) (g *Grant, ok bool, err error) {
 		}
 	}
 	switch {
-	case !named && a.mayBeAnonymous(l.Remote):
+	case !named && a.mayBeAnonymous(l):
 		return a.admit(s, byNothing, "", nil, l.ClientID)
 	case !named, len(l.Password) == 0, len(l.Password) > maxPassword:
 		return nil, true, ErrDenied
@@ -229,8 +230,8 @@ func (a *Access) showsToken(l Login) bool {
 	return a.config.Token != nil && len(l.Password) > 0 && l.ClientID != "" && (l.User == "" || l.User == l.ClientID)
 }
 
-func (a *Access) mayBeAnonymous(remote netip.Addr) bool {
-	return a.config.Anonymous == Anyone || a.config.Anonymous == Loopback && remote.IsLoopback()
+func (a *Access) mayBeAnonymous(l Login) bool {
+	return a.config.Anonymous == Anyone || a.config.Anonymous == Loopback && l.Remote.IsLoopback() && !l.Relayed
 }
 
 // admit returns the grant of a client that has proved who it is, or needs no proof.

@@ -175,6 +175,7 @@ func TestDecide(t *testing.T) {
 		{"anyone, with what proves nothing", open, access.Login{User: "ann", Password: []byte("x"), Remote: far}, anonymous},
 		{"anyone, with a password only", open, access.Login{Password: []byte("x"), Remote: far}, anonymous},
 		{"here", local, access.Login{Remote: here}, anonymous},
+		{"here, or through a proxy here", local, access.Login{Remote: here, Relayed: true}, denied},
 		{"here, IPv6", local, access.Login{Remote: netip.IPv6Loopback()}, anonymous},
 		{"here, mapped", local, access.Login{Remote: mapped}, anonymous},
 		{"far", local, access.Login{Remote: far}, denied},

@@ -76,7 +76,7 @@ func (c *conn) Authenticate(m *codec.Message, from codec.Origin) (a codec.Admiss
 	if err := p.Decode(m.Text); err != nil {
 		return codec.Admission{Err: c.broken(err)}, nil
 	}
-	login := access.Login{ClientID: string(m.ID), User: string(p.User), Password: p.Password, Certificate: from.Name, Remote: from.Address}
+	login := access.Login{ClientID: string(m.ID), User: string(p.User), Password: p.Password, Certificate: from.Name, Remote: from.Address, Relayed: from.Relayed}
 	if grant, ok, err := c.protocol.Access.Decide(login); ok {
 		return c.admit(&p, login.ClientID, grant, err), nil
 	}

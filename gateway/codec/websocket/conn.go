@@ -133,5 +133,11 @@ func (c *conn) Pump(dst []byte, room int) (out []byte, more bool) {
 // MaxMessage implements [codec.Long]. Messages are not kept whole in the input.
 func (c *conn) MaxMessage() int { return max(c.Inner.MaxMessage(), maxRequest+1) }
 
+// Authenticate implements [codec.Authenticator]. A reverse proxy need not say that it is one.
+func (c *conn) Authenticate(m *codec.Message, from codec.Origin) (codec.Admission, func() codec.Admission) {
+	from.Relayed = true
+	return c.Inner.Authenticate(m, from)
+}
+
 // Held implements [codec.Holder].
 func (c *conn) Held() int { return len(c.part) }
