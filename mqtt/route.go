@@ -2,6 +2,7 @@ package mqtt
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -178,6 +179,7 @@ func (d *detail) in(g *group) *detail {
 // delivery returns the copy for a session with these subscriptions (MQTT 5, 3.3.4). ok is false if
 // it gets none.
 func (p *publication) delivery(subs []*subscription) (d delivery, ok bool) {
+	joined := false // the detail is this copy's own
 	for _, sub := range subs {
 		if sub.noLocal && sub.session == p.from {
 			continue
@@ -188,7 +190,10 @@ func (p *publication) delivery(subs []*subscription) (d delivery, ok bool) {
 		case !ok || d.detail == nil:
 			d.detail = sub.detail
 		case sub.detail != nil:
-			d.detail = &detail{identifiers: append(append([]uint32(nil), d.detail.identifiers...), sub.detail.identifiers...)}
+			if !joined {
+				joined, d.detail = true, &detail{identifiers: slices.Clone(d.detail.identifiers)}
+			}
+			d.detail.identifiers = append(d.detail.identifiers, sub.detail.identifiers...)
 		}
 		ok = true
 	}

@@ -192,3 +192,34 @@ func TestManySubscriptions(t *testing.T) {
 		t.Errorf("there are %d subscriptions, want 0", got)
 	}
 }
+
+// A copy of a message carries the identifiers of all subscriptions that want it (MQTT 5, 3.3.4), however
+// many: they are not copied once for each.
+func TestManyIdentifiers(t *testing.T) {
+	b := newBroker(t, mqtt.Config{})
+	c, other := connect(t, b, "c"), connect(t, b, "other")
+	const all = 512 // which want it: each level of nine is itself, or +
+	want := make(map[string]bool)
+	for i := range all {
+		filter := make([]string, 9)
+		for level := range filter {
+			filter[level] = []string{"a", "+"}[i>>level&1]
+		}
+		c.subscribeTo(packet.Filter{Topic: []byte(strings.Join(filter, "/"))}, uint32(i+1))
+		want[fmt.Sprint("s", i+1)] = true
+	}
+	topic := strings.Repeat("/a", 9)[1:]
+	other.publish(topic, "x")
+	for _, word := range strings.Fields(c.next())[1:] {
+		if !want[word] {
+			t.Errorf("identifier %s, a second time or nobody's", word)
+		}
+		delete(want, word)
+	}
+	if len(want) > 0 {
+		t.Errorf("%d identifiers are missing", len(want))
+	}
+	if n := testing.AllocsPerRun(10, func() { other.publish(topic, "x") }); n > 100 {
+		t.Errorf("%v allocations for a message", n)
+	}
+}
