@@ -48,11 +48,12 @@ type Conn struct {
 
 // extra is what few connections need.
 type extra struct {
-	incoming []string          // topics by alias, less 1
-	outgoing map[string]uint16 // aliases by topic
-	acks     []ack             // that wait for a commit, or for one before them
-	remote   *Remote           // nil for a client
-	routing  *routing          // of the client's message that is unfinished; nil: none is
+	incoming    []string          // topics by alias, less 1
+	outgoing    map[string]uint16 // aliases by topic
+	acks        []ack             // that wait for a commit, or for one before them
+	remote      *Remote           // nil for a client
+	routing     *routing          // of the client's message that is unfinished; nil: none is
+	subscribing *subscribing      // that is unfinished; nil: none is
 }
 
 func (c *Conn) more() *extra { return made(&c.extra) }
@@ -66,8 +67,8 @@ func (c *Conn) HasWill() bool { return c.will != nil }
 
 // Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the
 // answer, if there is one already. body is not kept. An error, always a *packet.Error, ends the
-// connection; what was appended before is to be sent. A message that is for many may be unfinished
-// then: [Conn.Continue] is to be called soon. Handle and Close finish it first.
+// connection; what was appended before is to be sent. A message that is for many, or a SUBSCRIBE
+// with many filters, may be unfinished then: [Conn.Continue] is to be called soon. Handle and Close finish it first.
 func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
 	c.finish()
 	switch {
@@ -113,6 +114,9 @@ type Ending struct {
 // Close ends the use of the connection. It publishes the client's will if it is due, and ends the
 // session unless that is to be kept. Only its first call does anything.
 func (c *Conn) Close(e Ending, now time.Time) {
+	if c.extra != nil {
+		c.extra.subscribing = nil // nobody is to be answered
+	}
 	c.finish()
 	s, w := c.session, c.will
 	if e.Clean || e.Shutdown {

@@ -118,14 +118,19 @@ func (r *routing) kept() *routing {
 }
 
 // Unfinished reports whether a message of the client's, with QoS 0, is not passed on to all yet who
-// want it.
-func (c *Conn) Unfinished() bool { return c.extra != nil && c.extra.routing != nil }
+// want it, or subscriptions of its are not made yet.
+func (c *Conn) Unfinished() bool {
+	return c.extra != nil && (c.extra.routing != nil || c.extra.subscribing != nil)
+}
 
-// Continue passes the message on to some more, if there is one that is unfinished. It reports whether
-// it still is.
+// Continue passes the message on to some more, or makes some more subscriptions, if there is something
+// unfinished. It reports whether it still is.
 func (c *Conn) Continue() (more bool) {
 	if !c.Unfinished() {
 		return false
+	}
+	if c.extra.subscribing != nil {
+		return c.goOnSubscribing()
 	}
 	b, r := c.session.broker, c.extra.routing
 	found := len(r.found.plain)

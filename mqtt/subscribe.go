@@ -6,27 +6,76 @@ import (
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// subscribe handles SUBSCRIBE.
+// maxFilters is how many subscriptions are made at a time: each may cost some 20 µs.
+const maxFilters = 32
+
+// subscribing is a SUBSCRIBE that is under way.
+type subscribing struct {
+	packet packet.Subscribe // with the filters that are left
+	codes  []packet.Code
+	commit uint64
+}
+
+// subscribe handles SUBSCRIBE. If it has many filters, [Conn.Continue] goes on with the others.
 func (c *Conn) subscribe(dst, body []byte) ([]byte, error) {
-	var p packet.Subscribe
-	if err := p.Decode(c.version, body); err != nil {
+	var buf [8]packet.Code
+	p := subscribing{codes: buf[:0]}
+	if err := p.packet.Decode(c.version, body); err != nil {
 		return dst, err
 	}
-	var buf [8]packet.Code
-	codes := buf[:0]
-	var commit uint64
-	for f, ok := p.Next(); ok; f, ok = p.Next() {
-		code, number, err := c.subscribeTo(f, p.Identifier)
-		if err != nil {
-			return dst, err
-		}
-		codes, commit = append(codes, code), max(commit, number)
-	}
-	if c.waits(commit) {
-		c.more().acks = append(c.extra.acks, ack{commit: commit, packet: packet.AppendSuback(nil, c.version, p.ID, codes)})
+	done, err := c.subscribeSome(&p)
+	switch {
+	case err != nil:
+		return dst, err
+	case !done:
+		kept := p
+		kept.packet.Keep()
+		c.more().subscribing = &kept
 		return dst, nil
 	}
-	return packet.AppendSuback(dst, c.version, p.ID, codes), nil
+	suback := packet.AppendSuback(nil, c.version, p.packet.ID, p.codes)
+	if c.waits(p.commit) {
+		c.more().acks = append(c.extra.acks, ack{commit: p.commit, packet: suback})
+		return dst, nil
+	}
+	return append(dst, suback...), nil
+}
+
+// subscribeSome makes some of the subscriptions, and reports whether none is left.
+func (c *Conn) subscribeSome(p *subscribing) (done bool, err error) {
+	for range maxFilters {
+		f, ok := p.packet.Next()
+		if !ok {
+			return true, nil
+		}
+		code, number, err := c.subscribeTo(f, p.packet.Identifier)
+		if err != nil {
+			return true, err
+		}
+		p.codes, p.commit = append(p.codes, code), max(p.commit, number)
+	}
+	return false, nil
+}
+
+// goOnSubscribing makes some more of the subscriptions of a SUBSCRIBE that is under way, and reports
+// whether some are left. The answer follows the last ones.
+func (c *Conn) goOnSubscribing() (more bool) {
+	p := c.extra.subscribing
+	done, err := c.subscribeSome(p)
+	if !done {
+		return true
+	}
+	c.extra.subscribing = nil
+	if err != nil { // the session was taken over
+		return false
+	}
+	c.extra.acks = append(c.extra.acks, ack{commit: p.commit, packet: packet.AppendSuback(nil, c.version, p.packet.ID, p.codes)})
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	if c.session.conn == c {
+		c.session.wakeLocked()
+	}
+	return false
 }
 
 // subscribeTo makes one subscription. It returns the code of the answer, and what must be committed

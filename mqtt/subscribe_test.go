@@ -193,6 +193,45 @@ func TestManySubscriptions(t *testing.T) {
 	}
 }
 
+// A SUBSCRIBE with very many filters is worked off in turns, and answered with the last.
+func TestManyFilters(t *testing.T) {
+	const most, all = 100, 31_000
+	half := func(c *client) (body []byte) {
+		t.Helper()
+		var filters []packet.Filter
+		for i := range all {
+			filters = append(filters, packet.Filter{Topic: []byte(strconv.Itoa(i))})
+		}
+		h, body, _, err := packet.Split(c.version, packet.AppendSubscribe(nil, c.version, 7, 0, filters...), packet.MaxSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.in, err = c.conn.Handle(c.in, h, body, c.now); err != nil || len(c.in) > 0 {
+			t.Fatalf("Handle answers with %d bytes, %v, want that it goes on later", len(c.in), err)
+		}
+		return body
+	}
+	b := newBroker(t, mqtt.Config{MaxSubscriptions: most})
+	c, other := connect(t, b, "c"), connect(t, b, "other")
+	clear(half(c))
+	turns := 0
+	for ; c.conn.Unfinished(); turns++ {
+		c.conn.Continue()
+	}
+	if turns < all/100 {
+		t.Errorf("done in %d turns", turns)
+	}
+	c.wants("SUBACK #7" + strings.Repeat(" 0x00", most) + strings.Repeat(" 0x97", all-most))
+	other.publish(strconv.Itoa(most-1), "x")
+	other.publish(strconv.Itoa(most), "x")
+	c.wants(strconv.Itoa(most-1) + "=x")
+	gone := connect(t, b, "gone")
+	half(gone)
+	if gone.drop(); gone.conn.Unfinished() {
+		t.Error("it goes on after the end of its connection")
+	}
+}
+
 // A copy of a message carries the identifiers of all subscriptions that want it (MQTT 5, 3.3.4), however
 // many: they are not copied once for each.
 func TestManyIdentifiers(t *testing.T) {

@@ -1,6 +1,9 @@
 package packet
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // A Subscribe is a SUBSCRIBE packet.
 type Subscribe struct {
@@ -77,6 +80,9 @@ func (p *Subscribe) readProperties(r *reader) {
 	}
 	r.finish(&ps)
 }
+
+// Keep makes what Next has not returned independent of the body.
+func (p *Subscribe) Keep() { p.filters = bytes.Clone(p.filters) }
 
 // Next returns one filter after the other, in the order of the packet, and false behind the last
 // one.
