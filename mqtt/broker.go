@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,7 +89,7 @@ func (b *Broker) Retained(filter string) map[string][]byte {
 	now := time.Now()
 	for at, n := 1, 1; n > 0; at += n {
 		var part []*message
-		part, n = b.retained.scan(filter, at, chunk, now)
+		part, n = b.retained.scan(filter, math.MaxUint64, at, chunk, now)
 		for _, m := range part {
 			found[m.topic] = m.payload
 		}

@@ -101,7 +101,7 @@ func (l *loading) read(c Change) error {
 		}
 		l.broker.retained.mu.Lock()
 		defer l.broker.retained.mu.Unlock()
-		l.broker.retained.setLocked(m, 0)
+		l.broker.retained.setLocked(m, 0, 0)
 	default:
 		return errDamaged
 	}

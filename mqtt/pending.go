@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -10,10 +11,19 @@ import (
 // They are put there as they can be sent, so that they do not fill the queue, and are looked up
 // then, so that a newer one is sent instead.
 type pending struct {
-	wanted []*subscription // the first is being worked at
-	begun  bool            // whether its messages were looked for
-	slots  []uint32        // of them, if they are few
-	next   int             // else: the slot to look on at; 0: there is none
+	wanted []want   // the first is being worked at
+	begun  bool     // whether its messages were looked for
+	slots  []uint32 // of them, if they are few
+	next   int      // else: the slot to look on at; 0: there is none
+	missed bool     // the session did not get all that was published since
+}
+
+// want is a subscription whose retained messages are wanted. What was kept after it was made, it has got as it was
+// published (MQTT 5, 3.3.1.3), unless the session has missed something.
+type want struct {
+	*subscription
+
+	turn uint64 // the latest of retained messages when it was made
 }
 
 const (
@@ -31,13 +41,21 @@ const (
 func (s *session) wantRetainedLocked(sub *subscription) {
 	s.dropRetainedLocked(sub.filter)
 	p := made(&s.pending)
-	p.wanted = append(p.wanted, sub)
+	p.wanted = append(p.wanted, want{sub, s.broker.retained.turn.Load()}) // it is in the index: what is kept from now on finds it
 	s.wakeLocked()
+}
+
+// missLocked notes that the session does not get a message that was published. If retained messages are to be sent
+// yet, it may be one of them.
+func (s *session) missLocked() {
+	if s.pending != nil {
+		s.pending.missed = true
+	}
 }
 
 // wantsLocked reports whether retained messages are to be sent that match a subscription.
 func (s *session) wantsLocked(sub *subscription) bool {
-	return s.pending != nil && slices.Contains(s.pending.wanted, sub)
+	return s.pending != nil && slices.ContainsFunc(s.pending.wanted, func(w want) bool { return w.subscription == sub })
 }
 
 // dropRetainedLocked forgets the retained messages for a filter.
@@ -46,7 +64,7 @@ func (s *session) dropRetainedLocked(filter string) {
 	if p == nil {
 		return
 	}
-	i := slices.IndexFunc(p.wanted, func(sub *subscription) bool { return sub.filter == filter })
+	i := slices.IndexFunc(p.wanted, func(w want) bool { return w.filter == filter })
 	if i < 0 {
 		return
 	}
@@ -60,7 +78,7 @@ func (s *session) dropRetainedLocked(filter string) {
 }
 
 // retained sends retained messages while nothing else waits. A message that was published since is
-// sent before what is retained of its topic, never after.
+// sent before what is retained of its topic, never after, and not once more.
 func (p *pump) retained() {
 	s := p.conn.session
 	steps := 0
@@ -76,8 +94,8 @@ func (p *pump) retained() {
 			return
 		}
 		w := s.pending
-		sub := w.wanted[0]
-		found, n := w.some(&s.broker.retained, sub.filter, p.now)
+		sub := w.wanted[0].subscription
+		found, n := w.some(&s.broker.retained, p.now)
 		steps += n
 		for _, m := range found {
 			s.pushLocked(delivery{message: m, detail: sub.detail, qos: min(m.qos, sub.qos), retain: true})
@@ -93,8 +111,12 @@ func (p *pump) retained() {
 // done reports whether all messages of the first subscription were found.
 func (w *pending) done() bool { return w.begun && len(w.slots) == 0 && w.next == 0 }
 
-// some returns some of the messages that match a filter, and how many steps that took.
-func (w *pending) some(r *retained, filter string, now time.Time) (found []*message, steps int) {
+// some returns some of the messages for the first subscription, and how many steps that took.
+func (w *pending) some(r *retained, now time.Time) (found []*message, steps int) {
+	filter, last := w.wanted[0].filter, w.wanted[0].turn
+	if w.missed {
+		last = math.MaxUint64
+	}
 	if !w.begun {
 		w.begun = true
 		if w.slots, steps = r.find(filter); w.slots == nil {
@@ -103,25 +125,26 @@ func (w *pending) some(r *retained, filter string, now time.Time) (found []*mess
 		return nil, steps
 	}
 	if w.next > 0 {
-		found, steps = r.scan(filter, w.next, maxAhead, now)
+		found, steps = r.scan(filter, last, w.next, maxAhead, now)
 		if w.next += steps; steps == 0 {
 			w.next = 0
 		}
 		return found, steps
 	}
 	n := min(maxAhead, len(w.slots))
-	found = r.lookUp(w.slots[:n], filter, now)
+	found = r.lookUp(w.slots[:n], filter, last, now)
 	w.slots = w.slots[n:]
 	return found, n
 }
 
-// lookUp returns the messages in slots that match a filter: there may be others by now.
-func (r *retained) lookUp(slots []uint32, filter string, now time.Time) (found []*message) {
+// lookUp returns the messages in slots that match a filter, of turns up to a last one: there may be others by
+// now.
+func (r *retained) lookUp(slots []uint32, filter string, last uint64, now time.Time) (found []*message) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, slot := range slots {
-		if m := r.slots[slot]; m != nil && !m.expired(now) && matchesFilter(filter, m.topic) {
-			found = append(found, m)
+		if r.fitsFilterLocked(int(slot), filter, last, now) {
+			found = append(found, r.slots[slot])
 		}
 	}
 	return found

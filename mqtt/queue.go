@@ -181,6 +181,7 @@ func (s *session) shrinkLocked(most int) bool {
 		}
 		e := last.popLast()
 		s.dropLocked(&e)
+		s.missLocked()
 		s.broker.counts.dropped.Add(1)
 	}
 	return q == nil || q.bytes <= most

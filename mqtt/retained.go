@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // retained are the retained messages: in slots, which can be looked through piece by piece, and in
 // a tree of their topics.
 type retained struct {
-	mu           sync.RWMutex // guards the fields below
-	slots        []*message   // the first is not used; nil: free
+	mu           sync.RWMutex  // guards the fields below
+	slots        []*message    // the first is not used; nil: free
+	turns        []uint64      // by slot: that of its message; 0 if that was loaded
+	turn         atomic.Uint64 // of the message that was kept last; changed with mu held
 	free         []uint32
 	root         level
 	count, bytes int // of clients' messages
@@ -65,7 +68,7 @@ func (b *Broker) keepLocked(p *publication) (commit uint64, kept bool) {
 	if slot != 0 {
 		old = r.slots[slot]
 	}
-	r.setLocked(m, slot)
+	r.setLocked(m, slot, r.turn.Add(1))
 	return b.storeRetained(m, old), true
 }
 
@@ -106,12 +109,12 @@ func (r *retained) fitsLocked(m *message, slot uint32, most, bytes int) bool {
 	return count < most && size+retainedSize(m) <= bytes
 }
 
-// setLocked keeps a message in a slot; 0: a free one.
-func (r *retained) setLocked(m *message, slot uint32) {
+// setLocked keeps a message with a turn in a slot; 0: a free one.
+func (r *retained) setLocked(m *message, slot uint32, turn uint64) {
 	r.countLocked(m, 1)
 	if slot != 0 {
 		r.countLocked(r.slots[slot], -1)
-		r.slots[slot] = m
+		r.slots[slot], r.turns[slot] = m, turn
 		delete(r.stale, slot)
 		return
 	}
@@ -119,12 +122,12 @@ func (r *retained) setLocked(m *message, slot uint32) {
 	case n > 0:
 		slot, r.free = r.free[n-1], r.free[:n-1]
 	case len(r.slots) == 0:
-		r.slots, slot = make([]*message, 2), 1
+		r.slots, r.turns, slot = make([]*message, 2), make([]uint64, 2), 1
 	default:
 		slot = uint32(len(r.slots))
-		r.slots = append(r.slots, nil)
+		r.slots, r.turns = append(r.slots, nil), append(r.turns, 0)
 	}
-	r.slots[slot] = m
+	r.slots[slot], r.turns[slot] = m, turn
 	r.root.add(m.topic, slot)
 }
 
@@ -176,18 +179,24 @@ func (r *retained) size() (count, bytes int) {
 // chunk is how many slots are looked through under one lock.
 const chunk = 1024
 
-// scan returns at most so many messages in the slots from one on whose topics match a filter. n
-// says how many slots it has looked through; 0 when there are no more.
-func (r *retained) scan(filter string, from, most int, now time.Time) (found []*message, n int) {
+// scan returns at most so many messages in the slots from one on whose topics match a filter, of turns up to a
+// last one. n says how many slots it has looked through; 0 when there are no more.
+func (r *retained) scan(filter string, last uint64, from, most int, now time.Time) (found []*message, n int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for n < chunk && from+n < len(r.slots) && len(found) < most {
-		if m := r.slots[from+n]; m != nil && !m.expired(now) && matchesFilter(filter, m.topic) {
-			found = append(found, m)
+		if slot := from + n; r.fitsFilterLocked(slot, filter, last, now) {
+			found = append(found, r.slots[slot])
 		}
 		n++
 	}
 	return found, n
+}
+
+// fitsFilterLocked reports whether a slot has a message whose topic matches a filter, of a turn up to a last one.
+func (r *retained) fitsFilterLocked(slot int, filter string, last uint64, now time.Time) bool {
+	m := r.slots[slot]
+	return m != nil && r.turns[slot] <= last && !m.expired(now) && matchesFilter(filter, m.topic)
 }
 
 // sweepRetained removes the messages that have expired.

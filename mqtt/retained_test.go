@@ -2,6 +2,7 @@ package mqtt_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/holter-iot/holter/mqtt"
@@ -33,6 +34,55 @@ func TestRetained(t *testing.T) {
 	c.wants("a/b=", "holter/x=")
 	if st := b.Stats(); st.Retained != 0 || st.RetainedBytes != 0 || len(b.Retained("#")) != 0 {
 		t.Errorf("Stats = %+v, want none retained", st)
+	}
+}
+
+// What is retained after a subscription was made comes once, as it was published, also if the client has not got
+// anything of the subscription yet. What it has missed comes all the same.
+func TestRetainedMeanwhile(t *testing.T) {
+	put := func(b *mqtt.Broker, payload string, retain bool) {
+		if err := b.Publish("a", []byte(payload), retain); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, filter := range []string{"a", "+", "#"} {
+		for _, tt := range []struct {
+			name      string
+			meanwhile func(b *mqtt.Broker, c *client) *client // between SUBSCRIBE and what is sent then
+			want      []string
+		}{
+			{"nothing", func(_ *mqtt.Broker, c *client) *client { return c }, []string{"a=old retain"}},
+			{"another", func(b *mqtt.Broker, c *client) *client {
+				put(b, "new", true)
+				return c
+			}, []string{"a=new"}},
+			{"another, and what is not retained", func(b *mqtt.Broker, c *client) *client {
+				put(b, "new", true)
+				put(b, "not kept", false)
+				return c
+			}, []string{"a=new", "a=not kept"}},
+			{"another while it is away", func(b *mqtt.Broker, c *client) *client {
+				c.drop()
+				put(b, "new", true)
+				return connect(t, b, "c", persistent)
+			}, []string{"a=new retain"}},
+			{"more than its queue has room for", func(b *mqtt.Broker, c *client) *client {
+				for i := range 5 {
+					put(b, strconv.Itoa(i), true)
+				}
+				return c
+			}, []string{"a=0", "a=1", "a=2", "a=4 retain"}},
+		} {
+			t.Run(filter+", "+tt.name, func(t *testing.T) {
+				b := newBroker(t, mqtt.Config{MaxQueue: 3})
+				put(b, "old", true)
+				c := connect(t, b, "c", persistent)
+				c.send(packet.AppendSubscribe(nil, c.version, 1, 0, packet.Filter{Topic: []byte(filter), QoS: 1}))
+				c.in = nil // SUBACK
+				c = tt.meanwhile(b, c)
+				c.wants(tt.want...)
+			})
+		}
 	}
 }
 

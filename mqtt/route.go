@@ -257,8 +257,10 @@ func (s *session) takeLocked(d delivery, to audience, now time.Time) (got outcom
 	away := s.conn == nil
 	switch {
 	case s.gone, to == toConnected && away, to == toAway && !away, away && d.qos == 0:
+		s.missLocked()
 		return absent, 0, false
 	case !s.fitsLocked(&d):
+		s.missLocked()
 		return full, 0, to == toAll && s.warnLocked(now)
 	}
 	commit = s.pushLocked(d)
