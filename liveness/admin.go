@@ -214,6 +214,7 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.endRunLocked(d)
 	sh.endGrantLocked(d)
 	sh.endSightingLocked(d)
+	sh.dropEndLocked(d)
 	delete(sh.maintained, d.handle)
 	r.flaps.set(d.handle, false)
 	r.devices.Add(-1)

@@ -114,9 +114,17 @@ func TestReportedAtOnce(t *testing.T) {
 			reported()
 			r.listen(step)
 		}, []string{online, "a:2 device.offline reported at 1.5 seen 1 due 1.25 silent 0.5"}},
-		{"after a cut, not before the grace to be heard", func(r *rig, reported, _ func()) {
+		{"after a cut", func(r *rig, reported, _ func()) {
 			r.cut(unit)
 			reported()
+			r.listen(6 * unit)
+		}, []string{
+			online, "source/edge:1 source.deaf at 1.25 deaf 0", "source/edge:2 source.heard at 2.25 deaf 1",
+			"a:2 device.offline reported at 7.25 seen 1 due 7.25 silent 5.25",
+		}},
+		{"before a cut, not before the grace to be heard", func(r *rig, reported, _ func()) {
+			reported()
+			r.cut(unit)
 			r.listen(9 * unit)
 		}, []string{online, "source/edge:1 source.deaf at 1.25 deaf 0", "source/edge:2 source.heard at 2.25 deaf 1"}},
 	} {

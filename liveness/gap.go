@@ -40,6 +40,9 @@ type Gap struct {
 	Reason Reason
 	// AtOnce: that end left the device no time to come back, see [Signal].
 	AtOnce bool
+	// Told: somebody else told after a cut that the connection ended, so that the reconnect grace of the cut ended
+	// with the time to come back.
+	Told bool
 	// Suppressed: the device was in maintenance when it was judged or, if it was not judged, at some time in the
 	// silence; or a maintenance window suppressed the silence.
 	Suppressed bool

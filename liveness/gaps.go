@@ -93,13 +93,17 @@ func (g *gaps) addBlank(at time.Duration) {
 }
 
 // notBefore returns the listening time before which a device of which all is known up to last is not
-// judged, 0 if there is none. What a gap costs is of the time that counts, by the device's pace.
-func (g *gaps) notBefore(last, timeout, grace time.Duration, by *pace) (at time.Duration) {
+// judged, 0 if there is none. What a gap costs is of the time that counts, by the device's pace. If ended is
+// not 0, the end of its connection was heard after the latest cut, which then costs no more than up to there.
+func (g *gaps) notBefore(last, ended, timeout, grace time.Duration, by *pace) (at time.Duration) {
 	if cut := time.Duration(g.cut.Load()); last < cut {
 		at = by.after(cut, grace)
 	}
 	if blank := time.Duration(g.blank.Load()); last < blank {
 		at = max(at, by.after(blank+afterlife, timeout))
+	}
+	if ended != 0 {
+		at = min(at, ended)
 	}
 	for _, st := range g.kept() {
 		if last < st.at {
@@ -116,19 +120,19 @@ func (p Policy) grace(cfg *SourceConfig) time.Duration {
 
 // notBefore returns the listening time before which a device is not judged because the source was
 // deaf, 0 if there is none. All that the device said up to whole is known, and its silence counts from
-// from.
-func (s *Source) notBefore(whole, from time.Duration, p Policy, by *pace) time.Duration {
+// from. See gaps.notBefore for ended.
+func (s *Source) notBefore(whole, from, ended time.Duration, p Policy, by *pace) time.Duration {
 	skipped := time.Duration(0)
 	if whole < time.Duration(s.outlived.Load()) {
 		skipped = time.Duration(s.skipped.Load())
 	}
-	return s.gaps.bounded(whole, from, p.Timeout, p.grace(s.config.Load()), skipped, by)
+	return s.gaps.bounded(whole, from, ended, p.Timeout, p.grace(s.config.Load()), skipped, by)
 }
 
 // bounded is notBefore for a device whose silence counts from an instant, within the bounds of what gaps
 // may put a verdict off; skipped is by how much later these are.
-func (g *gaps) bounded(whole, from, timeout, grace, skipped time.Duration, by *pace) time.Duration {
-	at := min(g.notBefore(whole, timeout, grace, by.unexpecting()), by.after(from, timeout+maxGraces*grace)+skipped)
+func (g *gaps) bounded(whole, from, ended, timeout, grace, skipped time.Duration, by *pace) time.Duration {
+	at := min(g.notBefore(whole, ended, timeout, grace, by.unexpecting()), by.after(from, timeout+maxGraces*grace)+skipped)
 	if cut := time.Duration(g.cut.Load()); whole < cut {
 		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
 	}

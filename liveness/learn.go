@@ -175,9 +175,9 @@ func (c condition) absent(now, closeGrace time.Duration) bool {
 // how long after its last heartbeat an announced sleep ended, when its connection ended, and why; and whether it
 // was in maintenance. 0: there was no sleep; the verdict says when the connection ended, if it did.
 type beforeVerdict struct {
-	slept, closed      time.Duration
-	why                Reason
-	atOnce, maintained bool
+	slept, closed            time.Duration
+	why                      Reason
+	atOnce, told, maintained bool // see Gap.AtOnce, and so on
 }
 
 // keepVerdictLocked keeps what is known of a device at a verdict until it is heard again.
@@ -191,8 +191,11 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next co
 	}
 	f := beforeVerdict{maintained: d.maintained() || d.marks&suppressed != 0}
 	switch {
-	case before.ending() && (next.reason != before.reason || next.until != before.until): // the device does not say when it ended
-		f.closed, f.why, f.atOnce = d.endedLocked(before), before.reason, d.spanLocked(before) == atOnce
+	case before.ending():
+		closed, told := d.closedLocked(before)
+		if told || next.reason != before.reason || next.until != before.until { // the device does not say when it ended
+			f.closed, f.why, f.atOnce, f.told = closed, before.reason, d.spanLocked(before) == atOnce, told
+		}
 	case before.state == Sleeping:
 		f.slept = before.until - before.last
 	}
@@ -222,7 +225,9 @@ func (r *Registry) keepEndLocked(sh *deviceShard, d *device, before condition, s
 	case d.session != nil && d.session.peer != nil && !before.recovering():
 		d.marks |= cutOff
 	case f.why == NoReason:
+		cut := time.Duration(d.source.gaps.cut.Load())
 		f.closed, f.why, f.atOnce = max(sig.At-before.last, 0), sig.Reason, sig.AtOnce
+		f.told = sig.tellsEnd(cut) && d.wholeLocked(before.last) < cut
 		sh.keepBeforeVerdict(d, f)
 	}
 }
@@ -261,9 +266,10 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	case before.state == Offline:
 		f = r.shards[d.handle%shardCount].judged[d.handle]
 	}
-	g.Slept, g.Closed, g.Reason, g.AtOnce = f.slept, f.closed, f.why, f.atOnce
+	g.Slept, g.Closed, g.Reason, g.AtOnce, g.Told = f.slept, f.closed, f.why, f.atOnce, f.told
 	if f.why == NoReason && (before.ending() || before.judgedSince() && before.reason != Silence) {
-		g.Reason, g.Closed, g.AtOnce = before.reason, d.endedLocked(before), d.spanLocked(before) == atOnce
+		closed, told := d.closedLocked(before)
+		g.Reason, g.Closed, g.AtOnce, g.Told = before.reason, closed, d.spanLocked(before) == atOnce, told
 	}
 	if g.Suppressed = f.maintained; !before.judgedSince() {
 		g.Suppressed = d.marks&suppressed != 0 || d.maintainedSinceLocked(last)

@@ -217,7 +217,10 @@ func (d *device) outlookLocked(f condition) outlook {
 	p, excused := d.policyLocked(), d.suppressedLocked()
 	from := max(f.from(), excused)
 	o := outlook{plain: p.Timeout, pace: d.source.pace(p, f.last, from)}
-	o.wait(d.source.notBefore(d.wholeLocked(f.last), from, p, &o.pace), afterDeaf)
+	ended := d.toldUntilLocked(f)
+	if o.wait(d.source.notBefore(d.wholeLocked(f.last), from, ended, p, &o.pace), afterDeaf); o.notBefore == ended {
+		o.delay = noDelay // it is the time to come back
+	}
 	if excused != 0 {
 		o.wait(o.pace.after(excused, p.Timeout), afterWindow)
 	}

@@ -88,6 +88,7 @@ type deviceShard struct {
 	grants       map[uint32]grant         // by handle, see Registry.Reconfigure; nil if there are none
 	committed    map[uint32]uint64        // by handle of a device with many uncommitted events: the number of the latest that is committed; nil if there were none
 	maintained   map[uint32]time.Duration // by handle: when its latest maintenance ended, in listening time, see device.maintainedSinceLocked; nil if there was none
+	ends         map[uint32]heardEnd      // by handle, see deviceShard.noteEndLocked; nil if there are none
 	sightings    map[uint32]sighting      // by handle, see Source.keepSightings; nil if there are none
 	ended        map[string]uint64        // by id of a forgotten device: the number of its last event; nil if there are none
 	counts       [states]int

@@ -41,14 +41,16 @@ func (j *Judge) Recovering(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break,
 type Judge struct {
 	calendars calendars
 
-	policy Policy
-	grace  time.Duration
-	start  time.Duration
-	c      condition
-	gaps   gaps
-	pace   pace
-	closed bool
-	said   Judgement
+	policy     Policy
+	grace      time.Duration
+	closeGrace time.Duration // also of an end that is judged at once
+	start      time.Duration
+	ended      time.Duration // see gaps.notBefore
+	c          condition
+	gaps       gaps
+	pace       pace
+	closed     bool
+	said       Judgement
 }
 
 // Gap is [Gap.Judge]. It keeps none of its arguments.
@@ -66,6 +68,9 @@ func (j *Judge) pass(g *Gap, breaks []Break) {
 			j.closing(g, b.Clock)
 			j.advance(b.Clock)
 			j.gaps.add(b)
+			if b.Kind == BreakCut || b.Kind == BreakBlank {
+				j.ended = 0
+			}
 		}
 	}
 	j.closing(g, end)
@@ -74,7 +79,7 @@ func (j *Judge) pass(g *Gap, breaks []Break) {
 
 // begin begins to judge a gap.
 func (j *Judge) begin(g *Gap, p *Policy, cfg *SourceConfig, breaks []Break) {
-	j.policy, j.grace, j.start = *p, p.grace(cfg), g.Start
+	j.policy, j.grace, j.closeGrace, j.start, j.ended = *p, p.grace(cfg), p.CloseGrace, g.Start, 0
 	j.policy.Probes = 0
 	if g.Running {
 		j.policy.Expect = ""
@@ -98,6 +103,9 @@ func (j *Judge) closing(g *Gap, until time.Duration) {
 	if closed := g.Start + g.Closed; g.Reason != NoReason && closed <= until && !j.closed {
 		j.advance(closed - 1)
 		j.c, j.closed = j.c.closed(closed, g.Reason, j.policy), true
+		if g.Told && j.c.ending() {
+			j.ended = max(j.c.until, closed+j.closeGrace)
+		}
 	}
 }
 
@@ -130,7 +138,7 @@ func (g *gaps) add(b *Break) {
 // advance takes all steps up to a listening time.
 func (j *Judge) advance(until time.Duration) {
 	for j.c.state != Offline || j.c.recovering() {
-		notBefore := j.gaps.bounded(j.start, j.c.from(), j.policy.Timeout, j.grace, 0, &j.pace)
+		notBefore := j.gaps.bounded(j.start, j.c.from(), j.ended, j.policy.Timeout, j.grace, 0, &j.pace)
 		p := j.policy
 		if !j.pace.all() {
 			p = j.c.stretched(p, &j.pace)

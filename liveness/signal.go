@@ -21,6 +21,8 @@ const (
 	// unless it is heard within the policy's CloseGrace; a new device is offline at once. It
 	// changes nothing about a device that another source hears. With AtOnce there is no such grace:
 	// the device is judged as soon as the source's clock has passed At, unless it is heard before.
+	// Unless it is Retained, it ends the reconnect grace that is left from a cut that was not after At: the
+	// device has its CloseGrace then, also with AtOnce.
 	Disconnected
 	// Retained: a broker kept a message that the device was online. That is no heartbeat. A new
 	// device counts as online from now on, and so does one that is offline because its connection
@@ -45,11 +47,13 @@ type Signal struct {
 	Announced Policy
 	// Epoch is that of the session that the signal speaks of, if the device or a broker numbers its
 	// sessions; otherwise 0.
-	Epoch   uint64
-	Length  time.Duration // of a Sleep
-	Reason  Reason        // of Disconnected: Closed, Protocol, Will, Bye or Reported
-	AtOnce  bool          // of Disconnected: the device has no CloseGrace
-	Message string        // of a Failure, or a Heartbeat that ends a run; see [MaxMessage]
+	Epoch  uint64
+	Length time.Duration // of a Sleep
+	Reason Reason        // of Disconnected: Closed, Protocol, Will, Bye or Reported
+	AtOnce bool          // of Disconnected: the device has no CloseGrace
+	// Retained, of Disconnected: a broker kept the message, which may be from before the source was deaf.
+	Retained bool
+	Message  string // of a Failure, or a Heartbeat that ends a run; see [MaxMessage]
 	// ExitStatus and Took are of the run that a Failure or a Heartbeat ends, as the job itself knows them. Took
 	// is 0 if it does not: then it is the time since the Start, by a clock that is never set back.
 	ExitStatus int
@@ -121,6 +125,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		d.epoch = max(d.epoch+1, d.epoch) // the greatest epoch stays
 	}
 	s.attachLocked(d, sig, c)
+	sh.noteEndLocked(d, sig, c.next, p.CloseGrace)
 	took := sh.runLocked(d, sig, r.clock.steady())
 	seq := d.seq
 	sh.ruleByLocked(d, f, rule)
@@ -239,6 +244,7 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	d.countLocked(-1)
 	r.shards[d.handle%shardCount].endGrantLocked(d)
 	r.shards[d.handle%shardCount].endSightingLocked(d)
+	r.shards[d.handle%shardCount].dropEndLocked(d)
 	delete(r.shards[d.handle%shardCount].maintained, d.handle)
 	d.source = s
 	d.marks &^= outlived

@@ -71,6 +71,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 		d.marks |= statePending
 		r.keepVerdictLocked(sh, d, before, next)
 	}
+	if !next.ending() {
+		sh.dropEndLocked(d)
+	}
 	sh.judgeByLocked(d, before, next, now)
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
@@ -92,7 +95,7 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	}
 	p := d.policyLocked()
 	whole := d.wholeLocked(f.last)
-	next, ok := f.next(p, d.putOffLocked(f, d.source.notBefore(whole, f.from(), p, &pace{})))
+	next, ok := f.next(p, d.putOffLocked(f, d.source.notBefore(whole, f.from(), d.toldUntilLocked(f), p, &pace{})))
 	if (d.marks&suppressed != 0 || p.paced()) && ok && next.at <= d.source.Now() { // they matter only once the step is due; until then heartbeats may touch the timer
 		o := d.outlookLocked(f)
 		if next, ok = f.next(o.Policy, o.notBefore); p.paced() {

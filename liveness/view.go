@@ -146,7 +146,9 @@ func (d *device) timesLocked(v *View, f condition) {
 		v.Closing = f.reason
 	}
 	if f.awaited(o.Policy) {
-		v.NotBefore = o.notBefore
+		if o.delay != noDelay {
+			v.NotBefore = o.notBefore
+		}
 		v.Released, v.Granted, v.Suppressed = o.delay == afterRelease, o.delay == afterGrant, o.delay == afterWindow
 		if o.delay == afterDeaf {
 			v.Grace = o.grace(s.config.Load())

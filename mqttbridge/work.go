@@ -218,7 +218,8 @@ func lost(s convention.Sign, announced liveness.Policy, now time.Duration, why l
 	return liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: s.Epoch, Reason: why}
 }
 
-// seed passes on the sign of a retained message.
+// seed passes on the sign of a retained message. One that the device is offline may be one that nobody replaced: the device has its grace to
+// be heard.
 func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced liveness.Policy, now time.Duration) error {
 	var sig liveness.Signal
 	switch s.Meaning {
@@ -226,7 +227,7 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 		sig = liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced}
 	case convention.Offline:
 		sig = lost(s, announced, now, liveness.Will)
-	case convention.Reported: // perhaps by a message that nobody replaced: the device has its grace to be heard
+	case convention.Reported:
 		sig = lost(s, announced, now, liveness.Reported)
 	case convention.Bye:
 		sig = lost(s, announced, now, liveness.Bye)
@@ -240,6 +241,7 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 	case convention.Ignore, convention.Beat, convention.Fail, convention.Deaf, convention.Heard:
 		return nil
 	}
+	sig.Retained = sig.Kind == liveness.Disconnected
 	_, err := source.Apply(s.Device, sig)
 	return err
 }

@@ -28,7 +28,7 @@ const brink = 125 * time.Millisecond
 type act struct {
 	at     time.Duration
 	device int
-	kind   string // open, beat, close, sleep, bye, stall, cut
+	kind   string // open, beat, close, will, sleep, bye, stall, cut
 	length time.Duration
 }
 
@@ -75,6 +75,10 @@ func lifeOf(random *rand.Rand, d int) (life []act) {
 			add(at, "close", 0)
 			at += span(random, 500*time.Millisecond, []time.Duration{20 * time.Second, 10 * time.Minute}[random.IntN(2)])
 			add(at, "open", 0)
+		case x < 11: // its broker says so
+			add(at, "will", 0)
+			at += span(random, 500*time.Millisecond, []time.Duration{20 * time.Second, 10 * time.Minute}[random.IntN(2)])
+			add(at, "open", 0)
 		case x < 12 && sessions:
 			add(at, "bye", 0)
 			at += span(random, time.Second, 10*time.Minute)
@@ -97,8 +101,11 @@ func (r *rig) do(a act) {
 	id := fmt.Sprintf("d%02d", a.device)
 	if a.device >= planDevices*3/4 {
 		sig := liveness.Signal{At: r.now()}
-		if a.kind == "sleep" {
+		switch a.kind {
+		case "sleep":
 			sig.Kind, sig.Length = liveness.Sleep, a.length
+		case "will":
+			sig.Kind, sig.Reason = liveness.Disconnected, liveness.Will
 		}
 		if _, err := r.source.Apply(id, sig); err != nil {
 			r.Fatal(err)

@@ -74,6 +74,7 @@ const (
 	gapCutOff
 	gapRunning
 	gapAtOnce
+	gapTold
 	gapFlags = iota // how many there are
 )
 
@@ -154,7 +155,8 @@ func columnsOf(gaps []liveness.Gap) (head gapHead, c gapColumns) {
 		c.ats, c.lengths = append(c.ats, uint64(wallMillis(g.At))), append(c.lengths, spanTicks(g.Length))
 		c.slept, c.closed = append(c.slept, spanTicks(g.Slept)), append(c.closed, spanTicks(g.Closed))
 		c.reasons = append(c.reasons, uint64(reasonCode(g.Reason)))
-		c.flags = append(c.flags, uint64(flag(g.Suppressed, gapSuppressed)|flag(g.CutOff, gapCutOff)|flag(g.Running, gapRunning)|flag(g.AtOnce, gapAtOnce)))
+		c.flags = append(c.flags, uint64(flag(g.Suppressed, gapSuppressed)|flag(g.CutOff, gapCutOff)|flag(g.Running, gapRunning)|
+			flag(g.AtOnce, gapAtOnce)|flag(g.Told, gapTold)))
 		head.at, head.length = min(head.at, wallMillis(g.At)), min(head.length, c.lengths[i])
 		if isGap(g) {
 			c.leads = append(c.leads, (millisTicks(wallMillis(g.At))-c.lengths[i]-spanTicks(g.Start))&maxTicks)
@@ -274,7 +276,7 @@ func gapsOf(h *gapHead, c gapColumns, reasons map[int64]liveness.Reason) ([]live
 		*g = liveness.Gap{
 			Num: uint32(num), Source: h.names[c.sources[i]], Length: tickSpan(length), At: time.UnixMilli(at), End: liveness.GapEnd(c.ends[i]),
 			Slept: tickSpan(c.slept[i]), Closed: tickSpan(c.closed[i]), Reason: reason, Suppressed: c.flags[i]&gapSuppressed != 0, CutOff: c.flags[i]&gapCutOff != 0,
-			Running: c.flags[i]&gapRunning != 0, AtOnce: c.flags[i]&gapAtOnce != 0,
+			Running: c.flags[i]&gapRunning != 0, AtOnce: c.flags[i]&gapAtOnce != 0, Told: c.flags[i]&gapTold != 0,
 		}
 		if isGap(g) {
 			g.Start = tickSpan((millisTicks(at) - length - h.bases[c.sources[i]] - c.leads[lead]) & maxTicks)

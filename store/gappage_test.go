@@ -74,7 +74,7 @@ func anyGap(random *rand.Rand) liveness.Gap {
 	}
 	if random.IntN(3) == 0 {
 		g.Slept, g.Closed, g.Reason, g.Suppressed = ticks(), ticks(), liveness.Reason(random.IntN(int(liveness.Reported)+1)), true
-		g.CutOff, g.Running, g.AtOnce = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
+		g.CutOff, g.Running, g.AtOnce, g.Told = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
 	}
 	return g
 }
