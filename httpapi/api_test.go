@@ -1,10 +1,13 @@
 package httpapi_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"regexp"
 	"slices"
@@ -274,6 +277,35 @@ func TestOpenAPI(t *testing.T) {
 		} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s is missing from the page", want)
+			}
+		}
+	})
+}
+
+// gone is the answer to a client that is gone.
+type gone struct {
+	header   http.Header
+	statuses []int
+}
+
+func (g *gone) Header() http.Header     { return g.header }
+func (g *gone) WriteHeader(status int)  { g.statuses = append(g.statuses, status) }
+func (*gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// An answer has one status, also if its client is gone before its end: of another one the log would say
+// that it is superfluous.
+func TestOneStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		f.open("dev")
+		h := f.api(httpapi.Config{}).Handler()
+		for _, path := range []string{"/metrics", "/v1/devices", "/v1/stats", "/openapi.json", "/healthz"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			g := &gone{header: make(http.Header)}
+			h.ServeHTTP(g, httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody))
+			if len(g.statuses) > 1 {
+				t.Errorf("%s is answered with %v", path, g.statuses)
 			}
 		}
 	})

@@ -46,7 +46,7 @@ func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *ht
 	if isStream(path) {
 		handler = untilStop(m.api.afterStart(handler))
 	}
-	m.route(pattern, handler)
+	m.route(pattern, statusOnce(handler))
 }
 
 // route adds a route. It also routes the device whose id is a slash: a mux takes a segment of %2F for
