@@ -243,6 +243,15 @@ func TestHiddenTargets(t *testing.T) {
 	if got := delivery.HideTarget("slack", secret); got != shown {
 		t.Errorf("shown as %q, want %q", got, shown)
 	}
+	for target, want := range map[string]string{
+		"https://h.example/a?token=SECRET": "https://h.example/a?(hidden)", "https://h.example?SECRET": "https://h.example?(hidden)",
+		"https://HOOKS.slack.com:443/services/T/SECRET": "https://HOOKS.slack.com:443/(hidden)", "https://x.webhook.office.com/SECRET": "https://x.webhook.office.com/(hidden)",
+		"https://nothooks.slack.com.example/a": "https://nothooks.slack.com.example/a", "/bin/true?": "/bin/true?", "kafka://a:1,b:2/topic": "kafka://a:1,b:2/topic",
+	} {
+		if got := delivery.HideTarget("webhook", target); got != want {
+			t.Errorf("%s is shown as %s, want %s", target, got, want)
+		}
+	}
 	for _, c := range []struct{ kind, target string }{{"webhook", secret}, {"slack", "credential:endpoint-hook"}, {"telegram", "https://api.telegram.org"}} {
 		if got := delivery.HideTarget(c.kind, c.target); got != c.target {
 			t.Errorf("%s %q is shown as %q", c.kind, c.target, got)
@@ -260,6 +269,25 @@ func TestHiddenTargets(t *testing.T) {
 	for _, c := range []struct{ kind, target string }{{"slack", "https://evil.example/(hidden)"}, {"discord", shown}, {"slack", "http://hooks.example/(hidden)"}} {
 		if err := put(c.kind, c.target); !isErr(err, jobs.ErrBad) || !strings.Contains(err.Error(), "(hidden) stands for") || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%s %s: %v", c.kind, c.target, err)
+		}
+	}
+}
+
+// So it is with the query of a webhook.
+func TestHiddenQuery(t *testing.T) {
+	const secret, shown = "https://hooks.example/a?token=SECRET", "https://hooks.example/a?(hidden)"
+	r := newRig(t, notifying())
+	r.endpoint("hook", "webhook", secret, "")
+	put := func(target string) error {
+		return r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: "hook", Kind: "webhook", Target: target})
+	}
+	r.check(put(shown))
+	if p, err := r.engine.Endpoint("hook"); err != nil || p.Target != secret {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, target := range []string{"https://hooks.example/b?(hidden)", "https://evil.example/a?(hidden)"} {
+		if err := put(target); !isErr(err, jobs.ErrBad) || !strings.Contains(err.Error(), "(hidden) stands for") {
+			t.Errorf("%s: %v", target, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -24,12 +25,46 @@ func secretSettings() []string {
 // secretTargets returns the kinds whose target is a secret: whoever knows it can send to it, or read there.
 func secretTargets() []string { return []string{"slack", "teams", "discord", "ntfy"} }
 
+// secretPaths returns the hosts whose webhooks have a secret in their path, for those who make them
+// endpoints of the kind webhook, or have jobs with a URL.
+func secretPaths() []string {
+	return []string{
+		"api.telegram.org", "discord.com", "discordapp.com", "hc-ping.com", "hooks.slack.com", "hooks.zapier.com", "maker.ifttt.com", "webhook.office.com",
+	}
+}
+
 // HideTarget returns the target of an endpoint as it is shown: of one that is a secret scheme and host,
-// and [Hidden]. The name of a credential is shown.
+// and [Hidden]; of another that of [HideURL]. The name of a credential is shown.
 func HideTarget(kind, target string) string {
-	if !slices.Contains(secretTargets(), kind) || sink.IsCredential(target) {
+	if sink.IsCredential(target) {
 		return target
 	}
+	if !slices.Contains(secretTargets(), kind) {
+		return HideURL(target)
+	}
+	return hidePath(target)
+}
+
+// HideURL returns a URL as it is shown: [Hidden] stands for its query, which may hold a token, and for
+// the path at services that have one there. What is no URL is returned as it is.
+func HideURL(target string) string {
+	place := placeOf(target)
+	u, err := url.Parse(place)
+	if err != nil || u.Host == "" {
+		return target
+	}
+	host := "." + strings.ToLower(u.Hostname())
+	if slices.ContainsFunc(secretPaths(), func(name string) bool { return strings.HasSuffix(host, "."+name) }) {
+		return hidePath(target)
+	}
+	if before, query, ok := strings.Cut(target, "?"); ok && query != "" {
+		return before + "?" + Hidden
+	}
+	return target
+}
+
+// hidePath hides all behind the host.
+func hidePath(target string) string {
 	place := placeOf(target)
 	if place == target { // there is no path
 		return target
@@ -39,11 +74,11 @@ func HideTarget(kind, target string) string {
 
 // withTarget replaces a target that is hidden by the one that the endpoint has. Errors: jobs.ErrBad.
 func withTarget(p, old *jobs.Endpoint) error {
-	if !strings.HasSuffix(p.Target, "/"+Hidden) || !slices.Contains(secretTargets(), p.Kind) {
+	if !strings.HasSuffix(p.Target, "/"+Hidden) && !strings.HasSuffix(p.Target, "?"+Hidden) {
 		return nil
 	}
 	if p.Kind != old.Kind || p.Target != HideTarget(old.Kind, old.Target) {
-		return bad("target: %s stands for what was there before, of an endpoint of this kind and host; write it out", Hidden)
+		return bad("target: %s stands for what was there before, of an endpoint of this kind, host and path; write it out", Hidden)
 	}
 	p.Target = old.Target
 	return nil

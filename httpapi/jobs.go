@@ -59,7 +59,7 @@ type Job struct {
 	Priority string    `json:"priority,omitempty" enum:"high,low" doc:"Left out if it is normal, and for a job that ended."`
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
-	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
+	URL      string    `json:"url,omitempty" doc:"Target, without its query; left out for a job of an endpoint."`
 	Key      string    `json:"ordering_key,omitempty" doc:"Left out for a job of an event."`
 	State    string    `json:"state" enum:"ready,waiting,blocked,claimed,done,dead,deleted" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered (see started) or is about to be; done: it was delivered; dead: it became a dead letter; deleted: by somebody, before it was delivered."`
 	Node     string    `json:"node,omitempty" doc:"Server that has claimed it, or had: the judge. A job is claimed by no server that judges no longer."`
@@ -264,7 +264,7 @@ func namesOf(e *delivery.Engine) laneNames {
 // job returns a job as it is shown.
 func (a *API) job(n laneNames, v *jobs.View) Job {
 	job := Job{
-		Job: v.ID, Name: v.Name, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: v.URL, Key: v.OrderingKey, State: string(v.State),
+		Job: v.ID, Name: v.Name, Queue: n.queues[v.Lane.Queue], Endpoint: n.endpoints[v.Lane.Endpoint], URL: delivery.HideURL(v.URL), Key: v.OrderingKey, State: string(v.State),
 		Node: a.judgeOf(v.Term()), Term: v.Term(), Event: v.Event, Attempts: v.Attempts, Created: utc(v.Created), RunAt: utc(v.RunAt), Leased: utc(v.LeasedUntil),
 		Started: utc(v.Started), Ended: utc(v.Ended), Error: v.Error, Status: v.Status, Response: v.Response,
 	}

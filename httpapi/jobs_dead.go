@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -94,7 +95,7 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err e
 	}
 	page.DeadLetters = mapped(dead, func(d *jobs.DeadLetter) DeadLetter {
 		out := DeadLetter{
-			Job: d.ID, Name: d.Name, Queue: names.queues[d.Lane.Queue], Endpoint: names.endpoints[d.Lane.Endpoint], URL: d.URL, Message: d.Message, Key: d.Key,
+			Job: d.ID, Name: d.Name, Queue: names.queues[d.Lane.Queue], Endpoint: names.endpoints[d.Lane.Endpoint], URL: delivery.HideURL(d.URL), Message: d.Message, Key: d.Key,
 			Created: utc(d.Created), Died: utc(d.Died), Attempts: d.Attempts, Error: d.Error, Status: d.Status, Response: d.Response,
 		}
 		if in.Bodies && json.Valid(d.Data) {

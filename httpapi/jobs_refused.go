@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/jobs"
 )
 
@@ -37,7 +38,7 @@ func (a *API) listRefused(ctx context.Context, in *refusedInput) (page refusedPa
 	rows, err := a.config.Delivery.Jobs().RefusedRows(ctx, in.After, in.Limit)
 	page.Rows = mapped(rows, func(r *jobs.OutboxRow) RefusedRow {
 		return RefusedRow{
-			Row: r.ID, Created: utc(r.Created), Name: r.Name, Queue: r.Queue, Endpoint: r.Endpoint, URL: r.URL, Key: r.Key, Unique: r.Unique,
+			Row: r.ID, Created: utc(r.Created), Name: r.Name, Queue: r.Queue, Endpoint: r.Endpoint, URL: delivery.HideURL(r.URL), Key: r.Key, Unique: r.Unique,
 			RunAt: utc(r.RunAt), Deadline: utc(r.Deadline), Size: r.Size, Error: r.Error,
 		}
 	})

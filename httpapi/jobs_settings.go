@@ -70,7 +70,7 @@ func (s *QueueSettings) queue(name string) jobs.Queue {
 // EndpointSettings are the settings of an endpoint.
 type EndpointSettings struct {
 	Kind     string          `json:"kind" doc:"slack, teams, discord, telegram, ntfy, email, pagerduty, opsgenie, webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
-	Target   string          `json:"target" required:"false" doc:"URL of a webhook, a server or a broker, name of a log file or of a playbook, or a program. Of slack, teams, discord and ntfy it is a secret, of which only the host is shown. Telegram, pagerduty and opsgenie need none."`
+	Target   string          `json:"target" required:"false" doc:"URL of a webhook, a server or a broker, name of a log file or of a playbook, or a program. Of slack, teams, discord and ntfy it is a secret, of which only the host is shown; the query of any is hidden. Telegram, pagerduty and opsgenie need none."`
 	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change. A secret may be credential:NAME, a file in the server's CREDENTIALS_DIRECTORY."`
 	Queue    string          `json:"queue,omitempty" doc:"Queue of the jobs and routes to it that name none. Left out: default."`
 }
