@@ -62,8 +62,10 @@ func openPoller() (_ *poller, err error) {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	p.file = os.NewFile(uintptr(p.epoll), "epoll")
-	p.rests, err = p.file.SyscallConn()
-	return p, err
+	if p.rests, err = p.file.SyscallConn(); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func (p *poller) close() {
