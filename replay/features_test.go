@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +19,12 @@ import (
 // judged.
 type far struct {
 	ends   bool
-	judged bool
+	judged atomic.Bool
 }
 
 func (*far) Replaced()   {}
 func (*far) Dismissed()  {}
-func (f *far) Judged()   { f.judged = f.ends }
+func (f *far) Judged()   { f.judged.Store(f.ends) }
 func (*far) Committed()  {}
 func (*far) Probe() bool { return true }
 
@@ -161,8 +162,7 @@ func (r *players) inSession(id string, s *liveness.Session, a act) bool {
 // afterPulse ends the sessions of devices that were judged.
 func (r *players) afterPulse() {
 	for id, f := range r.fars {
-		if f.judged {
-			f.judged = false
+		if f.judged.Swap(false) {
 			r.sessions[id].Close(r.now(), liveness.Closed)
 		}
 	}
