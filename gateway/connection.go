@@ -167,8 +167,8 @@ func (c *connection) heard(first bool) {
 	g := c.gateway
 	switch {
 	case first:
-		g.newcomers.Leave(c)
-		g.large.Leave(c)
+		g.newcomers.leave(c)
+		g.large.leave(c)
 		if c.revision != g.config.Guard.Revision(c.credential(c.id())) || c.denied() { // it was revoked meanwhile
 			g.close(c, whyRevoked)
 		}
@@ -262,8 +262,8 @@ func (c *connection) settled(a *answer, committed bool) {
 // ended ends what the connection held. The device's silence, if it is one, begins here. It is
 // called with the lock held.
 func (c *connection) ended() {
-	c.gateway.newcomers.Leave(c)
-	c.gateway.large.Leave(c)
+	c.gateway.newcomers.leave(c)
+	c.gateway.large.leave(c)
 	c.gateway.timers.Cancel(c.deadline)
 	closing := c.gateway.closing.Load()
 	if !closing {

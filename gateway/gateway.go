@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/internal/commitwait"
-	"github.com/holter-iot/holter/internal/newcomers"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -45,11 +44,11 @@ type Gateway struct {
 	wakes        wakes             // of connections that belong to no event loop
 	waiting      keyCounts[string] // messages to a device that Send has not written yet
 	began        time.Time
-	newcomers    *newcomers.Queue[*connection] // have not said hello; see newcomers.go
-	large        *newcomers.Queue[*connection] // of these, those for which much is held; see large.go
-	full         counter[string]               // of what there was too much, as it is logged
-	odd          counter[Oddity]               // what was unusual and tolerated
-	loops        []*loop                       // one for each event loop
+	newcomers    newcomers
+	large        newcomers       // of these, those for which much is held; see large.go
+	full         counter[string] // of what there was too much, as it is logged
+	odd          counter[Oddity] // what was unusual and tolerated
+	loops        []*loop         // one for each event loop
 	loopCount    int
 	loopRoom     int        // for connections in a loop's own table of descriptors; 0 if they share that of the process
 	tlsServer    *tlsServer // nil without TLS
@@ -77,8 +76,8 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g.initQueues()
 	g.holds = commitwait.New(registry.AfterCommit, settleAll)
 	g.pacer.init()
-	g.newcomers = newcomers.New[*connection](cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
-	g.large = newcomers.New[*connection](mostLarge, mostLargeOf)
+	g.newcomers.init(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
+	g.large.init(mostLarge, mostLargeOf)
 	g.planLoops()
 	g.counts.loops = make([]loopCounters, g.loopCount)
 	g.udp.gateway = g

@@ -73,7 +73,7 @@ func (c *connection) listen(x *exchange, input []byte) (used int, end, more bool
 	used = len(part) - len(rest)
 	c.intake.spend(l, now, messages-x.budget, used)
 	if !end && !c.established && c.holds(used, len(input)-used) > maxBefore && !c.gateway.hold(c) {
-		end = c.fail(x, tooLarge())
+		end = c.fail(x, errLarge)
 	}
 	more = !end && used < len(input) && (x.budget == 0 || len(part) < len(input))
 	switch {

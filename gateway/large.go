@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
@@ -20,23 +19,21 @@ const (
 )
 
 // errLarge ends a connection that sends much before its hello, for want of room.
-var errLarge = errors.New("too many connections send more than 4 KiB before they have said hello; come back later")
+var errLarge = &codec.Error{Code: codec.Busy, Text: "too many connections send much before they have said hello; come back later"}
 
 // hold reports whether there is room for what is held for a connection that has not said hello, if that
 // is more than maxBefore. The oldest such connection may have to make room.
 func (g *Gateway) hold(c *connection) bool {
-	goes, ok := g.large.Hold(c, c.known(), time.Now(), largeFor)
-	for _, oldest := range goes {
-		oldest.finishSoon(ending{err: tooLarge()})
+	oldest, ok := g.large.hold(c, c.known(), time.Now(), largeFor)
+	if oldest != nil {
+		oldest.finishSoon(ending{err: errLarge})
 	}
-	if !ok || len(goes) > 0 {
+	if !ok || oldest != nil {
 		g.counts.evicted.Add(1)
 		g.warnFull("too many connections send more than 4 KiB before they have said hello", c.known())
 	}
 	return ok
 }
-
-func tooLarge() *codec.Error { return &codec.Error{Code: codec.Busy, Text: errLarge.Error()} }
 
 // holds returns how many bytes are held for a connection that left some of what was read: those, what
 // its codec keeps, and those of a hello of which nobody has decided yet.

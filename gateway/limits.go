@@ -37,7 +37,7 @@ func (g *Gateway) SetLimits(cfg Config) error {
 		cfg.MaxPerAddress = g.config.MaxPerAddress
 	}
 	g.limits.Store(cfg.limits())
-	g.newcomers.SetLimits(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
+	g.newcomers.setLimits(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
 	for _, l := range g.listeners {
 		l.rate.SetLimit(rate.Limit(cfg.AcceptRate))
 		l.rate.SetBurst(burstOf(cfg.AcceptRate))

@@ -252,7 +252,7 @@ func (c *conn) takeHeader(input []byte) int {
 		}
 		c.Close()
 	} else if n > 0 {
-		c.gateway.newcomers.Back(&c.connection, c.known(), time.Now())
+		c.gateway.newcomers.back(&c.connection, c.known(), time.Now())
 	}
 	return n
 }

@@ -82,7 +82,7 @@ func (g *Gateway) Stats() Stats {
 		EnrollErrors:      c.enrollErrors.Load(),
 		RefusedFull:       c.refusedFull.Load(),
 		RefusedAddress:    c.refusedAddress.Load(),
-		Newcomers:         g.newcomers.Len(),
+		Newcomers:         g.newcomers.count(),
 		Evicted:           c.evicted.Load(),
 		Unauthorized:      c.unauthorized.Load(),
 		Revoked:           c.revoked.Load(),

@@ -197,7 +197,7 @@ func (c *tlsConn) unwrapped(input []byte) (n int, refused bool) {
 	defer c.mu.Unlock()
 	n, err := c.gateway.unwrap(&c.conversation, c.other, input)
 	if err == nil && n > 0 {
-		c.gateway.newcomers.Back(&c.connection, c.known(), time.Now())
+		c.gateway.newcomers.back(&c.connection, c.known(), time.Now())
 	}
 	return n, err != nil
 }

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/holter-iot/holter/internal/clientprefix"
 )
 
 const (
@@ -39,9 +41,8 @@ func (s *Set) Limit(l net.Listener, n int) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.strangers.SetLimits(n, max(n/share, 1))
 	s.Listen(counted)
-	return &limitListener{Listener: counted, places: make(chan struct{}, n), closed: make(chan struct{}), set: s}, nil
+	return &limitListener{Listener: counted, places: make(chan struct{}, n), share: max(n/share, 1), closed: make(chan struct{}), set: s}, nil
 }
 
 // Crowded reports whether a connection waits for a place.
@@ -53,33 +54,30 @@ func (s *Set) Evicted() uint64 { return s.evicted.Load() }
 // Begin marks that a request has been read, of which it is not known, or no longer, whether it may be
 // asked.
 func (c *Conn) Begin() {
-	now := time.Now()
 	c.handled.Store(true)
 	c.served.Store(false)
-	c.idleSince.Store(int64(now.Sub(c.set.began)))
-	c.set.strangers.Back(c, c.from(), now)
+	c.idleSince.Store(int64(time.Since(c.set.began)))
 }
 
 // Keep marks that the request may be asked: the connection is not closed for another one before End.
-func (c *Conn) Keep() {
-	c.idleSince.Store(inRequest)
-	c.set.strangers.Leave(c)
-}
+func (c *Conn) Keep() { c.idleSince.Store(inRequest) }
 
 // End marks that the answer is written.
 func (c *Conn) End() {
 	c.handled.Store(false)
 	c.served.Store(true)
 	c.idleSince.Store(int64(time.Since(c.set.began)))
-	c.set.strangers.Leave(c)
 }
 
-// from returns the client's address; not a valid one if it has none.
-func (c *Conn) from() netip.Addr {
+// isStranger reports whether it is not known that the client may ask.
+func (c *Conn) isStranger() bool { return c.idleSince.Load() != inRequest && !c.served.Load() }
+
+// addressOf returns what counts as one client; not a valid network if there is no address.
+func addressOf(c net.Conn) netip.Prefix {
 	if at, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return at.AddrPort().Addr()
+		return clientprefix.Of(at.AddrPort().Addr())
 	}
-	return netip.Addr{}
+	return netip.Prefix{}
 }
 
 // inRequest is the idleSince of a connection on which a request is under way.
@@ -99,8 +97,8 @@ func (c *Conn) evictable(now int64) bool {
 
 // evict closes a connection for another one, if one may be closed. One that holds something unread is
 // not idle: its request has come, and nobody has had the time for it.
-func (s *Set) evict() {
-	c := s.surplus()
+func (s *Set) evict(share int) {
+	c := s.surplus(share)
 	if c == nil {
 		c = s.longestIdle()
 	}
@@ -110,27 +108,42 @@ func (s *Set) evict() {
 	}
 }
 
-// surplus returns the oldest stranger of the address that has the most, if these are too many.
-func (s *Set) surplus() *Conn {
-	for {
-		now := time.Now()
-		c, ok := s.strangers.Surplus(now, crowdFor)
-		switch {
-		case !ok:
-			return nil
-		case c.handled.Load() || !s.readable(c):
-			return c
-		}
-		s.strangers.Renew(c, now)
-	}
-}
-
-// readable reports whether an open connection holds something unread.
-func (s *Set) readable(c *Conn) bool {
+// surplus returns the oldest stranger of the address that has the most, if these are more than its share. It
+// looks at each connection that has a place.
+func (s *Set) surplus(share int) (oldest *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fds = append(s.fds[:0], c.fd)
-	return s.open[c.fd] == c && s.poller.ask(s.fds) && s.poller.readable(0)
+	crowds := make(map[netip.Prefix]int)
+	var most netip.Prefix
+	for c := range s.placed {
+		if c.isStranger() && c.from.IsValid() {
+			if crowds[c.from]++; crowds[c.from] > crowds[most] {
+				most = c.from
+			}
+		}
+	}
+	if crowds[most] <= share {
+		return nil
+	}
+	var crowd []*Conn
+	s.fds = s.fds[:0]
+	for c := range s.placed {
+		if c.from == most && c.isStranger() {
+			crowd, s.fds = append(crowd, c), append(s.fds, c.fd)
+		}
+	}
+	asked, now := s.poller.ask(s.fds), int64(time.Since(s.began))
+	for i, c := range crowd {
+		since := c.idleSince.Load()
+		switch {
+		case since == inRequest || now-since < int64(crowdFor):
+		case asked && s.poller.readable(i) && !c.handled.Load():
+			c.idleSince.CompareAndSwap(since, now)
+		case oldest == nil || since < oldest.idleSince.Load():
+			oldest = c
+		}
+	}
+	return oldest
 }
 
 func (s *Set) longestIdle() *Conn {
@@ -163,6 +176,7 @@ type limitListener struct {
 	*Listener
 
 	places chan struct{} // holds a token for each open connection; never closed
+	share  int           // of an address
 	closed chan struct{} // closed by Close
 	set    *Set
 	once   sync.Once
@@ -187,9 +201,8 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	placed = true
-	now := time.Now()
-	tracked.idleSince.Store(int64(now.Sub(l.set.began)))
-	l.set.strangers.Back(tracked, tracked.from(), now)
+	l.set.admit(tracked)
+	tracked.idleSince.Store(int64(time.Since(l.set.began))) // now it may go for another one
 	return tracked, nil
 }
 
@@ -205,7 +218,7 @@ func (l *limitListener) place() bool {
 	tick := time.NewTicker(roomAgain)
 	defer tick.Stop()
 	for {
-		l.set.evict()
+		l.set.evict(l.share)
 		select {
 		case l.places <- struct{}{}:
 			return true

@@ -2,13 +2,12 @@ package sockets
 
 import (
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/holter-iot/holter/internal/newcomers"
 )
 
 // Set is the listeners and the connections of a server. Make one with [NewSet]. Its methods may be
@@ -18,19 +17,18 @@ type Set struct {
 	crowded atomic.Bool   // a connection waits for a place
 	evicted atomic.Uint64 // connections that were closed for one that waited
 
-	strangers *newcomers.Queue[*Conn] // of a limited listener
-
-	mu        sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
-	listeners []*Listener   // where connections come from; only appended to
-	open      map[int]*Conn // by descriptor
-	fds       []int         // room for a question
+	mu        sync.Mutex         // guards the fields below, and keeps the descriptors from being closed
+	listeners []*Listener        // where connections come from; only appended to
+	open      map[int]*Conn      // by descriptor
+	placed    map[*Conn]struct{} // those of limited listeners
+	fds       []int              // room for a question
 	poller    poller
 	watch     watch
 }
 
 // NewSet returns an empty set.
 func NewSet() *Set {
-	return &Set{began: time.Now(), strangers: newcomers.New[*Conn](0, 0), open: make(map[int]*Conn)}
+	return &Set{began: time.Now(), open: make(map[int]*Conn), placed: make(map[*Conn]struct{})}
 }
 
 // Conn is a connection that is tracked.
@@ -41,6 +39,7 @@ type Conn struct {
 	once      sync.Once
 	closed    func() // may be nil
 	fd        int
+	from      netip.Prefix // of one of a limited listener
 	reads     atomic.Uint64
 	quiet     atomic.Bool  // nobody reads from it for long, and nothing is expected
 	served    atomic.Bool  // its latest request is answered
@@ -102,9 +101,18 @@ func (s *Set) track(c net.Conn, closed func()) *Conn {
 func (s *Set) remove(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.placed, c)
 	if s.open[c.fd] == c {
 		delete(s.open, c.fd)
 	}
+}
+
+// admit notes that a connection has a place.
+func (s *Set) admit(c *Conn) {
+	c.from = addressOf(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.placed[c] = struct{}{}
 }
 
 // begin makes ready for questions, until end is called.
@@ -187,7 +195,6 @@ func (c *Conn) Hush() { c.quiet.Store(true) }
 // Close ends the tracking and closes the connection.
 func (c *Conn) Close() error {
 	c.set.remove(c)
-	c.set.strangers.Leave(c)
 	err := c.Conn.Close()
 	if c.closed != nil {
 		c.once.Do(c.closed)
