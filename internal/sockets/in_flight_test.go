@@ -1,6 +1,7 @@
 package sockets
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,6 +43,7 @@ func TestInFlightRace(t *testing.T) {
 					begun[turn%2].Add(1)
 					ended[turn%2].Add(1)
 					f.leave(turn)
+					runtime.Gosched() // else it has the processor for 10 ms, and who waits has none
 				}
 			})
 		}
