@@ -68,7 +68,8 @@ func (c *Conn) HasWill() bool { return c.will != nil }
 // Handle handles a packet of the client's, any but CONNECT, PINGREQ and DISCONNECT, and appends the
 // answer, if there is one already. body is not kept. An error, always a *packet.Error, ends the
 // connection; what was appended before is to be sent. A message that is for many, or a SUBSCRIBE
-// with many filters, may be unfinished then: [Conn.Continue] is to be called soon. Handle and Close finish it first.
+// with many filters, may be unfinished then: [Conn.Continue] is to be called soon. Handle finishes it
+// first, and so does Close a message.
 func (c *Conn) Handle(dst []byte, h packet.Header, body []byte, now time.Time) ([]byte, error) {
 	c.finish()
 	switch {

@@ -257,11 +257,15 @@ func (s *session) takeLocked(d delivery, to audience, now time.Time) (got outcom
 	away := s.conn == nil
 	switch {
 	case s.gone, to == toConnected && away, to == toAway && !away, away && d.qos == 0:
-		s.missLocked()
-		return absent, 0, false
+		got = absent
 	case !s.fitsLocked(&d):
-		s.missLocked()
-		return full, 0, to == toAll && s.warnLocked(now)
+		got, warn = full, to == toAll && s.warnLocked(now)
+	}
+	if got != taken {
+		if to == toAll { // else it was another's as well, of the same group
+			s.missLocked()
+		}
+		return got, 0, warn
 	}
 	commit = s.pushLocked(d)
 	s.wakeLocked()
