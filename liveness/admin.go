@@ -214,7 +214,7 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.endRunLocked(d)
 	sh.endGrantLocked(d)
 	sh.endSightingLocked(d)
-	sh.dropEndLocked(d)
+	dropKept(&sh.ends, d.handle)
 	delete(sh.maintained, d.handle)
 	r.flaps.set(d.handle, false)
 	r.devices.Add(-1)

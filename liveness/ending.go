@@ -22,7 +22,7 @@ func (sh *deviceShard) noteEndLocked(d *device, sig signal, next condition, grac
 	cut := time.Duration(d.source.gaps.cut.Load())
 	again := sig.Retained && d.toldUntilLocked(f) != 0 // it tells of an end that is known
 	if d.wholeLocked(next.last) >= cut || !sig.tellsEnd(cut) && !again {
-		sh.dropEndLocked(d)
+		dropKept(&sh.ends, d.handle)
 		return
 	}
 	if sh.ends == nil {
@@ -35,12 +35,6 @@ func (sh *deviceShard) noteEndLocked(d *device, sig signal, next condition, grac
 // had retained may be from before the cut, as one that waited here may, and a session may end because of the cut.
 func (sig signal) tellsEnd(cut time.Duration) bool {
 	return sig.Kind == Disconnected && !sig.Retained && !sig.end && sig.At >= cut
-}
-
-func (sh *deviceShard) dropEndLocked(d *device) {
-	if delete(sh.ends, d.handle); len(sh.ends) == 0 {
-		sh.ends = nil // a map does not shrink
-	}
 }
 
 // toldEndLocked returns the end that the device's condition is about, if it was told after a cut.
@@ -60,11 +54,11 @@ func (d *device) toldUntilLocked(c condition) time.Duration {
 	return 0
 }
 
-// closedLocked returns how long after its last heartbeat the connection of a device ended that has this condition, and whether that was
-// told after a cut.
-func (d *device) closedLocked(c condition) (closed time.Duration, told bool) {
+// connectionEndLocked returns how the connection of a device ended that has this condition.
+func (d *device) connectionEndLocked(c condition) connectionEnd {
+	e := connectionEnd{closed: d.endedLocked(c), why: c.reason, atOnce: d.spanLocked(c) == atOnce}
 	if end, told := d.toldEndLocked(c); told {
-		return max(end.at-c.last, 0), true
+		e.closed, e.told = max(end.at-c.last, 0), true
 	}
-	return d.endedLocked(c), false
+	return e
 }

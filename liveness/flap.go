@@ -65,9 +65,7 @@ func (f *flappers) set(handle uint32, flapping bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !flapping {
-		if delete(f.handles, handle); len(f.handles) == 0 {
-			f.handles = nil // a map does not shrink
-		}
+		dropKept(&f.handles, handle)
 		return
 	}
 	if f.handles == nil {

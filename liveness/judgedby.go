@@ -42,9 +42,7 @@ func (d *device) spanLocked(f condition) time.Duration {
 // force, or not known.
 func (sh *deviceShard) keepJudgedByLocked(d *device, f condition, span time.Duration) {
 	if d.source == nil || span == 0 || span == f.span(d.heldLocked()) {
-		if delete(sh.judgedBy, d.handle); len(sh.judgedBy) == 0 {
-			sh.judgedBy = nil // a map does not shrink
-		}
+		dropKept(&sh.judgedBy, d.handle)
 		return
 	}
 	if sh.judgedBy == nil {

@@ -172,12 +172,19 @@ func (c condition) absent(now, closeGrace time.Duration) bool {
 }
 
 // beforeVerdict is what a gap must tell of the time around a verdict, since a device that is offline does not:
-// how long after its last heartbeat an announced sleep ended, when its connection ended, and why; and whether it
-// was in maintenance. 0: there was no sleep; the verdict says when the connection ended, if it did.
+// how long after its last heartbeat an announced sleep ended, 0 if there was none; how its connection ended, if the
+// verdict does not say that; and whether it was in maintenance.
 type beforeVerdict struct {
-	slept, closed            time.Duration
-	why                      Reason
-	atOnce, told, maintained bool // see Gap.AtOnce, and so on
+	slept      time.Duration
+	end        connectionEnd
+	maintained bool
+}
+
+// connectionEnd is how a device's connection ended, as in a [Gap]. Without a reason it did not.
+type connectionEnd struct {
+	closed       time.Duration
+	why          Reason
+	atOnce, told bool
 }
 
 // keepVerdictLocked keeps what is known of a device at a verdict until it is heard again.
@@ -192,9 +199,8 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next co
 	f := beforeVerdict{maintained: d.maintained() || d.marks&suppressed != 0}
 	switch {
 	case before.ending():
-		closed, told := d.closedLocked(before)
-		if told || next.reason != before.reason || next.until != before.until { // the device does not say when it ended
-			f.closed, f.why, f.atOnce, f.told = closed, before.reason, d.spanLocked(before) == atOnce, told
+		if end := d.connectionEndLocked(before); end.told || next.reason != before.reason || next.until != before.until { // the device does not say when it ended
+			f.end = end
 		}
 	case before.state == Sleeping:
 		f.slept = before.until - before.last
@@ -224,10 +230,10 @@ func (r *Registry) keepEndLocked(sh *deviceShard, d *device, before condition, s
 	switch {
 	case d.session != nil && d.session.peer != nil && !before.recovering():
 		d.marks |= cutOff
-	case f.why == NoReason:
+	case f.end.why == NoReason:
 		cut := time.Duration(d.source.gaps.cut.Load())
-		f.closed, f.why, f.atOnce = max(sig.At-before.last, 0), sig.Reason, sig.AtOnce
-		f.told = sig.tellsEnd(cut) && d.wholeLocked(before.last) < cut
+		told := sig.tellsEnd(cut) && d.wholeLocked(before.last) < cut
+		f.end = connectionEnd{closed: max(sig.At-before.last, 0), why: sig.Reason, atOnce: sig.AtOnce, told: told}
 		sh.keepBeforeVerdict(d, f)
 	}
 }
@@ -266,11 +272,10 @@ func (r *Registry) gapLocked(d *device, before condition, length time.Duration) 
 	case before.state == Offline:
 		f = r.shards[d.handle%shardCount].judged[d.handle]
 	}
-	g.Slept, g.Closed, g.Reason, g.AtOnce, g.Told = f.slept, f.closed, f.why, f.atOnce, f.told
-	if f.why == NoReason && (before.ending() || before.judgedSince() && before.reason != Silence) {
-		closed, told := d.closedLocked(before)
-		g.Reason, g.Closed, g.AtOnce, g.Told = before.reason, closed, d.spanLocked(before) == atOnce, told
+	if f.end.why == NoReason && (before.ending() || before.judgedSince() && before.reason != Silence) {
+		f.end = d.connectionEndLocked(before)
 	}
+	g.Slept, g.Closed, g.Reason, g.AtOnce, g.Told = f.slept, f.end.closed, f.end.why, f.end.atOnce, f.end.told
 	if g.Suppressed = f.maintained; !before.judgedSince() {
 		g.Suppressed = d.marks&suppressed != 0 || d.maintainedSinceLocked(last)
 	}

@@ -274,7 +274,12 @@ func dropLocked[V any](kept *map[uint32]V, d *device, mark marks) {
 		return
 	}
 	d.marks &^= mark
-	if delete(*kept, d.handle); len(*kept) == 0 {
+	dropKept(kept, d.handle)
+}
+
+// dropKept drops what is kept of a device, if there is something.
+func dropKept[V any](kept *map[uint32]V, handle uint32) {
+	if delete(*kept, handle); len(*kept) == 0 {
 		*kept = nil // a map does not shrink
 	}
 }

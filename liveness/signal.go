@@ -244,7 +244,7 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	d.countLocked(-1)
 	r.shards[d.handle%shardCount].endGrantLocked(d)
 	r.shards[d.handle%shardCount].endSightingLocked(d)
-	r.shards[d.handle%shardCount].dropEndLocked(d)
+	dropKept(&r.shards[d.handle%shardCount].ends, d.handle)
 	delete(r.shards[d.handle%shardCount].maintained, d.handle)
 	d.source = s
 	d.marks &^= outlived

@@ -72,7 +72,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition,
 		r.keepVerdictLocked(sh, d, before, next)
 	}
 	if !next.ending() {
-		sh.dropEndLocked(d)
+		dropKept(&sh.ends, d.handle)
 	}
 	sh.judgeByLocked(d, before, next, now)
 	sh.counts[d.shownLocked()]++

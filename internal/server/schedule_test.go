@@ -72,7 +72,7 @@ func wantEach(t *testing.T, runs []ran) {
 	}
 }
 
-// A run belongs to a node by its name, not by that of its host: others on the same host wait for its end.
+// A run belongs to a node by its name, not by that of its host.
 func TestRunsBelongToNodes(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "a", testdb.SQLite(t))
