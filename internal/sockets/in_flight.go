@@ -21,13 +21,21 @@ func newInFlight() *inFlight { return &inFlight{landed: make(chan struct{}, 1)} 
 // enter begins something, and returns the turn to leave.
 func (f *inFlight) enter() uint32 {
 	for {
-		turn := f.turn.Load()
-		f.counts[turn%2].Add(1)
-		if f.turn.Load() == turn { // else the turn's end may have been counted already
+		if turn := f.turn.Load(); f.join(turn) {
 			return turn
 		}
-		f.leave(turn)
 	}
+}
+
+// join begins something in a turn, and reports whether it did: not in one that has ended, which may
+// have been found empty already.
+func (f *inFlight) join(turn uint32) bool {
+	f.counts[turn%2].Add(1)
+	if f.turn.Load() == turn {
+		return true
+	}
+	f.leave(turn)
+	return false
 }
 
 // leave ends something that began in a turn.

@@ -27,6 +27,23 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
+// TestInFlightLate wants nobody to begin in a turn that has ended since it read which turn it is: who
+// ended it has found it empty.
+func TestInFlightLate(t *testing.T) {
+	f := newInFlight()
+	turn := f.turn.Load()
+	old := f.next()
+	if !f.empty(old) {
+		t.Fatal("not empty")
+	}
+	if f.join(turn) || !f.empty(old) {
+		t.Error("began in a turn that had ended, and was empty")
+	}
+	if f.leave(f.enter()); !f.empty(f.next()) {
+		t.Error("nobody began in the next turn, and it is not empty")
+	}
+}
+
 // TestInFlightRace wants a turn that ended to hold nobody who began in it, whoever enters
 // meanwhile.
 func TestInFlightRace(t *testing.T) {
