@@ -23,9 +23,9 @@ LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
 PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
 PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
-MODULES := . bench console/build deploy/check deploy/grafana/check packaging
+MODULES := . bench internal/console/build deploy/check deploy/grafana/check packaging
 # The packages whose tests take longest begin first, so that none of them is alone at the end.
-RUN     := $(GO) run ./internal/test/run -first './store ./internal/cli ./gateway ./internal/server'
+RUN     := $(GO) run ./internal/test/run -first './internal/store ./internal/cli ./gateway ./internal/server'
 # The race detector needs a C compiler; without one Go sets CGO_ENABLED=0.
 RACE    := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
@@ -53,16 +53,16 @@ cross: ## Check that the program compiles for macOS and Windows, where it is a c
 
 .PHONY: proto
 proto: $(BUF) $(PB) $(PBGRPC) ## Generate the code of the .proto files anew
-	PATH="$(dir $(PB)):$(dir $(PBGRPC)):$$PATH" $(BUF) generate --path link/linkpb --path mqtt/route/routepb
+	PATH="$(dir $(PB)):$(dir $(PBGRPC)):$$PATH" $(BUF) generate --path internal/cluster/link/linkpb --path internal/cluster/route/routepb
 
 .PHONY: console
-console: ## Build the web console anew from console/src, and check its types where Node is
-	$(GO) generate ./console
-	$(GO) test -count=1 -run 'TestDist|TestTypes|TestBudget' ./console
+console: ## Build the web console anew from internal/console/src, and check its types where Node is
+	$(GO) generate ./internal/console
+	$(GO) test -count=1 -run 'TestDist|TestTypes|TestBudget' ./internal/console
 
 .PHONY: console-test
 console-test: ## Test the web console in a browser (chromium)
-	$(GO) test -count=1 -v ./console
+	$(GO) test -count=1 -v ./internal/console
 
 .PHONY: fixture
 fixture: ## Keep the fleet of a release for the test of upgrades: make fixture VERSION=v0.1.0
@@ -145,7 +145,7 @@ attack: ## Attack holter serve in fourteen ways for ATTACK seconds (15) each, an
 
 .PHONY: bench-store
 bench-store: ## Measure store and jobs on all their databases (5 minutes)
-	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store ./jobs
+	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./internal/store ./internal/jobs
 
 .PHONY: bench-delivery
 bench-delivery: ## Measure delivery: a mass of verdicts, webhooks and claims, into docs/numbers/benchmarks.md (10 minutes)

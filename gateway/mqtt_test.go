@@ -15,10 +15,10 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	mqttcodec "github.com/holter-iot/holter/gateway/codec/mqtt"
+	"github.com/holter-iot/holter/internal/test/mqttconformance"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/access"
-	"github.com/holter-iot/holter/mqtt/conformance"
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
@@ -63,9 +63,9 @@ func newMQTT(t *testing.T, who access.Config) *mqttcodec.Protocol {
 func TestMQTTConformance(t *testing.T) {
 	t.Parallel()
 	fleet := liveness.Config{Groups: []liveness.GroupConfig{{Name: "limited", Match: "*limited", Policy: liveness.Policy{Timeout: 3 * time.Second}}}}
-	r, _ := startMQTT(t, fleet, gateway.Config{}, access.Config{Rules: "../mqtt/conformance/testdata/rules.yaml"})
-	for _, result := range conformance.Run(t, r.addr, conformance.Options{Prefix: "conform", Refused: "refused", KeepAlive: 2 * time.Second}) {
-		if result.Outcome == conformance.Skipped && strings.HasPrefix(result.Name, "v") { // those of Eclipse, for a version each
+	r, _ := startMQTT(t, fleet, gateway.Config{}, access.Config{Rules: "../internal/test/mqttconformance/testdata/rules.yaml"})
+	for _, result := range mqttconformance.Run(t, r.addr, mqttconformance.Options{Prefix: "conform", Refused: "refused", KeepAlive: 2 * time.Second}) {
+		if result.Outcome == mqttconformance.Skipped && strings.HasPrefix(result.Name, "v") { // those of Eclipse, for a version each
 			t.Errorf("%s was skipped: %s", result.Name, result.Detail)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // versions are the two programs between which a cluster is upgraded and put back.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testdb"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 func TestFirstVersion(t *testing.T) {

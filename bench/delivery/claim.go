@@ -11,8 +11,8 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect"
 
-	"github.com/holter-iot/holter/jobs"
-	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 const (

@@ -15,12 +15,12 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/delivery"
+	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
-	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/jobs"
+	"github.com/holter-iot/holter/internal/delivery"
+	"github.com/holter-iot/holter/internal/delivery/sink"
+	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 // endpoint is the name of the endpoint that all jobs are delivered to, and of its kind.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/replay"
 )
 
 // tolerance is how far apart two verdicts on the same silence may be, in heard time.

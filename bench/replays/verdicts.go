@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 // verdicts are by silence, as a position in the plan's silences.

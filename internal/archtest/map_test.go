@@ -82,14 +82,21 @@ func drawMap(pkgs []pkg) string {
 func room(path string) string {
 	folders := strings.Split(path, "/")
 	switch {
-	case folders[0] == "internal" && len(folders) > 1 && slices.Contains([]string{"cli", "server", "doctor", "config"}, folders[1]):
+	case folders[0] == "internal" && len(folders) > 1 && slices.Contains(insideRooms(), folders[1]):
 		return "internal/" + folders[1]
 	case folders[0] == "internal", folders[0] == "docs", folders[0] == ".":
 		return ""
-	case path == "cmd/holter", path == "schedule/cron":
+	case path == "cmd/holter":
 		return path
 	}
 	return folders[0]
+}
+
+// insideRooms lists the folders below internal that are in the picture: the program, its faces, and its services.
+func insideRooms() []string {
+	return []string{
+		"cli", "server", "doctor", "config", "httpapi", "console", "playbook", "cron", "delivery", "jobs", "replay", "store", "sqldb", "cluster", "mqttstore",
+	}
 }
 
 func reaches(edges map[string][]string, from, to string) bool {

@@ -16,15 +16,15 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "schedule", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"availability", "cluster", "delivery", "jobs", "playbook", "replay", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
+	belowEdges := slices.Concat(belowServices, []string{"internal/replay/availability", "internal/cluster", "internal/delivery", "internal/jobs", "internal/playbook", "internal/replay", "internal/cron", "internal/sqldb", "internal/store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
-	product := slices.Concat(belowEdges, codecs, broker, []string{"mqtt/route", "mqtt/sqlstore", "console", "gateway", "httpapi", "link", "mqttbridge"})
+	product := slices.Concat(belowEdges, codecs, broker, []string{"internal/cluster/route", "internal/mqttstore", "internal/console", "gateway", "internal/httpapi", "internal/cluster/link", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
 
 	// A database, and those that the tests have.
-	database := []string{"sqldb", "internal/test/testdb", "internal/test/testsqldb"}
+	database := []string{"internal/sqldb", "internal/test/testdb", "internal/test/testsqldb"}
 
 	return table{
 		// Engine.
@@ -34,23 +34,23 @@ func directions() table {
 		"timer":    {"dualmap"},
 
 		// Domain.
-		"availability": {"liveness"},
-		"liveness":     {"dualmap", "internal", "schedule", "timer"},
+		"internal/replay/availability": {"liveness"},
+		"liveness":                     {"dualmap", "internal", "schedule", "timer"},
 
 		// Services.
-		"cluster":       slices.Concat(belowServices, database),
-		"delivery":      slices.Concat(belowServices, database, []string{"jobs", "store"}),
-		"jobs":          slices.Concat(belowServices, database, []string{"store"}), // store in its tests
-		"playbook":      slices.Concat(belowServices, database, []string{"delivery", "jobs", "store"}),
-		"replay":        {"internal", "liveness"},
-		"schedule/cron": slices.Concat(belowServices, database, []string{"delivery", "jobs", "store"}),
-		"sqldb":         slices.Concat(database, []string{"internal"}),
-		"store":         slices.Concat(belowServices, database),
+		"internal/cluster":  slices.Concat(belowServices, database),
+		"internal/delivery": slices.Concat(belowServices, database, []string{"internal/jobs", "internal/store"}),
+		"internal/jobs":     slices.Concat(belowServices, database, []string{"internal/store"}), // store in its tests
+		"internal/playbook": slices.Concat(belowServices, database, []string{"internal/delivery", "internal/jobs", "internal/store"}),
+		"internal/replay":   {"internal", "liveness"},
+		"internal/cron":     slices.Concat(belowServices, database, []string{"internal/delivery", "internal/jobs", "internal/store"}),
+		"internal/sqldb":    slices.Concat(database, []string{"internal"}),
+		"internal/store":    slices.Concat(belowServices, database),
 
 		// Edges.
-		"console":                 {"internal"},
-		"link":                    {"internal", "liveness"},
-		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"mqtt/conformance"}), // the broker in its tests
+		"internal/console":        {"internal"},
+		"internal/cluster/link":   {"internal", "liveness"},
+		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"internal/test/mqttconformance"}), // the broker in its tests
 		"gateway/codec":           {},
 		"gateway/codec/dtu":       codec,
 		"gateway/codec/frame":     codec,
@@ -60,17 +60,17 @@ func directions() table {
 		"gateway/codec/mqtt":      slices.Concat(codec, []string{"mqtt", "mqtt/access", "mqtt/packet"}),
 		"gateway/codec/teltonika": codec,
 		"gateway/codec/websocket": codec,
-		"httpapi":                 slices.Concat(belowEdges, database),
+		"internal/httpapi":        slices.Concat(belowEdges, database),
 		"mqtt":                    {"mqtt/packet"},
 		"mqtt/packet":             {},
 		"mqtt/access":             {"internal"},
-		"mqtt/route":              {"internal", "mqtt", "mqtt/packet"},
-		"mqtt/sqlstore":           slices.Concat(database, []string{"internal", "mqtt", "mqtt/packet"}),
+		"internal/cluster/route":  {"internal", "mqtt", "mqtt/packet"},
+		"internal/mqttstore":      slices.Concat(database, []string{"internal", "mqtt", "mqtt/packet"}),
 		"mqttbridge":              belowEdges,
 
 		// The program. `holter loadgen` is one of its commands.
 		"cmd":                {"internal/cli"},
-		"internal/apiclient": {"httpapi", "internal"},
+		"internal/apiclient": {"internal/httpapi", "internal"},
 		"internal/cli":       slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/server", "loadgen"}),
 		"internal/crontab":   {"schedule"},
 		"internal/exports":   {"internal", "liveness"},
@@ -87,14 +87,14 @@ func directions() table {
 		"loadgen":           product,
 
 		// Tests of a broker, for the tests of whoever has one.
-		"mqtt/conformance": {"internal"},
+		"internal/test/mqttconformance": {"internal"},
 
 		"internal": {},
 
 		// Databases for the tests of what uses them, and servers for a run of all tests.
 		"internal/test/run":       {"internal", "internal/test/testdb"},
-		"internal/test/testdb":    {"internal", "sqldb", "internal/test/testsqldb"},
-		"internal/test/testsqldb": {"sqldb"},
+		"internal/test/testdb":    {"internal", "internal/sqldb", "internal/test/testsqldb"},
+		"internal/test/testsqldb": {"internal/sqldb"},
 
 		// What the edges read from the network with.
 		"internal/eventloop": {"internal"},

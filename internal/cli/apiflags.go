@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/credential"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // apiFlags are the options of every command that asks the API of a running holter.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 func TestAvailabilityText(t *testing.T) {

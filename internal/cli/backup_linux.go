@@ -11,10 +11,10 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/sqldb/transfer"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/internal/version"
-	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/sqldb/transfer"
 )
 
 // backupCommand makes a backup, or verifies one.

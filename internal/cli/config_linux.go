@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/server"
 )
 

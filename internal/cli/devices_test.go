@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 

@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 type explainDeviceCommand struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 )

@@ -13,10 +13,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/exports"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // exported are the files of package exports.

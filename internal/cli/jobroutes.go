@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // jobRoutesCommand manages job routes.

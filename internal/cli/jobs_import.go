@@ -13,8 +13,8 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 

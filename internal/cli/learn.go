@@ -11,10 +11,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/replay"
 )
 
 // learnCommand shows the deadlines that were learned of devices, and puts them in force.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/replay"
+	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/replay"
 )
 
 // serveLearned is a server with three devices: one of which a deadline was learned, one of which one is a

@@ -2,7 +2,7 @@
 
 package cli
 
-import "github.com/holter-iot/holter/httpapi"
+import "github.com/holter-iot/holter/internal/httpapi"
 
 const example = "holter devices --api http://gateway.example:8080"
 

@@ -3,9 +3,9 @@ package cli
 import (
 	"encoding/json"
 
-	"github.com/holter-iot/holter/cluster"
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/cluster"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 

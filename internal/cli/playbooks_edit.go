@@ -10,10 +10,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/playbook"
 )
 
 type playbookSetCommand struct {

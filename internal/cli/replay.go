@@ -16,9 +16,9 @@ import (
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/duration"
+	"github.com/holter-iot/holter/internal/replay"
+	"github.com/holter-iot/holter/internal/replay/page"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/replay"
-	"github.com/holter-iot/holter/replay/page"
 )
 
 type replayCommand struct {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/replay"
+	"github.com/holter-iot/holter/internal/replay"
 )
 
 // replayServer answers with a replay, and shows the query that it was asked with.

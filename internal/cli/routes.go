@@ -6,8 +6,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // routesCommand manages routes.

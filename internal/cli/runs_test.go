@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/dag"
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // A picture of a run says of each step what the table does.

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/crontab"
+	"github.com/holter-iot/holter/internal/delivery/sink"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // schedulesServer is an API with schedules, which refuses the command "refused".

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/test/testwait"
 )

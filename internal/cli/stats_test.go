@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/timer"
 )

@@ -13,11 +13,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi/auth"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 // tokensCommand manages the tokens of the API.

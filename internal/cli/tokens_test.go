@@ -10,7 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // The life of a token, in a real database.

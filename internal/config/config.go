@@ -6,10 +6,10 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/playbook"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 // Defaults of settings that are given neither on the command line, in the environment nor in the file.

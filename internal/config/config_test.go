@@ -14,11 +14,11 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/playbook"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
-	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 func TestResolveFull(t *testing.T) {

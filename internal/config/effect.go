@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/internal/playbook"
 )
 
 // Effect says how a setting comes in force that has changed in the file.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/strictyaml"
-	"github.com/holter-iot/holter/playbook"
 )
 
 // playbookList stores the playbooks.

@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/duration"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
 )

@@ -9,9 +9,9 @@ import (
 
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/duration"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 // defaultTimeout is the timeout of the fleet's policy where none is given.

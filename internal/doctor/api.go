@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/internal/version"
 )

@@ -13,8 +13,8 @@ import (
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 // Level is the result of a check.

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/store"
 )
 
 // Inside runs the checks that make sense inside of a server at work. It opens no database: it asks the

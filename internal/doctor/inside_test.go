@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testcert"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 // running is a server with a database in a directory of its own.

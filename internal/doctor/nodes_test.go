@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 func TestDoctorNodes(t *testing.T) {

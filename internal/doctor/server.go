@@ -7,8 +7,8 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 // clockApart is how far the clock of the database may be from that of this machine.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testenv"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 func TestDoctorServer(t *testing.T) {

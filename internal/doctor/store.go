@@ -14,9 +14,9 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 const (

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/internal/httpapi/auth"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // tokenAuth tells the API which tokens there are.

@@ -11,7 +11,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"github.com/holter-iot/holter/cluster"
+	"github.com/holter-iot/holter/internal/cluster"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testenv"

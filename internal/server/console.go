@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/holter-iot/holter/console"
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/internal/console"
+	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // Examine examines a server from inside of it. Package doctor has one, which this package cannot

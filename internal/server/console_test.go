@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testwait"
-	"github.com/holter-iot/holter/store"
 )
 
 // serveExamined is serveWith with an examination, which counts the sources and asks the database.

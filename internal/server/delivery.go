@@ -10,17 +10,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holter-iot/holter/delivery"
-	commandsink "github.com/holter-iot/holter/delivery/command"
-	"github.com/holter-iot/holter/delivery/jetstream"
-	"github.com/holter-iot/holter/delivery/kafka"
-	"github.com/holter-iot/holter/delivery/logfile"
-	"github.com/holter-iot/holter/delivery/mqttsink"
-	"github.com/holter-iot/holter/delivery/notify"
-	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/cron"
+	"github.com/holter-iot/holter/internal/delivery"
+	commandsink "github.com/holter-iot/holter/internal/delivery/command"
+	"github.com/holter-iot/holter/internal/delivery/jetstream"
+	"github.com/holter-iot/holter/internal/delivery/kafka"
+	"github.com/holter-iot/holter/internal/delivery/logfile"
+	"github.com/holter-iot/holter/internal/delivery/mqttsink"
+	"github.com/holter-iot/holter/internal/delivery/notify"
+	"github.com/holter-iot/holter/internal/delivery/sink"
+	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/version"
-	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/schedule/cron"
 )
 
 // These variables allow destinations. The operator of the process sets them, so that a token for the

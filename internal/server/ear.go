@@ -25,15 +25,15 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/cluster/link"
+	"github.com/holter-iot/holter/internal/cluster/route"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/internal/version"
-	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/mqtt/route"
 )
 
 // ear holds connections of devices that a judge elsewhere judges.

@@ -17,13 +17,13 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/cluster/link"
+	"github.com/holter-iot/holter/internal/cluster/route"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/version"
-	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/mqtt/route"
 )
 
 // gatewayPool is the pool of all sources that hold device connections, of this process and of ears.

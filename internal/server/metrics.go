@@ -3,10 +3,10 @@ package server
 import (
 	"time"
 
+	"github.com/holter-iot/holter/internal/cron"
 	"github.com/holter-iot/holter/internal/kernelfs"
 	"github.com/holter-iot/holter/internal/metrics"
-	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/internal/store"
 )
 
 // collect reports the metrics of all parts that the server has.

@@ -16,12 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/cluster"
+	"github.com/holter-iot/holter/internal/cluster"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
-	"github.com/holter-iot/holter/sqldb"
 )
 
 // serveVariable names the variable with the configuration file of a server that is a process of its own.

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // reloads are the reloads of the configuration of a process: one after the other.

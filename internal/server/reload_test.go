@@ -12,8 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // resolvedFrom resolves a file with a text.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 const (

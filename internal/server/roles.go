@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 )
 
 // role is what a node is at the moment. The zero role stands by.

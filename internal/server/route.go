@@ -3,9 +3,9 @@ package server
 import (
 	"cmp"
 
+	"github.com/holter-iot/holter/internal/cluster/route"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/mqtt"
-	"github.com/holter-iot/holter/mqtt/route"
 )
 
 // routes passes messages on to the brokers of other servers.

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/cluster/link"
 	"github.com/holter-iot/holter/internal/errkind"
-	"github.com/holter-iot/holter/link"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/liveness"
 )
 

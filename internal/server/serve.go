@@ -23,24 +23,24 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
-	"github.com/holter-iot/holter/cluster"
-	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/cluster"
+	"github.com/holter-iot/holter/internal/cluster/link"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/cron"
+	"github.com/holter-iot/holter/internal/delivery"
+	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/jobs"
 	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/mqttstore"
+	"github.com/holter-iot/holter/internal/playbook"
+	"github.com/holter-iot/holter/internal/replay"
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/version"
-	"github.com/holter-iot/holter/jobs"
-	"github.com/holter-iot/holter/link"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt"
-	"github.com/holter-iot/holter/mqtt/sqlstore"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/report"
-	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/replay"
-	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 // server holds the parts of holter serve and holter monitor.
@@ -289,7 +289,7 @@ func (s *server) buildStore() (err error) {
 	if s.database, err = sqldb.New(db); err != nil {
 		return err
 	}
-	s.records = sqlstore.New(s.database, cmp.Or(s.config.MQTT.MaxPacket, mqtt.DefaultMaxPacket))
+	s.records = mqttstore.New(s.database, cmp.Or(s.config.MQTT.MaxPacket, mqtt.DefaultMaxPacket))
 	cfg := s.config.Store
 	s.jobs = jobs.New(s.database)
 	cfg.Outbox, cfg.Node, cfg.Follower, cfg.Tail = s.jobs, s.config.Node, s.follower, s.tail

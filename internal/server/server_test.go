@@ -16,13 +16,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/holter-iot/holter/cluster"
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/cluster"
+	"github.com/holter-iot/holter/internal/cluster/link"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/internal/test/testwait"
-	"github.com/holter-iot/holter/link"
 )
 
 // TestEveryProtocol: package config, which may not ask the gateway, knows the protocols that there are, and what comes in datagrams.

@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/delivery"
+	"github.com/holter-iot/holter/internal/jobs"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/otlp"
 	"github.com/holter-iot/holter/internal/version"
-	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 )
 

@@ -17,12 +17,12 @@ const events = `{"Action":"start","Package":"github.com/holter-iot/holter/timer"
 {"Action":"output","Package":"github.com/holter-iot/holter/timer","Test":"TestServer","Output":"    a_test.go:9: NOT TESTED: there is no server\n"}
 {"Action":"skip","Package":"github.com/holter-iot/holter/timer","Test":"TestServer","Elapsed":0}
 {"Action":"pass","Package":"github.com/holter-iot/holter/timer","Elapsed":1.25}
-{"Action":"output","Package":"github.com/holter-iot/holter/store","Test":"TestAppend","Output":"    b_test.go:3: got 1, want 2\n"}
-{"Action":"fail","Package":"github.com/holter-iot/holter/store","Test":"TestAppend","Elapsed":0.1}
-{"Action":"fail","Package":"github.com/holter-iot/holter/store","Elapsed":0.2}
-{"Action":"output","Package":"github.com/holter-iot/holter/jobs","Test":"TestRun","Output":"panic: nil map\n"}
-{"Action":"output","Package":"github.com/holter-iot/holter/jobs","Output":"exit status 2\n"}
-{"Action":"fail","Package":"github.com/holter-iot/holter/jobs","Elapsed":0.3}
+{"Action":"output","Package":"github.com/holter-iot/holter/internal/store","Test":"TestAppend","Output":"    b_test.go:3: got 1, want 2\n"}
+{"Action":"fail","Package":"github.com/holter-iot/holter/internal/store","Test":"TestAppend","Elapsed":0.1}
+{"Action":"fail","Package":"github.com/holter-iot/holter/internal/store","Elapsed":0.2}
+{"Action":"output","Package":"github.com/holter-iot/holter/internal/jobs","Test":"TestRun","Output":"panic: nil map\n"}
+{"Action":"output","Package":"github.com/holter-iot/holter/internal/jobs","Output":"exit status 2\n"}
+{"Action":"fail","Package":"github.com/holter-iot/holter/internal/jobs","Elapsed":0.3}
 {"Action":"build-output","ImportPath":"github.com/holter-iot/holter/dag [dag.test]","Output":"dag.go:3: undefined: x\n"}
 {"Action":"fail","Package":"github.com/holter-iot/holter/dag","Elapsed":0,"FailedBuild":"github.com/holter-iot/holter/dag [dag.test]"}
 {"Action":"skip","Package":"github.com/holter-iot/holter/cmd/holter","Elapsed":0}

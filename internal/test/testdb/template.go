@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // copier is a kind of server that copies databases faster than the migrations make one.

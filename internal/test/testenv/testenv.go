@@ -4,7 +4,7 @@
 // has to pass, make soak what needs hours or a lot of real time. HOLTER_TEST=check and HOLTER_TEST=soak choose the level of a single test,
 // too:
 //
-//	HOLTER_TEST=check go test ./store -run TestKilled
+//	HOLTER_TEST=check go test ./internal/store -run TestKilled
 //
 // A program that is missing skips the tests that need it; with HOLTER_TEST_TOOLS=all it fails them.
 package testenv

@@ -4,7 +4,7 @@ package testsqldb
 import (
 	"testing"
 
-	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // New returns a database that is not open. It is closed when the test ends, which fails if that does.

@@ -1,9 +1,0 @@
-package notify_test
-
-import (
-	"testing"
-
-	"github.com/holter-iot/holter/delivery/sink/sinktest"
-)
-
-func TestMain(m *testing.M) { sinktest.Main(m) }

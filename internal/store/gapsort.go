@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// looseMost is how many gaps of checkpoints make tidy sort them before their hour is over.
+const looseMost = 1_000_000
+
+// sorting is the operation that errors of tidy name.
+const sorting = "sort the gaps of an hour"
+
+// saveEvery is how often what was learned is written down.
+const saveEvery = 10 * time.Minute
+
+// tidy does once an hour, and when a process begins, what is to be done about gaps: the rows of checkpoints
+// are sorted into pages, and old ones are deleted. What was learned it writes down every saveEvery. After an
+// error, call it again.
+func (s *Store) tidy(ctx context.Context, r *liveness.Registry) error {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	k := &s.checkpoint.gaps
+	now := s.db.Now()
+	hour, slot := hourOf(now), now.Unix()/int64(saveEvery/time.Second)
+	due := hour != k.tidied || k.loose >= looseMost
+	if !due && slot == k.saved || len(k.rows) > 0 {
+		return nil
+	}
+	var err error
+	if due {
+		err = s.tidyLocked(ctx, hour, k.loose >= looseMost)
+	}
+	if due && err == nil {
+		k.tidied, k.loose = hour, 0
+	}
+	if err = errors.Join(err, s.saveHabits(ctx, r)); err == nil {
+		k.saved = slot
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	s.record.outcome(err)
+	return err
+}
+
+// tidyLocked is tidy for all hours but one, or for that, too.
+func (s *Store) tidyLocked(ctx context.Context, hour int64, all bool) error {
+	hours, err := s.looseHours(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error // an hour that cannot be sorted does not keep old ones from being deleted
+	for _, h := range hours {
+		if h == hour && !all {
+			continue
+		}
+		if failed = s.sortHour(ctx, h); failed != nil {
+			break
+		}
+	}
+	return errors.Join(failed, s.dropOldGaps(ctx))
+}
+
+// looseHours returns the hours of rows of checkpoints.
+func (s *Store) looseHours(ctx context.Context) (hours []int64, err error) {
+	err = s.db.Read(ctx, sorting, func(ctx context.Context, q *bun.DB) error {
+		hours = nil
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+			var h int64
+			err := rows.Scan(&h)
+			hours = append(hours, h)
+			return err
+		}, "SELECT DISTINCT hour FROM gaps WHERE page < 0")
+	})
+	slices.Sort(hours)
+	return hours, err
+}
+
+// packedGaps is a row of gaps that was read.
+type packedGaps struct {
+	page, hour int64
+	head       uint64
+	data       []byte
+}
+
+// readGapRows reads rows of gaps.
+func readGapRows(ctx context.Context, q sqldb.Querier, query string, args ...any) (all []packedGaps, err error) {
+	err = sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+		var row packedGaps
+		var head int64
+		err := rows.Scan(&row.page, &row.hour, &head, &row.data)
+		row.head = uint64(head)
+		all = append(all, row)
+		return err
+	}, query, args...)
+	return all, err
+}
+
+// unpack returns the gaps of a row. Errors: it is damaged.
+func (s *Store) unpack(row *packedGaps) ([]liveness.Gap, error) {
+	p, err := decodeGapPage(row.data, s.decoder.reasons)
+	switch {
+	case err != nil:
+	case p.store != storeBytes(s.db.ID()):
+		err = fmt.Errorf("%w: it is of another database", errGapPage)
+	case p.page != row.page || p.hour != row.hour:
+		err = fmt.Errorf("%w: it is page %d of hour %d", errGapPage, p.page, p.hour)
+	default:
+		return p.gaps, nil
+	}
+	return nil, fmt.Errorf("gaps, page %d of hour %d: %w", row.page, row.hour, err)
+}
+
+// gapHour is how many bytes the gaps of an hour take.
+type gapHour struct{ hour, bytes int64 }
+
+// gapHours returns the hours that have gaps, oldest first.
+func (s *Store) gapHours(ctx context.Context) (hours []gapHour, err error) {
+	err = s.db.Read(ctx, "ask for the size of gaps", func(ctx context.Context, q *bun.DB) error {
+		hours = nil
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+			var h gapHour
+			err := rows.Scan(&h.hour, &h.bytes)
+			hours = append(hours, h)
+			return err
+		}, "SELECT hour, SUM(size) FROM gaps GROUP BY hour ORDER BY hour")
+	})
+	return hours, err
+}
+
+// dropOldGaps deletes the hours that are too old or too much, and what nobody needs without them.
+func (s *Store) dropOldGaps(ctx context.Context) error {
+	hours, err := s.gapHours(ctx)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, h := range hours {
+		total += h.bytes
+	}
+	kept := s.keeps.Load()
+	old := s.db.OldBefore(s.db.Now(), kept.gapsMaxAge)
+	for i, h := range hours {
+		if i == len(hours)-1 || h.hour >= hourOf(old) && total <= int64(kept.gapsMaxBytes) {
+			break
+		}
+		if err := s.dropHour(ctx, h.hour); err != nil {
+			return err
+		}
+		total -= h.bytes
+	}
+	s.checkpoint.gaps.bytes = total
+	s.record.gapsAre(total, s.checkpoint.gaps.given+s.checkpoint.gaps.lost)
+	return s.db.WriteLate(ctx, sorting, func(ctx context.Context, tx sqldb.Tx) error {
+		var head sql.NullInt64
+		if err := tx.QueryRowContext(ctx, "SELECT MIN(head) FROM gaps").Scan(&head); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if _, err := tx.NewRaw("DELETE FROM breaks WHERE ended < ?", sqldb.Nanos(old)).Exec(ctx); err != nil {
+			return err
+		}
+		if head.Valid {
+			if _, err := tx.NewRaw("DELETE FROM freed WHERE head <= ?", head.Int64).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return tx.Fence(ctx, "fence = fence")
+	})
+}
+
+func (s *Store) dropHour(ctx context.Context, hour int64) error {
+	return s.db.WriteLate(ctx, "delete old gaps", func(ctx context.Context, tx sqldb.Tx) error {
+		if _, err := tx.NewRaw("DELETE FROM gaps WHERE hour = ?", hour).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.Fence(ctx, "fence = fence")
+	})
+}
+
+// startOf returns the beginning of an hour.
+func startOf(hour int64) time.Time { return time.Unix(hour*3600, 0) }
