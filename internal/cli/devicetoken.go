@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/guard"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 

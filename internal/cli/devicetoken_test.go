@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/guard"
 )
 
 func TestDeviceToken(t *testing.T) {

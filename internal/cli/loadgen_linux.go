@@ -18,12 +18,12 @@ import (
 
 	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/doctor"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/scenario"
+	"github.com/holter-iot/holter/internal/loadgen/score"
 	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/loadgen"
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/report"
-	"github.com/holter-iot/holter/loadgen/scenario"
-	"github.com/holter-iot/holter/loadgen/score"
 )
 
 // loadgenCommand is holter loadgen. A flag that overrides a value of the scenario has no default.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/loadgen/report"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
-	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // exitStatus returns the exit status of a program that has ended.

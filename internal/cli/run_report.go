@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,8 +87,13 @@ func (r *runReport) retry(ctx context.Context, result *wrap.Result) error {
 	if !result.Started {
 		body.Message = result.Err.Error()
 	}
+	var before error
 	for pause := r.pause; ; pause *= 2 {
 		err := r.post(ctx, "/exit/"+strconv.Itoa(min(result.Status, 255)), body)
+		if err != nil && ctx.Err() != nil {
+			err = cmp.Or(before, err) // an attempt for which the time was too short says less than the one before
+		}
+		before = err
 		if err == nil || !apiclient.Retryable(err) {
 			return r.interrupted(ctx, err)
 		}

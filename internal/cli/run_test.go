@@ -169,7 +169,7 @@ func finishing(t *testing.T, url string, status int, started error) (said string
 		t.Fatal(err)
 	}
 	var stderr strings.Builder
-	r := runReport{api: api, device: "a", stderr: &stderr, attempt: time.Second, longest: 300 * time.Millisecond, pause: time.Millisecond}
+	r := runReport{api: api, device: "a", stderr: &stderr, attempt: time.Second, longest: time.Second, pause: time.Millisecond}
 	done := make(chan error, 1)
 	done <- started
 	r.finish(t.Context(), &wrap.Result{Status: status, Started: true}, done)
