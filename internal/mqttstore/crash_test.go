@@ -1,12 +1,14 @@
 package mqttstore_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"testing"
 
 	"github.com/holter-iot/holter/internal/mqttstore"
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
@@ -19,7 +21,8 @@ import (
 func TestCrash(t *testing.T) {
 	for _, kind := range testdb.Databases() {
 		t.Run("db="+kind.Name, func(t *testing.T) {
-			w := &world{T: t, random: rand.New(rand.NewPCG(5, 6)), store: mqttstore.New(openDB(t, kind.URL(t)), largest)}
+			db := openDB(t, kind.URL(t))
+			w := &world{T: t, random: rand.New(rand.NewPCG(5, 6)), db: db, store: mqttstore.New(db, largest)}
 			w.begin()
 			w.sender = newDevice(t, "sender")
 			w.readers = []*device{newDevice(t, "reader1"), newDevice(t, "reader2")}
@@ -50,6 +53,7 @@ type world struct {
 	*testing.T
 
 	random   *rand.Rand
+	db       *sqldb.DB
 	store    *mqttstore.Store
 	life     *life
 	sender   *device
@@ -74,6 +78,10 @@ func (w *world) step() {
 	case 0:
 		w.kills++
 		w.life.kill()
+		// As another process does: from its takeover on, a commit that the dead one left under way is refused.
+		if err := errors.Join(w.db.Close(), w.db.Open(w.Context())); err != nil {
+			w.Fatal(err)
+		}
 		w.begin()
 		for _, d := range w.all() {
 			d.connect(w.life.Broker)
