@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/internal/net/eventloop"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 // Guard decides which devices are admitted. Its methods are called by the event loops: they are
 // safe for concurrent use and return at once. They use no files and sockets, but leave that to other
 // goroutines: an event loop may have a table of descriptors of its own, see [Config].MaxConnections.
-// Package gateway/guard has one that reads a file.
+// Package internal/guard has one that reads a file.
 type Guard interface {
 	// Admit reports whether a device is admitted with a token, which is nil if it showed none.
 	Admit(id string, token []byte) bool

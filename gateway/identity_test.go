@@ -25,7 +25,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/gt06"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/line"
-	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/guard"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )

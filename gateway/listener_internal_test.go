@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"

@@ -10,7 +10,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
-	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/internal/net/eventloop"
 	"github.com/holter-iot/holter/liveness"
 )
 

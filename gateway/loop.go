@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/internal/eventloop"
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/eventloop"
+	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
 // maxLoops is how many event loops there may be.

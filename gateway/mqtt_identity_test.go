@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/guard"
 	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt/access"

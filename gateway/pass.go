@@ -3,7 +3,7 @@ package gateway
 import (
 	"time"
 
-	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/internal/net/eventloop"
 	"github.com/holter-iot/holter/liveness"
 )
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
 // Pause leaves the addresses, which stay bound, until [Gateway.Resume]. New connections are refused, and

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/internal/net/eventloop"
 )
 
 // reviewEvery is how often it is asked whether tokens or certificates were revoked.

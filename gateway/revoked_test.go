@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/cert"
+	"github.com/holter-iot/holter/internal/guard"
 	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/liveness"
 )

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/internal/eventloop"
+	"github.com/holter-iot/holter/internal/net/eventloop"
 	"github.com/holter-iot/holter/liveness"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -184,7 +184,7 @@ func (l Listener) validate() error {
 	}
 	if t := l.TLS; t != nil {
 		if len(t.Certificates) == 0 && t.GetCertificate == nil && t.GetConfigForClient == nil {
-			bad("TLS has no certificate; package gateway/cert loads one")
+			bad("TLS has no certificate; package internal/cert loads one")
 		}
 		if t.MinVersion != 0 && t.MinVersion < tls.VersionTLS12 {
 			bad("TLS.MinVersion is %s, want TLS 1.2 or later", tls.VersionName(t.MinVersion))

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
 // tlsSocket lies below a tls.Conn. It reads like a connection, but never waits to write.

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/test/testcert"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"

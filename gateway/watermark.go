@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 	"github.com/holter-iot/holter/liveness/watermark"
 )
 

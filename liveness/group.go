@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holter-iot/holter/liveness/habit"
+	"github.com/holter-iot/holter/internal/habit"
 )
 
 // GroupConfig describes a group of devices: a site, a subnet, a model.

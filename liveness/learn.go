@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holter-iot/holter/liveness/habit"
+	"github.com/holter-iot/holter/internal/habit"
 )
 
 // Habits are learned from gaps: the listening time between two heartbeats of a device. A heartbeat costs

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/habit"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/habit"
 	"github.com/holter-iot/holter/timer"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/liveness/habit"
+	"github.com/holter-iot/holter/internal/habit"
 )
 
 // Learned is the deadline that fits a device, and what it rests on.

@@ -13,7 +13,7 @@ import (
 	"unique"
 	"unsafe"
 
-	"github.com/holter-iot/holter/liveness/habit"
+	"github.com/holter-iot/holter/internal/habit"
 	"github.com/holter-iot/holter/timer"
 )
 

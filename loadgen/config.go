@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/report"
-	"github.com/holter-iot/holter/loadgen/score"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/score"
 )
 
 // Config describes a run. Zero fields have the defaults that are named.

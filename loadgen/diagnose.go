@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/report"
 )
 
 // evidence holds the figures that show which limit was hit.

@@ -3,7 +3,7 @@ package loadgen
 import (
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
 )
 
 // Player plays the devices of a worker.

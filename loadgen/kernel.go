@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/holter-iot/holter/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/report"
 )
 
 // kernel reads the kernel's figures below a directory with proc in it. On other systems than Linux

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/score"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/score"
 )
 
 // saying is an event as the gateway of these tests says it. Lies change it before it is numbered and put into the log.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 func TestParts(t *testing.T) {

@@ -20,11 +20,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/score"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/loadgen"
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/report"
-	"github.com/holter-iot/holter/loadgen/score"
 )
 
 // The variable that makes this test binary a worker, and how such a worker ends.

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 // member is a worker, seen from the process that started it. The fleet's goroutine owns all fields.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/report"
 )
 
 // end makes the report.

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/report"
 )
 
 // Run plays a fleet until all phases are over and the last verdict has arrived, or until ctx is

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/report"
 )
 
 // mostSamples are kept. In longer runs each stands for more than a second.

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // memory is a network in memory, at which one server listens. In a bubble of synctest, nothing in it takes time but the way.

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 // mostPerSource is how many connections to one target a source address has by default, but at most

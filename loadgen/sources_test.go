@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen"
-	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 func addresses(t *testing.T, texts ...string) []netip.Addr {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/report"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/report"
 )
 
 // stopWithin is how long workers may take to end.

@@ -8,8 +8,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 // A worker reports each tellEvery, and once more when the last of its devices has been welcomed for

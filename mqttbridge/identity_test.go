@@ -5,12 +5,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/homeassistant"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
-	"github.com/holter-iot/holter/mqttbridge/homeassistant"
-	"github.com/holter-iot/holter/mqttbridge/tasmota"
+	"github.com/holter-iot/holter/mqttbridge/internal/tasmota"
 )
 
 // startJoined starts a bridge that asks what Home Assistant knows its devices by, and returns what it was told.

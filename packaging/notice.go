@@ -56,7 +56,7 @@ func notice(root string, modules map[string]string) ([]byte, error) {
 		}
 	}
 	add("Go "+strings.TrimPrefix(runtime.Version(), "go"), goroot())
-	for _, folder := range []string{"internal/console/npm", "loadgen/report/uplot"} {
+	for _, folder := range []string{"internal/console/npm", "internal/loadgen/report/uplot"} {
 		add(folder, filepath.Join(root, folder))
 	}
 	for _, path := range slices.Sorted(maps.Keys(modules)) {

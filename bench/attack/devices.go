@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/bench/internal/fleet"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/score"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/score"
 )
 
 // patience is how late a verdict may come.

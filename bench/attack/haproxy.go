@@ -16,9 +16,9 @@ import (
 	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/internal/serve"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
-	"github.com/holter-iot/holter/loadgen/score"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/score"
 )
 
 const (

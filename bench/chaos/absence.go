@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/liveness/cloudevent"
-	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // absence is an interval in which a device was silent or had no connection, so that a verdict

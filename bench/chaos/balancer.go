@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/serve"
-	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
 )
 
 // HAProxy is configured as the documentation says.

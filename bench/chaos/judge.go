@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/liveness/cloudevent"
-	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // judge checks one device.

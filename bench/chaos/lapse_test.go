@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 // at connects a device to an ear at an instant; it then sends heartbeats every 2 s.

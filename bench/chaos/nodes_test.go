@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 // A link hands on what comes, holds it back while it hangs, and resets connections while it is cut.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/measured"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 // mostHere is how many devices this process plays: each has a file, of which a process may have 20,000 on many machines. Each of

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/bench/internal/network"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/internal/test/testdb"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // serverLog is the file of the server's log; that of a node or ear has its name behind it.

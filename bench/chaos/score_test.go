@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/liveness/cloudevent"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // world is a made-up run, in seconds from its origin.

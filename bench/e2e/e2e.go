@@ -22,7 +22,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 var errMissed = errors.New("not all scenarios met their targets")

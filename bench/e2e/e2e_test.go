@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/internal/loadgen/report"
 	"github.com/holter-iot/holter/internal/test/testenv"
-	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // actEnv makes this program act as holter; its value says how.

@@ -1,4 +1,4 @@
-// Package learn measures the deadlines that package liveness/habit learns, beside a fixed timeout, RFC 6298,
+// Package learn measures the deadlines that package internal/habit learns, beside a fixed timeout, RFC 6298,
 // φ-accrual and NFD-E: how soon a death is detected, and how often and for how long a device that lives is
 // suspected. All of them judge the same simulated heartbeats, so the figures do not depend on the machine.
 package learn

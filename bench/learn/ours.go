@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holter-iot/holter/liveness/habit"
+	"github.com/holter-iot/holter/internal/habit"
 )
 
 // How Holter lets what it learned take effect.
@@ -19,7 +19,7 @@ const (
 // ours is Holter with a budget of false alarms per device and month.
 func ours(budget float64) contender {
 	return contender{
-		ourName(budget), fmt.Sprintf("package `liveness/habit`; accepted false alarms per device and month: %g", budget),
+		ourName(budget), fmt.Sprintf("package `internal/habit`; accepted false alarms per device and month: %g", budget),
 		func() group { return &peers{budget: budget} },
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/holter-iot/holter/bench/internal/fleet"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/loadgen/drive"
-	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/internal/loadgen/drive"
+	"github.com/holter-iot/holter/internal/loadgen/plan"
 )
 
 // grace is how long after the last deadline connections are waited for: mosquitto looks every few seconds.

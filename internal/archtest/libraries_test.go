@@ -11,10 +11,10 @@ import (
 // expiry is told on the workers of ants, and the bridge is a client of paho.
 func TestLibraries(t *testing.T) {
 	for folder, library := range map[string]string{
-		"internal/eventloop": "github.com/panjf2000/gnet/v2/pkg/netpoll",
-		"timer":              "github.com/panjf2000/ants/v2",
-		"mqttbridge":         "github.com/eclipse/paho.mqtt.golang",
-		"gateway":            module + "/internal/eventloop",
+		"internal/net/eventloop": "github.com/panjf2000/gnet/v2/pkg/netpoll",
+		"timer":                  "github.com/panjf2000/ants/v2",
+		"mqttbridge":             "github.com/eclipse/paho.mqtt.golang",
+		"gateway":                module + "/internal/net/eventloop",
 	} {
 		p, err := build.ImportDir(filepath.Join(moduleRoot(t), folder), 0)
 		if err != nil {

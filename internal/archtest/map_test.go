@@ -115,12 +115,12 @@ func imported(edges map[string][]string, name string) bool {
 func TestDrawMap(t *testing.T) {
 	got := drawMap([]pkg{
 		{path: "cmd/holter", code: []string{"gateway", "timer"}},
-		{path: "gateway", code: []string{"internal/shm", "liveness"}},
+		{path: "gateway", code: []string{"internal/net/shm", "liveness"}},
 		{path: "gateway/codec"},
 		{path: "liveness", code: []string{"timer"}},
 		{path: "timer"},
 		{path: "dag"},
-		{path: "internal/shm"},
+		{path: "internal/net/shm"},
 	})
 	want := "flowchart TD\n  cmd/holter --> gateway\n  dag\n  gateway --> liveness\n  liveness --> timer\n"
 	if got != want {

@@ -16,10 +16,10 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "schedule", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"internal/replay/availability", "internal/cluster", "internal/delivery", "internal/jobs", "internal/playbook", "internal/replay", "internal/cron", "internal/sqldb", "internal/store", "internal/eventloop", "internal/sockets"})
+	belowEdges := slices.Concat(belowServices, []string{"internal/replay/availability", "internal/cluster", "internal/delivery", "internal/jobs", "internal/playbook", "internal/replay", "internal/cron", "internal/sqldb", "internal/store", "internal/net/eventloop", "internal/net/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
-	product := slices.Concat(belowEdges, codecs, broker, []string{"internal/cluster/route", "internal/mqttstore", "internal/console", "gateway", "internal/httpapi", "internal/cluster/link", "mqttbridge"})
+	product := slices.Concat(belowEdges, codecs, broker, []string{"internal/cluster/route", "internal/mqttstore", "internal/console", "gateway", "internal/httpapi", "internal/cluster/link", "internal/guard", "internal/homeassistant", "internal/mqttreport", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
 
@@ -50,7 +50,7 @@ func directions() table {
 		// Edges.
 		"internal/console":        {"internal"},
 		"internal/cluster/link":   {"internal", "liveness"},
-		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"internal/test/mqttconformance"}), // the broker in its tests
+		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"internal/guard", "internal/test/mqttconformance"}), // the broker in its tests
 		"gateway/codec":           {},
 		"gateway/codec/dtu":       codec,
 		"gateway/codec/frame":     codec,
@@ -66,13 +66,16 @@ func directions() table {
 		"mqtt/access":             {"internal"},
 		"internal/cluster/route":  {"internal", "mqtt", "mqtt/packet"},
 		"internal/mqttstore":      slices.Concat(database, []string{"internal", "mqtt", "mqtt/packet"}),
-		"mqttbridge":              belowEdges,
+		"mqttbridge":              slices.Concat(belowEdges, []string{"internal/homeassistant"}),
+		"internal/homeassistant":  {"internal", "liveness", "mqttbridge"},
+		"internal/mqttreport":     {"internal", "internal/homeassistant", "liveness", "mqttbridge"},
 
 		// The program. `holter loadgen` is one of its commands.
 		"cmd":                {"internal/cli"},
 		"internal/apiclient": {"internal/httpapi", "internal"},
-		"internal/cli":       slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/server", "loadgen"}),
+		"internal/cli":       slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/loadgen", "internal/server", "loadgen"}),
 		"internal/crontab":   {"schedule"},
+		"internal/guard":     {"gateway/codec", "internal", "liveness"},
 		"internal/exports":   {"internal", "liveness"},
 		"internal/doctor":    slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/server"}),
 		"internal/server":    slices.Concat(product, database, []string{"internal/config"}),
@@ -84,7 +87,8 @@ func directions() table {
 		"examples/leases":   {"liveness"},
 		"examples/pulse":    {"gateway", "gateway/codec", "gateway/codec/line", "liveness"},
 		"examples/sessions": {"timer"},
-		"loadgen":           product,
+		"loadgen":           slices.Concat(product, []string{"internal/loadgen"}),
+		"internal/loadgen":  product,
 
 		// Tests of a broker, for the tests of whoever has one.
 		"internal/test/mqttconformance": {"internal"},
@@ -97,10 +101,10 @@ func directions() table {
 		"internal/test/testsqldb": {"internal/sqldb"},
 
 		// What the edges read from the network with.
-		"internal/eventloop": {"internal"},
+		"internal/net/eventloop": {"internal"},
 
 		// Listeners and connections, with the listening clock of those who have a goroutine for each.
-		"internal/sockets": {"internal", "liveness"},
+		"internal/net/sockets": {"internal", "liveness"},
 
 		// The file of settings, in the types of whom they are for; only the program reads it.
 		"internal/config": product,

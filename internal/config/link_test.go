@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/config"
 )
 

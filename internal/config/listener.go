@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec/dtu"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec/dtu"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/strictyaml"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/guard"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/test/testcert"
 )

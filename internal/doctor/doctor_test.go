@@ -18,7 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/kernelfs"
+	"github.com/holter-iot/holter/internal/net/kernelfs"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"

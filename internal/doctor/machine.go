@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/kernelfs"
+	"github.com/holter-iot/holter/internal/net/kernelfs"
 )
 
 // machine reads the limits of this machine.

@@ -22,9 +22,9 @@ import (
 	"github.com/holter-iot/holter/internal/cluster"
 	"github.com/holter-iot/holter/internal/cron"
 	"github.com/holter-iot/holter/internal/delivery"
+	"github.com/holter-iot/holter/internal/net/sockets"
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/replay"
-	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -57,7 +57,7 @@ type Config struct {
 	// bits), with bursts of twice that. More are refused with 429, heartbeats as well. Health
 	// checks are not limited. Default: 0, no limit.
 	Rate float64
-	// TLS makes Serve speak HTTPS, with TLS 1.2 or later. Package gateway/cert provides one that
+	// TLS makes Serve speak HTTPS, with TLS 1.2 or later. Package internal/cert provides one that
 	// reloads its files. Default: plain HTTP.
 	TLS *tls.Config
 	// Auth looks up the roles of tokens. Default: all requests are allowed.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
 // beginRequest marks that a request has been read. While connections wait for a place, each

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
 const (

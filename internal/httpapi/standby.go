@@ -20,7 +20,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/cluster"
 	"github.com/holter-iot/holter/internal/metrics"
-	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
 // maxStandbyConnections is the largest number of connections to a server that stands by.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/liveness/habit"
+	"github.com/holter-iot/holter/internal/habit"
 )
 
 // explain writes the sentences.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"

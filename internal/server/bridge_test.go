@@ -13,11 +13,11 @@ import (
 
 	"github.com/holter-iot/holter/internal/cluster"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/mqttreport"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
-	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
 // statusOf follows a topic of a broker, and returns what was published to it latest.
@@ -52,11 +52,11 @@ func TestBridgeOfStoppedJudge(t *testing.T) {
 	testenv.Check(t)
 	t.Parallel()
 	mosquitto := testmqtt.Mosquitto(t, testmqtt.Options{})
-	status := statusOf(t, mosquitto.URL(), report.StatusTopic("holter"))
+	status := statusOf(t, mosquitto.URL(), mqttreport.StatusTopic("holter"))
 	lines := fmt.Sprintf("listen: ['127.0.0.1:0']\ndatabase: %q\nreport: {to: plant}\n"+
 		"bridges:\n- {name: plant, url: '%s', share: all, rules: [{topic: 'fleet/{device}/beat'}]}\n", testdb.Postgres(t), mosquitto.URL())
 	a := serveApart(t, "a", lines)
-	testwait.Until(t, "a judges, and says so", func() bool { return a.judges() && status() == report.Online })
+	testwait.Until(t, "a judges, and says so", func() bool { return a.judges() && status() == mqttreport.Online })
 	b := serveFile(t, "b", lines, t.Output())
 	testwait.Until(t, "b stands by", b.standsBy)
 	if err := a.process.Signal(syscall.SIGSTOP); err != nil {
@@ -64,13 +64,13 @@ func TestBridgeOfStoppedJudge(t *testing.T) {
 	}
 	testwait.Until(t, "b judges", b.judges)
 	testwait.Until(t, "both connections of a were closed, and b says that it is online", func() bool {
-		return strings.Count(mosquitto.Log(), " already connected, closing old connection.") == 2 && status() == report.Online
+		return strings.Count(mosquitto.Log(), " already connected, closing old connection.") == 2 && status() == mqttreport.Online
 	})
 	if err := a.process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "a stands by", a.standsBy)
-	if n := strings.Count(mosquitto.Log(), " as holter-"); n != 4 || status() != report.Online {
+	if n := strings.Count(mosquitto.Log(), " as holter-"); n != 4 || status() != mqttreport.Online {
 		t.Errorf("%d connections were made, want one for the bridge and one for the report of each server; the status is %q", n, status())
 	}
 }

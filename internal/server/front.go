@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/cert"
 	mqttcodec "github.com/holter-iot/holter/gateway/codec/mqtt"
-	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/guard"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqtt/access"

@@ -12,10 +12,10 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/internal/mqttreport"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
-	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
 // The sensor of a device joins the device that Home Assistant has, also when that becomes known late, and stays there after a restart.
@@ -34,7 +34,7 @@ func TestSensorJoins(t *testing.T) {
 	}
 	done(c.Connect())
 	t.Cleanup(func() { c.Disconnect(0) })
-	done(c.Subscribe(report.DiscoveryTopic("homeassistant", "lamp"), 1, func(_ paho.Client, m paho.Message) {
+	done(c.Subscribe(mqttreport.DiscoveryTopic("homeassistant", "lamp"), 1, func(_ paho.Client, m paho.Message) {
 		var d struct{ Device json.RawMessage }
 		_ = json.Unmarshal(m.Payload(), &d) // "" after a deletion
 		mu.Lock()
@@ -46,7 +46,7 @@ func TestSensorJoins(t *testing.T) {
 		defer mu.Unlock()
 		return slices.Clone(got)
 	}
-	state := statusOf(t, mosquitto.URL(), report.StateTopic("holter", "lamp"))
+	state := statusOf(t, mosquitto.URL(), mqttreport.StateTopic("holter", "lamp"))
 	say := func(topic, payload string) {
 		t.Helper()
 		done(c.Publish(topic, 1, true, payload))

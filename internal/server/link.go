@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/cluster/link"
 	"github.com/holter-iot/holter/internal/cluster/route"
 	"github.com/holter-iot/holter/internal/config"

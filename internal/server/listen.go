@@ -16,8 +16,8 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
-	"github.com/holter-iot/holter/gateway/guard"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/guard"
 )
 
 // protocolsOf returns the protocols of a device port.

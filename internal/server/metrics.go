@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/cron"
-	"github.com/holter-iot/holter/internal/kernelfs"
 	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/net/kernelfs"
 	"github.com/holter-iot/holter/internal/store"
 )
 

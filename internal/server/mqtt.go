@@ -9,11 +9,11 @@ import (
 	"os"
 	"strings"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/homeassistant"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
-	"github.com/holter-iot/holter/mqttbridge/homeassistant"
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
 

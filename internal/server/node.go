@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/cluster"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/httpapi"

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/mqttreport"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqttbridge"
-	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
 // defaultDiscovery is the default prefix of the topics for Home Assistant's discovery.
@@ -25,7 +25,7 @@ func ownTopics(c *config.Config) []string {
 	}
 	own := []string{reportPrefix(c) + "/"}
 	if prefix, ok := discoveryPrefix(c); ok {
-		sensors, _, _ := strings.Cut(report.DiscoveryTopic(prefix, ""), "/connectivity/")
+		sensors, _, _ := strings.Cut(mqttreport.DiscoveryTopic(prefix, ""), "/connectivity/")
 		own = append(own, sensors)
 	}
 	return own
@@ -49,7 +49,7 @@ func (s *server) buildReport(bridges []mqttbridge.Config) error {
 	if err != nil {
 		return fmt.Errorf("report to %s: %w", c.To, err)
 	}
-	s.reporter, err = report.New(report.Config{
+	s.reporter, err = mqttreport.New(mqttreport.Config{
 		Registry: s.registry, Events: s.store, Publisher: publisher, Prefix: c.Prefix, HomeAssistant: c.HomeAssistant,
 		DiscoveryPrefix: c.DiscoveryPrefix, Node: s.config.Node, Logger: s.log,
 	})
@@ -62,7 +62,7 @@ func (s *server) buildReport(bridges []mqttbridge.Config) error {
 
 // runningPublisher is a publisher that works while Run runs.
 type runningPublisher interface {
-	report.Publisher
+	mqttreport.Publisher
 
 	Run(ctx context.Context) error
 }
@@ -81,7 +81,7 @@ func (s *server) publisher(bridges []mqttbridge.Config) (runningPublisher, error
 	if err != nil {
 		return nil, err
 	}
-	return report.NewPaho(report.PahoConfig{
+	return mqttreport.NewPaho(mqttreport.PahoConfig{
 		Options: options, Session: s.session("report/"+reportPrefix(&s.config), ""), Prefix: c.Prefix, MaxReconnect: bridges[i].ReconnectMax, Logger: s.log.With(slog.String("bridge", c.To)),
 	})
 }
@@ -104,20 +104,20 @@ type inlinePublisher struct {
 
 // Run publishes that the reporter is online. It needs no goodbye, because the broker ends with it.
 func (p *inlinePublisher) Run(context.Context) error {
-	return p.broker.Publish(report.StatusTopic(p.prefix), []byte(report.Online), true)
+	return p.broker.Publish(mqttreport.StatusTopic(p.prefix), []byte(mqttreport.Online), true)
 }
 
-// Connected implements report.Publisher.
+// Connected implements mqttreport.Publisher.
 func (*inlinePublisher) Connected(ctx context.Context) (<-chan struct{}, error) {
 	return make(chan struct{}), ctx.Err()
 }
 
-// Publish implements report.Publisher.
+// Publish implements mqttreport.Publisher.
 func (p *inlinePublisher) Publish(_ context.Context, topic string, payload []byte, retain bool) error {
 	return p.broker.Publish(topic, payload, retain)
 }
 
-// Retained implements report.Publisher.
+// Retained implements mqttreport.Publisher.
 func (p *inlinePublisher) Retained(_ context.Context, filter string) (map[string][]byte, error) {
 	return p.broker.Retained(filter), nil
 }

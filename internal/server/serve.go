@@ -31,6 +31,7 @@ import (
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/jobs"
 	"github.com/holter-iot/holter/internal/metrics"
+	"github.com/holter-iot/holter/internal/mqttreport"
 	"github.com/holter-iot/holter/internal/mqttstore"
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/replay"
@@ -40,7 +41,6 @@ import (
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqtt"
 	"github.com/holter-iot/holter/mqttbridge"
-	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
 // server holds the parts of holter serve and holter monitor.
@@ -58,8 +58,8 @@ type server struct {
 	delivery   *delivery.Engine
 	books      *playbook.Engine
 	cron       *cron.Engine
-	reporter   *report.Reporter // nil without a report
-	tracer     *tracer          // nil if nothing is traced
+	reporter   *mqttreport.Reporter // nil without a report
+	tracer     *tracer              // nil if nothing is traced
 	api        *httpapi.API
 	auth       *tokenAuth
 	examine    Examine // nil: none

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/cluster"
 	"github.com/holter-iot/holter/internal/cluster/link"
 	"github.com/holter-iot/holter/internal/config"

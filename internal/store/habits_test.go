@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/habit"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/habit"
 )
 
 // beats has devices beat every 10 s, with a checkpoint after each.

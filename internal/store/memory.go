@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/holter-iot/holter/internal/shm"
+	"github.com/holter-iot/holter/internal/net/shm"
 	"github.com/holter-iot/holter/liveness"
 )
 

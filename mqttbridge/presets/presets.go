@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holter-iot/holter/internal/homeassistant"
 	"github.com/holter-iot/holter/internal/strictyaml"
-	"github.com/holter-iot/holter/mqttbridge/awsiot"
 	"github.com/holter-iot/holter/mqttbridge/convention"
-	"github.com/holter-iot/holter/mqttbridge/homeassistant"
-	"github.com/holter-iot/holter/mqttbridge/homie"
-	"github.com/holter-iot/holter/mqttbridge/sparkplug"
-	"github.com/holter-iot/holter/mqttbridge/tasmota"
+	"github.com/holter-iot/holter/mqttbridge/internal/awsiot"
+	"github.com/holter-iot/holter/mqttbridge/internal/homie"
+	"github.com/holter-iot/holter/mqttbridge/internal/sparkplug"
+	"github.com/holter-iot/holter/mqttbridge/internal/tasmota"
 )
 
 // preset is a named convention. spec is its rules, or most of them; code builds those that are more than rules.

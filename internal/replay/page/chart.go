@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/habit"
 	"github.com/holter-iot/holter/internal/replay"
-	"github.com/holter-iot/holter/liveness/habit"
 )
 
 // The size of a chart and of its margins, in units of the drawing.

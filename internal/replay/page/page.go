@@ -10,9 +10,9 @@ import (
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
+	"github.com/holter-iot/holter/internal/habit"
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/liveness/habit"
 )
 
 //go:embed page.html

@@ -1,4 +1,0 @@
-package report
-
-// LimitIdentities bounds the devices whose identity is kept.
-func (r *Reporter) LimitIdentities(n int) { r.identities.limit = n }
