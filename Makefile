@@ -23,7 +23,7 @@ LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 BUF     := $(TOOLS)/buf-$(BUF_VERSION)/buf
 PB      := $(TOOLS)/protoc-gen-go-$(PB_VERSION)/protoc-gen-go
 PBGRPC  := $(TOOLS)/protoc-gen-go-grpc-$(PBGRPC_VERSION)/protoc-gen-go-grpc
-MODULES := . bench internal/console/build deploy/check deploy/grafana/check packaging
+MODULES := . bench internal/console/build deploy/check deploy/grafana/check deploy/packaging
 # The packages whose tests take longest begin first, so that none of them is alone at the end.
 RUN     := $(GO) run ./internal/test/run -first './internal/store ./internal/cli ./gateway ./internal/server'
 # The race detector needs a C compiler; without one Go sets CGO_ENABLED=0.
@@ -74,19 +74,19 @@ tidy: ## Tidy go.mod and go.sum of each module
 
 .PHONY: test
 test: ## Test that the program works, with SQLite and one of each real server (10 minutes on 2 cores)
-	@test/setup.sh test || true # the tests say what they lack
+	@deploy/testing/setup.sh test || true # the tests say what they lack
 	@$(RUN) .
 
 .PHONY: check
 check: ## All else that a change has to pass: lint, go.mod, known vulnerabilities, and the tests with -race, with all databases, programs and modules
-	@test/setup.sh all || true
+	@deploy/testing/setup.sh all || true
 	@status=0; $(MAKE) -k tidy-check lint vuln || status=1; \
 	$(if $(RACE),,echo 'No C compiler: the race detector is off.';) \
 	$(RUN) -level check $(RACE) $(MODULES) || status=1; exit $$status
 
 .PHONY: soak
 soak: ## Test what needs hours or real time, or a part of it, as SOAK=TestSoakChaos or SOAK=Fuzz, into docs/numbers/reliability.md (90 minutes)
-	@test/setup.sh all || true
+	@deploy/testing/setup.sh all || true
 	@$(RUN) -level soak -run '$(SOAK)' -fuzz $(FUZZTIME) -timeout 6h -md docs/numbers/reliability.md . bench
 
 .PHONY: fuzz
@@ -212,4 +212,4 @@ $(PB):
 $(PBGRPC):
 	GOBIN=$(@D) $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PBGRPC_VERSION)
 
-include packaging/release.mk
+include deploy/packaging/release.mk

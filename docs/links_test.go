@@ -123,7 +123,7 @@ func TestNamedTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, makefile := range []string{"../Makefile", "../packaging/release.mk"} {
+	for _, makefile := range []string{"../Makefile", "../deploy/packaging/release.mk"} {
 		for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(readPage(t, makefile), -1) {
 			code["make "+m[1]] = true
 		}

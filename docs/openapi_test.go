@@ -10,7 +10,7 @@ import (
 )
 
 // lint holds an OpenAPI description against the rules that redocly and spectral recommend; a warning
-// is a failure. It is skipped where test/setup.sh could not install them, with HOLTER_TEST_TOOLS=all
+// is a failure. It is skipped where deploy/testing/setup.sh could not install them, with HOLTER_TEST_TOOLS=all
 // too: a registry that cannot be reached must not stop a change.
 func lint(t *testing.T, description []byte) {
 	t.Helper()

@@ -41,7 +41,7 @@ func TestUnits(t *testing.T) {
 	testenv.Check(t)
 	for _, name := range []string{"holter.service", "holter-ear.service"} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile("../../packaging/" + name)
+			text, err := os.ReadFile("../../deploy/packaging/" + name)
 			if err != nil {
 				t.Fatal(err)
 			}

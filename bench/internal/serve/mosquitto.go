@@ -18,7 +18,7 @@ func findMosquitto() (string, error) {
 			return path, nil
 		}
 	}
-	return "", errors.New("mosquitto is not installed; test/setup.sh does that")
+	return "", errors.New("mosquitto is not installed; deploy/testing/setup.sh does that")
 }
 
 // MosquittoVersion returns the name and version of mosquitto, "" if it is not installed.

@@ -6,6 +6,6 @@
 //
 // Servers end with the test binary, also if that is killed: each is started by a shell that waits for a pipe to be closed.
 //
-// A test whose server is not installed is skipped, or fails, as package testenv says. test/setup.sh installs the servers where that is
+// A test whose server is not installed is skipped, or fails, as package testenv says. deploy/testing/setup.sh installs the servers where that is
 // possible.
 package testdb

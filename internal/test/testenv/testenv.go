@@ -75,9 +75,9 @@ func Together(n int) {
 func Missing(tb testing.TB, what string) {
 	tb.Helper()
 	if os.Getenv(toolsVariable) == "all" {
-		tb.Fatalf("%s; run test/setup.sh, or install it (%s=all asks for it)", what, toolsVariable)
+		tb.Fatalf("%s; run deploy/testing/setup.sh, or install it (%s=all asks for it)", what, toolsVariable)
 	}
-	tb.Skipf("NOT TESTED: %s; run test/setup.sh, or install it", what)
+	tb.Skipf("NOT TESTED: %s; run deploy/testing/setup.sh, or install it", what)
 }
 
 // SharedMemory ends the test as [Missing] does if no file can be made in /dev/shm.
@@ -131,7 +131,7 @@ func Python(tb testing.TB, module string) string {
 	return ""
 }
 
-// Node returns the path of node, and the folder node_modules that has a package of npm, which test/setup.sh installs. If one of them is
+// Node returns the path of node, and the folder node_modules that has a package of npm, which deploy/testing/setup.sh installs. If one of them is
 // missing, it ends the test as [Missing] does.
 func Node(tb testing.TB, pkg string) (node, modules string) {
 	tb.Helper()

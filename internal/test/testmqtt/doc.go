@@ -5,5 +5,5 @@
 // Brokers end with the test, also if the test binary is killed: each is started by a shell that waits for a pipe to be closed.
 //
 // A test whose broker is not installed is skipped, or fails, as package testenv says.
-// test/setup.sh installs the programs where that is possible.
+// deploy/testing/setup.sh installs the programs where that is possible.
 package testmqtt

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go, where this may install anything: as root on Debian or one of its kin. `test/setup.sh test`
-# installs what `make test` needs; `test/setup.sh all`, what `make check` and `make soak` need, too. It does nothing for what is there
+# Installs what the tests need beside Go, where this may install anything: as root on Debian or one of its kin. `deploy/testing/setup.sh test`
+# installs what `make test` needs; `deploy/testing/setup.sh all`, what `make check` and `make soak` need, too. It does nothing for what is there
 # already, never takes longer than some minutes, and never starts a service. What it cannot install it names in a line; the tests then say
 # the same: they are skipped, or fail with HOLTER_TEST_TOOLS=all.
 set -uo pipefail
@@ -54,13 +54,13 @@ install_npm() {
 	shift
 	[ -d "$folder/node_modules" ] && return 0
 	if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
-		echo "test/setup.sh: missing: node and npm, so the tests with $* cannot run. Install node 16 or later." >&2
+		echo "deploy/testing/setup.sh: missing: node and npm, so the tests with $* cannot run. Install node 16 or later." >&2
 		return 0
 	fi
-	echo "test/setup.sh: installing $* into $folder"
+	echo "deploy/testing/setup.sh: installing $* into $folder"
 	mkdir -p "$new" || return 1
 	if ! said=$(timeout "$limit" npm install --prefix "$new" --no-audit --no-fund --ignore-scripts "$@" 2>&1 </dev/null); then
-		printf 'test/setup.sh: %s could not be installed:\n%s\n' "$*" "$said" | tail -n 20 >&2
+		printf 'deploy/testing/setup.sh: %s could not be installed:\n%s\n' "$*" "$said" | tail -n 20 >&2
 		rm -rf "$new"
 		return 1
 	fi
@@ -79,7 +79,7 @@ packages=$(absent)
 [ -z "$packages" ] && exit $status
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-	echo "test/setup.sh: missing: ${packages//$'\n'/ } (Debian's names). Tests that need them are skipped: only root with apt-get can have them installed here." >&2
+	echo "deploy/testing/setup.sh: missing: ${packages//$'\n'/ } (Debian's names). Tests that need them are skipped: only root with apt-get can have them installed here." >&2
 	exit $status
 fi
 
@@ -92,12 +92,12 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 apt() { timeout "$limit" apt-get -qq -o DPkg::Lock::Timeout=120 -o APT::Get::Assume-Yes=true -o Dpkg::Use-Pty=0 "$@" >>"$log" 2>&1; }
-echo "test/setup.sh: installing ${packages//$'\n'/ }"
+echo "deploy/testing/setup.sh: installing ${packages//$'\n'/ }"
 # shellcheck disable=SC2086 # each word is a package
 apt install --no-install-recommends $packages || { apt update && apt install --no-install-recommends $packages; }
 
 packages=$(absent)
 [ -z "$packages" ] && exit $status
 tail -n 20 "$log" >&2
-echo "test/setup.sh: could not be installed: ${packages//$'\n'/ }. Tests that need them are skipped." >&2
+echo "deploy/testing/setup.sh: could not be installed: ${packages//$'\n'/ }. Tests that need them are skipped." >&2
 exit 1

@@ -63,7 +63,7 @@ func lists(listing, want string) bool {
 func build(t *testing.T) *release {
 	t.Helper()
 	dir := t.TempDir()
-	r := &release{root: "..", bin: filepath.Join(dir, "bin"), share: filepath.Join(dir, "share"), dist: filepath.Join(dir, "dist")}
+	r := &release{root: filepath.Join("..", ".."), bin: filepath.Join(dir, "bin"), share: filepath.Join(dir, "share"), dist: filepath.Join(dir, "dist")}
 	program := filepath.Join(r.bin, runtime.GOOS+"-"+runtime.GOARCH, "holter")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", program, "./cmd/holter")
 	cmd.Dir = r.root
@@ -97,7 +97,7 @@ func TestArchives(t *testing.T) {
 	dir := t.TempDir()
 	r := &release{root: filepath.Join(dir, "root"), share: filepath.Join(dir, "share"), dist: dir, version: "1.2.3"}
 	for name, text := range map[string]string{
-		"root/LICENSE": "l", "root/CHANGELOG.md": "c", "root/packaging/holter.yaml": "y", "share/man/holter.1": "m", "share/completions/_holter": "z",
+		"root/LICENSE": "l", "root/CHANGELOG.md": "c", "root/deploy/packaging/holter.yaml": "y", "share/man/holter.1": "m", "share/completions/_holter": "z",
 		"linux-arm64/holter": "L", "darwin-arm64/holter": "D", "windows-amd64/holter.exe": "W",
 	} {
 		write(t, filepath.Join(dir, name), text)

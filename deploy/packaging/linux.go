@@ -77,7 +77,7 @@ func (r *release) entry() []byte {
 
 // pack writes one package.
 func (r *release) pack(work string, p platform, format string) error {
-	spec, err := os.ReadFile(filepath.Join(r.root, "packaging", "nfpm.yaml"))
+	spec, err := os.ReadFile(filepath.Join(r.root, "deploy", "packaging", "nfpm.yaml"))
 	if err != nil {
 		return err
 	}

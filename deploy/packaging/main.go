@@ -43,7 +43,7 @@ func (p platform) String() string { return p.os + "_" + p.arch }
 
 func main() {
 	var r release
-	flag.StringVar(&r.root, "root", "..", "folder of the sources")
+	flag.StringVar(&r.root, "root", "../..", "folder of the sources")
 	flag.StringVar(&r.bin, "bin", "", "folder of the programs, OS-ARCH/holter")
 	flag.StringVar(&r.share, "share", "", "folder of what holter manual and holter completion wrote")
 	flag.StringVar(&r.dist, "dist", "", "folder to write to")

@@ -47,20 +47,20 @@ release-programs:
 PARTS ?= archives,packages,image,sums
 .PHONY: release-pack
 release-pack:
-	@cd packaging && CGO_ENABLED=0 $(GO) build -trimpath -o $(RELEASE)/host/ .
+	@cd deploy/packaging && CGO_ENABLED=0 $(GO) build -trimpath -o $(RELEASE)/host/ .
 	@$(RELEASE)/host/packaging -root $(CURDIR) -bin $(RELEASE)/bin -share $(RELEASE)/share -dist $(DIST) -only $(PARTS) -size-limit $(SIZE_LIMIT) -version-file $(RELEASE)/version
 
 .PHONY: reproducible
 reproducible: ## Make the release of this commit twice, in two folders and at two times, the second without a build cache, and compare
-	@packaging/test/reproducible.sh
+	@deploy/packaging/test/reproducible.sh
 
 .PHONY: test-package
 test-package: ## Install the Debian package in a bare Debian, as root, by the commands of the pages, and take it through alerts, crash, backup, upgrade, rollback, removal and purge
-	@packaging/test/debian.sh
+	@deploy/packaging/test/debian.sh
 
 .PHONY: vuln
 vuln: $(VULN) ## Look for known vulnerabilities in what the programs call; VULN_DB is another database than vuln.go.dev
-	@packaging/test/vuln.sh $(VULN) $(VULN_DB)
+	@deploy/packaging/test/vuln.sh $(VULN) $(VULN_DB)
 
 $(CYCLONEDX):
 	GOBIN=$(@D) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)

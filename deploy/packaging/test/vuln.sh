@@ -2,10 +2,10 @@
 # Runs govulncheck over the program. What it finds fails; a database that cannot be reached does not,
 # and is said: nothing was checked then.
 #
-#     packaging/test/vuln.sh GOVULNCHECK [DATABASE]
+#     deploy/packaging/test/vuln.sh GOVULNCHECK [DATABASE]
 set -uo pipefail
 
-cd "$(dirname "$0")/../.." || exit 1
+cd "$(dirname "$0")/../../.." || exit 1
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 for what in ./dag ./cmd/...; do # first a small package, which tells soon whether the database can be reached

@@ -159,11 +159,11 @@ func licences(folder string) (files []string, err error) {
 func check(text []byte) error {
 	coverage := licensecheck.Scan(text)
 	if len(coverage.Match) == 0 {
-		return errors.New("the text is no licence that is known; read it, and name it in packaging/notice.go")
+		return errors.New("the text is no licence that is known; read it, and name it in deploy/packaging/notice.go")
 	}
 	for _, m := range coverage.Match {
 		if !slices.Contains(allowed(), m.ID) {
-			return fmt.Errorf("the licence %s is not allowed; see packaging/notice.go", m.ID)
+			return fmt.Errorf("the licence %s is not allowed; see deploy/packaging/notice.go", m.ID)
 		}
 	}
 	return nil

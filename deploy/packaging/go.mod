@@ -1,4 +1,4 @@
-module github.com/holter-iot/holter/packaging
+module github.com/holter-iot/holter/deploy/packaging
 
 go 1.26.0
 

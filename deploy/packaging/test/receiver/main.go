@@ -1,4 +1,4 @@
-// Command receiver stands in for a mail server and for Slack while packaging/test/debian.sh runs: mail
+// Command receiver stands in for a mail server and for Slack while deploy/packaging/test/debian.sh runs: mail
 // with STARTTLS at port 587, as user holter with the password XXXX, and Slack's incoming webhooks at port
 // 443. Everything that it takes becomes a line of its output, "mail TO: SUBJECT" or "slack: TEXT"; what
 // the real services would refuse is refused, with the reason in a line that begins with "REFUSED". Its

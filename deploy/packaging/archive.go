@@ -60,7 +60,7 @@ func (r *release) archives() error {
 func (r *release) documents() ([]file, error) {
 	files := []file{{"NOTICE", r.notice, 0o644}}
 	sources := []string{
-		filepath.Join(r.root, "LICENSE"), filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.root, "packaging", "holter.yaml"),
+		filepath.Join(r.root, "LICENSE"), filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.root, "deploy", "packaging", "holter.yaml"),
 	}
 	for _, folder := range []string{"man", "completions"} {
 		entries, err := os.ReadDir(filepath.Join(r.share, folder))

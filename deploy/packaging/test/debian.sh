@@ -4,15 +4,15 @@
 # upgrade, downgrade, rollback, restore elsewhere, remove, purge. Only root can run it. It needs
 # debootstrap and, the first time, Debian's mirror (DEBIAN_MIRROR).
 #
-#     packaging/test/debian.sh              builds two versions of this commit, 0.0.1 and 0.0.2
-#     packaging/test/debian.sh OLD NEW      takes two packages that are there
+#     deploy/packaging/test/debian.sh              builds two versions of this commit, 0.0.1 and 0.0.2
+#     deploy/packaging/test/debian.sh OLD NEW      takes two packages that are there
 #
 # The system has a network of its own, with lo alone: an installation asks nobody, and what a page calls
-# hooks.slack.com and mail.example.org is packaging/test/receiver. A step is a function; the steps run in
+# hooks.slack.com and mail.example.org is deploy/packaging/test/receiver. A step is a function; the steps run in
 # the order of the last lines, and each may use what the ones before left behind.
 set -euo pipefail
 
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/../../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/holter-tools
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 suite=bookworm
@@ -350,7 +350,7 @@ if [ "${1:-}" != --inside ]; then
 		cp "$old" "$work/" && old=$work/$(basename "$old")
 		new=$(build 0.0.2 "$work/source")
 	fi
-	(cd "$top/packaging" && CGO_ENABLED=0 go build -o "$work/receiver" ./test/receiver)
+	(cd "$top/deploy/packaging" && CGO_ENABLED=0 go build -o "$work/receiver" ./test/receiver)
 	mkdir "$work/root"
 	tar -C "$work/root" -xf "$(bare_debian)"
 	unshare --mount --net --pid --fork --kill-child --mount-proc "$0" --inside "$work" "$old" "$new"
