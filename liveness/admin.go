@@ -11,7 +11,7 @@ import (
 // zero Policy takes it back. A timeout that becomes shorter judges no silence at once, see
 // [Registry.Reconfigure]. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
 func (r *Registry) SetPolicy(id string, p Policy) error {
-	if err := errors.Join(p.validateWith(&r.calendars), p.atLeast(r.rules.Load().least)); err != nil {
+	if err := errors.Join(p.ValidateWith(&r.calendars), p.AtLeast(r.rules.Load().least)); err != nil {
 		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
 	}
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
@@ -29,7 +29,7 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 // Add makes a device that is NeverSeen until it is heard, with a policy of its own. Errors:
 // ErrInvalidID, ErrKnownDevice, ErrFull, ErrBusy, a bad policy.
 func (r *Registry) Add(id string, p Policy) error {
-	if err := errors.Join(ValidateID(id), p.validateWith(&r.calendars), p.atLeast(r.rules.Load().least)); err != nil {
+	if err := errors.Join(ValidateID(id), p.ValidateWith(&r.calendars), p.AtLeast(r.rules.Load().least)); err != nil {
 		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
 	}
 	sh, hash := r.shardOf(id)

@@ -3,6 +3,8 @@ package liveness
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // clock is the only reader of the time in this package. It reads the wall clock, which stamps
@@ -41,7 +43,7 @@ func (c *clock) restored(at int64) int64 {
 	switch {
 	case at <= now:
 		return max(at, 0)
-	case at-now > int64(maxSpan):
+	case at-now > int64(judgement.MaxSpan):
 		return now
 	}
 	least := at - int64(c.elapsed())

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Config describes a fleet. The zero Config is a good one.
@@ -50,21 +52,21 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("liveness: %s: %w", what, err))
 		}
 	}
-	reject("Policy", errors.Join(c.Policy.validateFleet(), c.Policy.atLeast(c.MinTimeout)))
+	reject("Policy", errors.Join(c.Policy.ValidateFleet(), c.Policy.AtLeast(c.MinTimeout)))
 	reject("Flapping", c.Flapping.validate())
 	names := make(map[string]bool)
 	for _, g := range c.Groups {
-		reject("group "+g.Name, errors.Join(g.validate(), g.Policy.atLeast(c.MinTimeout)))
+		reject("group "+g.Name, errors.Join(g.validate(), g.Policy.AtLeast(c.MinTimeout)))
 		if names[g.Name] {
 			reject("group "+g.Name, errors.New("the name is taken"))
 		}
 		names[g.Name] = true
 	}
 	for id, p := range c.Devices {
-		reject("device "+id, errors.Join(ValidateID(id), p.validate(), p.atLeast(c.MinTimeout)))
+		reject("device "+id, errors.Join(ValidateID(id), p.Validate(), p.AtLeast(c.MinTimeout)))
 	}
-	if c.MinTimeout < 0 || c.MinTimeout > defaultTimeout {
-		errs = append(errs, fmt.Errorf("liveness: MinTimeout is %v, want 0 to %v", c.MinTimeout, defaultTimeout))
+	if c.MinTimeout < 0 || c.MinTimeout > judgement.DefaultTimeout {
+		errs = append(errs, fmt.Errorf("liveness: MinTimeout is %v, want 0 to %v", c.MinTimeout, judgement.DefaultTimeout))
 	}
 	if c.MaxDevices > MaxDevices {
 		errs = append(errs, fmt.Errorf("liveness: MaxDevices is %d, want up to %d", c.MaxDevices, MaxDevices))

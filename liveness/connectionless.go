@@ -3,6 +3,8 @@ package liveness
 import (
 	"fmt"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Apply applies a signal of the device with an id, which it makes if it is new. What is heard here
@@ -100,7 +102,7 @@ func (s *Source) Belated(id string, now time.Time, age time.Duration) {
 	}
 	past := by.Past(now)
 	if silent { // before its latest gap, a source's clock is not exact
-		last = max(last+sameHeard, past.listened+heardTick)
+		last = max(last+sameHeard, past.listened+judgement.HeardTick)
 	}
 	if at := roundHeard(past.At(age)); at > last {
 		_ = by.applyLocked(sh, d, signal{Signal: Signal{At: at}}) // ErrBusy is for devices of which an event would tell

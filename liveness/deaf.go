@@ -1,6 +1,10 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
+)
 
 // DeafInterval is a time in which a source heard nothing.
 type DeafInterval struct {
@@ -21,14 +25,14 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 		if to.Before(from) {
 			to = from // the wall clock was set back
 		}
-		kind := BreakCut
-		if time.Duration(s.gaps.blank.Load()) == listened {
-			kind = BreakBlank
+		kind := judgement.BreakCut
+		if s.deafness.Blank() == listened {
+			kind = judgement.BreakBlank
 		}
-		s.recordBreakLocked(Break{Kind: kind, At: listened, Length: to.Sub(from), To: to})
+		s.recordBreakLocked(judgement.Break{Kind: kind, At: listened, Length: to.Sub(from), To: to})
 		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
 	} else {
-		s.course.turn(listened, wall)
+		s.course.Turn(listened, wall)
 		s.turnedLocked()
 	}
 	s.keepCourseLocked(&s.course)
@@ -68,7 +72,7 @@ func (s *Source) heardLocked(d DeafInterval) {
 	}
 	s.deaf = append(s.deaf, d)
 	s.deafTotal += d.To.Sub(d.From)
-	s.course.turn(d.Listened, d.To)
+	s.course.Turn(d.Listened, d.To)
 	s.turnedLocked()
 	s.emitLocked(SourceHeard, d.To, d.To.Sub(d.From))
 }
@@ -109,7 +113,7 @@ func (s *Source) deafen(at time.Time) {
 	}
 	listened := last.listened + min(at.Sub(last.at), s.config.Load().MaxGap)
 	listened = max(listened, s.clock.Now())
-	listened += 2*heardTick - listened%heardTick // beyond all heartbeats, whose instants are rounded up
+	listened += 2*judgement.HeardTick - listened%judgement.HeardTick // beyond all heartbeats, whose instants are rounded up
 	on := listened - last.listened
 	next := &pulse{at: last.at.Add(on), wall: last.wall.Add(on), listened: listened, deaf: true}
 	s.latest.Store(next)
@@ -121,21 +125,21 @@ func (s *Source) deafen(at time.Time) {
 func (s *Source) resumeLocked(last *pulse, now time.Time) {
 	to := last.wallAt(now)
 	deaf := max(now.Sub(last.at), to.Sub(last.wall))
-	s.gaps.addCut(last.listened)
-	s.recordBreakLocked(Break{Kind: BreakCut, At: last.listened, Length: deaf, To: to})
+	s.deafness.AddCut(last.listened)
+	s.recordBreakLocked(judgement.Break{Kind: judgement.BreakCut, At: last.listened, Length: deaf, To: to})
 	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
 	s.keepCourseLocked(&s.course)
 	s.goOnLocked(&pulse{at: now, wall: to, listened: last.listened})
 }
 
 // restarted returns the listening time at which the source goes on after a restart, 0 if it is new.
-func (s *Source) restarted() time.Duration { return max(time.Duration(s.gaps.cut.Load()), 0) }
+func (s *Source) restarted() time.Duration { return max(s.deafness.Cut(), 0) }
 
 // wallLocked returns the instant of a listening time, past or, if the source listens on, future;
 // zero if it never listened. Two calls return the same, unless the wall clock is set back in
 // between. Two listening times that are converted under one lock give instants at least as far
 // apart.
-func (s *Source) wallLocked(listened time.Duration) time.Time { return s.course.at(listened) }
+func (s *Source) wallLocked(listened time.Duration) time.Time { return s.course.At(listened) }
 
 func (s *Source) wall(listened time.Duration) time.Time {
 	s.mu.Lock()

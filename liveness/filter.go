@@ -227,9 +227,9 @@ func (s *sieve) origin(of *Source) *origin {
 	o := &s.origins[of.index]
 	if !o.known {
 		of.mu.Lock()
-		o.moved = int64(of.course.moved)
-		for i, t := range of.course.turns {
-			o.turns = append(o.turns, turnNanos{int64(t.Listened), of.course.atTurn(i, t.Listened).UnixNano() - int64(t.Listened)})
+		o.moved = int64(of.course.Moved)
+		for i, t := range of.course.Turns {
+			o.turns = append(o.turns, turnNanos{int64(t.Listened), of.course.AtTurn(i, t.Listened).UnixNano() - int64(t.Listened)})
 		}
 		of.mu.Unlock()
 		o.known, o.wanted = true, slices.Contains(s.filter.Sources, of.name)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // FlappingConfig defines when a device is flapping: when it went offline or came back Threshold
@@ -24,7 +26,7 @@ func (c FlappingConfig) withDefaults() FlappingConfig {
 }
 
 func (c FlappingConfig) validate() error {
-	if c.Threshold < 2 || c.Threshold > maxThreshold || c.Window < 0 || c.Window > maxSpan {
+	if c.Threshold < 2 || c.Threshold > maxThreshold || c.Window < 0 || c.Window > judgement.MaxSpan {
 		return errors.New("want a Threshold from 2 to 64 and a Window up to a year")
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // GroupConfig describes a group of devices: a site, a subnet, a model.
@@ -39,10 +40,10 @@ func (g GroupConfig) validate() error {
 	if !(g.Outage.Share >= 0 && g.Outage.Share <= 1) { // nor NaN
 		errs = append(errs, errors.New("Outage.Share must be 0 to 1"))
 	}
-	if g.Outage.Window < 0 || g.Outage.Window > maxSpan || g.Outage.MinDevices < 0 {
+	if g.Outage.Window < 0 || g.Outage.Window > judgement.MaxSpan || g.Outage.MinDevices < 0 {
 		errs = append(errs, errors.New("Outage.Window and Outage.MinDevices must not be negative"))
 	}
-	return errors.Join(append(errs, g.Policy.validate())...)
+	return errors.Join(append(errs, g.Policy.Validate())...)
 }
 
 // outageSlots is into how many slots an outage's window is divided.

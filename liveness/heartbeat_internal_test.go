@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/test/testwait"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // The heartbeat of a device that is online allocates nothing, is no event, and takes no lock: all locks of the registry are held while
@@ -66,8 +67,8 @@ func TestBeatIsOneAtomicUpdate(t *testing.T) {
 	last := time.Duration(0)
 	for i := range sessions {
 		d := sessions[i].device
-		if f, known := d.conditionLocked(); !known || f.last < listened-heardTick {
-			t.Errorf("%s was heard at %v, want %v", d.id, f.last, listened)
+		if f, known := d.conditionLocked(); !known || f.Last < listened-judgement.HeardTick {
+			t.Errorf("%s was heard at %v, want %v", d.id, f.Last, listened)
 		}
 		last = max(last, d.last)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
+const s = time.Second
+
 // flight is a registry with one device whose timer has expired, after heartbeats that only the
 // timer knew, and whose verdict waits.
 type flight struct {

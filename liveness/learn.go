@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Habits are learned from gaps: the listening time between two heartbeats of a device. A heartbeat costs
@@ -54,7 +55,7 @@ func (sh *deviceShard) habit(d *device) *habit.Habit { return &sh.habits[d.handl
 
 // learns reports whether a deadline may be learned of the devices of a rule.
 func (l rule) learns() bool {
-	return l.Learn != LearnOff && l.from != ofDevice && l.Timeout < Never && l.Expect == ""
+	return l.Learn != judgement.LearnOff && l.from != ofDevice && l.Timeout < Never && l.Expect == ""
 }
 
 // heldLocked returns the policy that holds for the device: that of its rule, with the deadline that was
@@ -106,7 +107,7 @@ func (r *Registry) learnLocked(sh *deviceShard, d *device, gap time.Duration) {
 	ok := h.Add(gap, held, l.LearnBudget, r.shapeOf(l.group), rand.Uint32())
 	r.learning.mu.Unlock()
 	r.limitLocked(sh, d, held)
-	if ok && l.Learn == LearnApply && l.learns() && gap*5/4 > held {
+	if ok && l.Learn == judgement.LearnApply && l.learns() && gap*5/4 > held {
 		r.learning.rising = append(r.learning.rising, d.handle)
 	}
 }
@@ -128,47 +129,41 @@ func (r *Registry) limitLocked(sh *deviceShard, d *device, timeout time.Duration
 		interval, least = h.Interval(), min(usual(h)+watchAhead, timeout)
 	}
 	if h.SetLimit(max(timeout/2, min(interval*3/2, timeout)), least) && d.num != 0 {
-		r.keepGapLocked(sh, Gap{Num: d.num, At: r.clock.time(), End: EndLimit, Length: h.Limit()})
+		r.keepGapLocked(sh, recordedGap{Gap: judgement.Gap{Num: d.num, At: r.clock.time(), End: judgement.EndLimit, Length: h.Limit()}})
 	}
 }
 
 // noticeGapLocked records the silence that a signal ends, if it was longer than the device's limit. before
 // is what was known of the device, on the clock on which it was heard at an instant.
-func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before condition, heard time.Duration, sig signal) {
+func (r *Registry) noticeGapLocked(sh *deviceShard, d *device, before judgement.Condition, heard time.Duration, sig signal) {
 	h := sh.habit(d)
 	switch {
 	case !r.learning.on.Load():
 		return
-	case before.state == NeverSeen: // its number may be that of a device that the snapshot before has seen
+	case before.State == NeverSeen: // its number may be that of a device that the snapshot before has seen
 		h.SetSkips(true)
 		return
-	case heard <= before.last && before.state != Offline: // then each heartbeat counts, of several in an instant, too
+	case heard <= before.Last && before.State != Offline: // then each heartbeat counts, of several in an instant, too
 		return
 	}
 	p := d.heldLocked()
 	if h.Limit() == 0 {
 		r.limitLocked(sh, d, p.Timeout)
 	}
-	asleep := before.state == Sleeping
+	asleep := before.State == Sleeping
 	switch {
-	case before.state == Offline && (before.reason == Bye || before.until == 0): // its absence was announced
+	case before.State == Offline && (before.Reason == Bye || before.Until == 0): // its absence was announced
 		h.SetSkips(true)
 		return
-	case p.Timeout == Never, heard-before.from() <= h.Limit() && !before.absent(heard, d.judgedByLocked(before)):
+	case p.Timeout == Never, heard-before.From() <= h.Limit() && !before.Absent(heard, d.judgedByLocked(before)):
 		h.SetSkips(h.Skips() || asleep)
 		return
 	}
-	g := r.gapLocked(d, before, max(heard-before.last, 0))
+	g := r.gapLocked(d, before, max(heard-before.Last, 0))
 	g.End, g.broken = endOf(sig, before), g.broken || sig.Kind == Retained
 	h.SetSkips(true)
 	r.keepGapLocked(sh, g)
 	delete(sh.judged, d.handle) // it is of this silence; another may follow before the device is online again
-}
-
-// absent reports whether a device that is heard now was judged, or is back after more than half of the time
-// that it had to come back after its connection ended. Such a gap is recorded however short it is.
-func (c condition) absent(now, closeGrace time.Duration) bool {
-	return c.state == Offline || c.ending() && now > c.until-closeGrace/2
 }
 
 // beforeVerdict is what a gap must tell of the time around a verdict, since a device that is offline does not:
@@ -188,22 +183,22 @@ type connectionEnd struct {
 }
 
 // keepVerdictLocked keeps what is known of a device at a verdict until it is heard again.
-func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next condition) {
-	if before.state == Offline {
+func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next judgement.Condition) {
+	if before.State == Offline {
 		delete(sh.judged, d.handle)
 		return
 	}
-	if next.state != Offline || next.until == 0 {
+	if next.State != Offline || next.Until == 0 {
 		return
 	}
 	f := beforeVerdict{maintained: d.maintained() || d.marks&suppressed != 0}
 	switch {
-	case before.ending():
-		if end := d.connectionEndLocked(before); end.told || next.reason != before.reason || next.until != before.until { // the device does not say when it ended
+	case before.Ending():
+		if end := d.connectionEndLocked(before); end.told || next.Reason != before.Reason || next.Until != before.Until { // the device does not say when it ended
 			f.end = end
 		}
-	case before.state == Sleeping:
-		f.slept = before.until - before.last
+	case before.State == Sleeping:
+		f.slept = before.Until - before.Last
 	}
 	if f != (beforeVerdict{}) {
 		sh.keepBeforeVerdict(d, f)
@@ -212,7 +207,7 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next co
 
 // reviveVerdictLocked keeps what is known of the verdict on a restored device. Whether the device was in maintenance then
 // is not: it was, if it is now.
-func (sh *deviceShard) reviveVerdictLocked(d *device, f condition, rec *Record) {
+func (sh *deviceShard) reviveVerdictLocked(d *device, f judgement.Condition, rec *Record) {
 	sh.keepJudgedByLocked(d, f, rec.JudgedBy)
 	if d.state == Offline && d.maintained() {
 		sh.keepBeforeVerdict(d, beforeVerdict{maintained: true})
@@ -222,26 +217,20 @@ func (sh *deviceShard) reviveVerdictLocked(d *device, f condition, rec *Record) 
 // keepEndLocked is keepVerdictLocked for a connection that ends after a verdict: another policy might have
 // come to it later. A peer that is told of verdicts ends its connection because of this one, so that the end
 // tells nothing of the device.
-func (r *Registry) keepEndLocked(sh *deviceShard, d *device, before condition, sig signal) {
-	if sig.Kind != Disconnected || before.state != Offline || before.reason == Bye || before.reason != Silence && before.judgedSince() {
+func (r *Registry) keepEndLocked(sh *deviceShard, d *device, before judgement.Condition, sig signal) {
+	if sig.Kind != Disconnected || before.State != Offline || before.Reason == Bye || before.Reason != Silence && before.JudgedSince() {
 		return
 	}
 	f := sh.judged[d.handle]
 	switch {
-	case d.session != nil && d.session.peer != nil && !before.recovering():
+	case d.session != nil && d.session.peer != nil && !before.Recovering():
 		d.marks |= cutOff
 	case f.end.why == NoReason:
-		cut := time.Duration(d.source.gaps.cut.Load())
-		told := sig.tellsEnd(cut) && d.wholeLocked(before.last) < cut
-		f.end = connectionEnd{closed: max(sig.At-before.last, 0), why: sig.Reason, atOnce: sig.AtOnce, told: told}
+		cut := d.source.deafness.Cut()
+		told := sig.tellsEnd(cut) && d.wholeLocked(before.Last) < cut
+		f.end = connectionEnd{closed: max(sig.At-before.Last, 0), why: sig.Reason, atOnce: sig.AtOnce, told: told}
 		sh.keepBeforeVerdict(d, f)
 	}
-}
-
-// judgedSince reports whether a device that is offline was judged in the silence that is under way: it was not
-// heard since, see [Policy.RecoverAfter].
-func (c condition) judgedSince() bool {
-	return c.state == Offline && (c.until > c.last || c.until == c.last && c.asked == 0)
 }
 
 func (sh *deviceShard) keepBeforeVerdict(d *device, f beforeVerdict) {
@@ -254,48 +243,57 @@ func (sh *deviceShard) keepBeforeVerdict(d *device, f beforeVerdict) {
 	sh.judged[d.handle] = f
 }
 
+// recordedGap is a gap that is not learned yet.
+type recordedGap struct {
+	judgement.Gap
+
+	handle uint32 // of the device
+	broken bool   // the source was deaf in it, or some of it does not count, see pace
+}
+
 // gapLocked returns a silence of a device that has lasted for a length. before is what was known of it,
 // perhaps on another clock than its own.
-func (r *Registry) gapLocked(d *device, before condition, length time.Duration) Gap {
-	last := before.last
+func (r *Registry) gapLocked(d *device, before judgement.Condition, length time.Duration) recordedGap {
+	last := before.Last
 	if own, known := d.conditionLocked(); known { // on the clock by which it was judged
-		last = own.last
+		last = own.Last
 	}
-	g := Gap{
-		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: EndOpen,
-		Running: d.running(), CutOff: d.marks&cutOff != 0, handle: d.handle, broken: d.source.gaps.since(last) || d.quietLocked(last, last+length) || d.maintainedSinceLocked(last),
+	g := recordedGap{handle: d.handle, broken: d.source.deafness.Since(last) || d.quietLocked(last, last+length) || d.maintainedSinceLocked(last)}
+	g.Gap = judgement.Gap{
+		Num: d.num, Source: d.source.name, Start: last, Length: length, At: r.clock.time().Round(0), End: judgement.EndOpen,
+		Running: d.running(), CutOff: d.marks&cutOff != 0,
 	}
 	var f beforeVerdict
 	switch {
-	case before.state == Sleeping && !before.ending():
-		f.slept = before.until - before.last
-	case before.state == Offline:
+	case before.State == Sleeping && !before.Ending():
+		f.slept = before.Until - before.Last
+	case before.State == Offline:
 		f = r.shards[d.handle%shardCount].judged[d.handle]
 	}
-	if f.end.why == NoReason && (before.ending() || before.judgedSince() && before.reason != Silence) {
+	if f.end.why == NoReason && (before.Ending() || before.JudgedSince() && before.Reason != Silence) {
 		f.end = d.connectionEndLocked(before)
 	}
 	g.Slept, g.Closed, g.Reason, g.AtOnce, g.Told = f.slept, f.end.closed, f.end.why, f.end.atOnce, f.end.told
-	if g.Suppressed = f.maintained; !before.judgedSince() {
+	if g.Suppressed = f.maintained; !before.JudgedSince() {
 		g.Suppressed = d.marks&suppressed != 0 || d.maintainedSinceLocked(last)
 	}
 	return g
 }
 
 // endOf returns what a signal is the end of a silence by.
-func endOf(sig signal, before condition) GapEnd {
+func endOf(sig signal, before judgement.Condition) judgement.GapEnd {
 	switch {
 	case sig.Kind == Goodbye:
-		return EndBye
-	case sig.opens != nil, sig.Epoch != 0 && before.ending():
-		return EndSession
+		return judgement.EndBye
+	case sig.opens != nil, sig.Epoch != 0 && before.Ending():
+		return judgement.EndSession
 	}
-	return EndBeat
+	return judgement.EndBeat
 }
 
 // keepGapLocked keeps a gap until it is taken. There is room for several of each device; what does not
 // fit is counted.
-func (r *Registry) keepGapLocked(sh *deviceShard, g Gap) {
+func (r *Registry) keepGapLocked(sh *deviceShard, g recordedGap) {
 	if !r.learning.on.Load() {
 		return
 	}
@@ -309,21 +307,21 @@ func (r *Registry) keepGapLocked(sh *deviceShard, g Gap) {
 // quietLocked reports whether a part of a span of listening time does not count for the device.
 func (d *device) quietLocked(from, to time.Duration) bool {
 	p := d.rule.Value().Policy
-	if !p.paced() {
+	if !p.Paced() {
 		return false
 	}
 	by := d.source.pace(p, from, from)
-	return by.touches(from, to)
+	return by.Touches(from, to)
 }
 
 // dropGapsLocked drops the gaps of a device number that were not taken yet.
 func (sh *deviceShard) dropGapsLocked(num uint32) {
-	sh.gaps = slices.DeleteFunc(sh.gaps, func(g Gap) bool { return g.Num == num })
+	sh.gaps = slices.DeleteFunc(sh.gaps, func(g recordedGap) bool { return g.Num == num })
 }
 
 // learnRecordedLocked learns a gap that was recorded, unless it was announced or the source was deaf in it.
-func (r *Registry) learnRecordedLocked(sh *deviceShard, g *Gap) {
-	if g.End > EndBye || g.Slept != 0 || g.Suppressed || g.broken {
+func (r *Registry) learnRecordedLocked(sh *deviceShard, g *recordedGap) {
+	if g.End > judgement.EndBye || g.Slept != 0 || g.Suppressed || g.broken {
 		return
 	}
 	if d := sh.at(g.handle); d != nil && d.num == g.Num && d.marks&forgotten == 0 {
@@ -334,16 +332,18 @@ func (r *Registry) learnRecordedLocked(sh *deviceShard, g *Gap) {
 // TakeGaps returns the gaps that ended since it was called last, and what put verdicts off since. Those of
 // a device are in order. dropped is how many gaps were lost since the process began because nobody took
 // them.
-func (r *Registry) TakeGaps() (gaps []Gap, breaks []Break, dropped uint64) {
+func (r *Registry) TakeGaps() (gaps []judgement.Gap, breaks []judgement.Break, dropped uint64) {
 	r.learning.snapshot.Lock()
 	defer r.learning.snapshot.Unlock()
 	for i := range r.shards {
 		sh := &r.shards[i]
 		sh.mu.Lock()
 		for i := range sh.gaps {
-			r.learnRecordedLocked(sh, &sh.gaps[i])
+			r.learnRecordedLocked(sh, &sh.gaps[i]) // which may add one
 		}
-		gaps = append(gaps, sh.gaps...)
+		for i := range sh.gaps {
+			gaps = append(gaps, sh.gaps[i].Gap)
+		}
 		sh.gaps = nil
 		sh.mu.Unlock()
 	}
@@ -358,7 +358,7 @@ func (r *Registry) TakeGaps() (gaps []Gap, breaks []Break, dropped uint64) {
 const breaksKept = 1024
 
 // recordBreakLocked records a break, which is noticed now.
-func (s *Source) recordBreakLocked(b Break) {
+func (s *Source) recordBreakLocked(b judgement.Break) {
 	if !s.registry.learning.on.Load() {
 		return
 	}
@@ -369,7 +369,7 @@ func (s *Source) recordBreakLocked(b Break) {
 	s.breaks = append(s.breaks, b)
 }
 
-func (s *Source) takeBreaks() []Break {
+func (s *Source) takeBreaks() []judgement.Break {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.breaks

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 func TestParseLearnBudget(t *testing.T) {
@@ -29,7 +29,7 @@ func TestParseLearnBudget(t *testing.T) {
 		{"", 0, "write 1/month"},
 	}
 	for _, tt := range tests {
-		got, err := liveness.ParseLearnBudget(tt.text)
+		got, err := judgement.ParseLearnBudget(tt.text)
 		if math.Abs(got-tt.want) > 0.001 || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("ParseLearnBudget(%q) = %v, %v; want %v, %q", tt.text, got, err, tt.want, tt.err)
 		}
@@ -37,13 +37,13 @@ func TestParseLearnBudget(t *testing.T) {
 }
 
 func TestParseLearnMode(t *testing.T) {
-	for m := liveness.LearnOff; m <= liveness.LearnApply; m++ {
-		if got, err := liveness.ParseLearnMode(m.String()); got != m || err != nil {
+	for m := judgement.LearnOff; m <= judgement.LearnApply; m++ {
+		if got, err := judgement.ParseLearnMode(m.String()); got != m || err != nil {
 			t.Errorf("ParseLearnMode(%q) = %v, %v", m, got, err)
 		}
 	}
 	for _, text := range []string{"", "on", "invalid"} {
-		if _, err := liveness.ParseLearnMode(text); err == nil {
+		if _, err := judgement.ParseLearnMode(text); err == nil {
 			t.Errorf("ParseLearnMode(%q) fails not", text)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/habit"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -20,7 +21,7 @@ type learner struct {
 
 	pulses time.Duration // how often its source is pulsed
 	heard  []liveness.Heard
-	gaps   []liveness.Gap
+	gaps   []judgement.Gap
 	since  time.Duration // since the last checkpoint
 }
 
@@ -75,10 +76,10 @@ func (l *learner) learned(id string) liveness.Learned {
 }
 
 // recorded returns the gaps that were recorded, without other records.
-func (l *learner) recorded() (gaps []liveness.Gap) {
+func (l *learner) recorded() (gaps []judgement.Gap) {
 	l.checkpoint()
 	for _, g := range l.gaps {
-		if g.End <= liveness.EndBye {
+		if g.End <= judgement.EndBye {
 			gaps = append(gaps, g)
 		}
 	}
@@ -99,7 +100,7 @@ func TestGapIsExact(t *testing.T) {
 			l.beat(1, length)
 			l.beat(3, unit)
 			gaps := l.recorded()
-			if len(gaps) != 1 || gaps[0].Length != length || gaps[0].Start != last || gaps[0].End != liveness.EndBeat || gaps[0].Source != "edge" {
+			if len(gaps) != 1 || gaps[0].Length != length || gaps[0].Start != last || gaps[0].End != judgement.EndBeat || gaps[0].Source != "edge" {
 				t.Errorf("a gap of %g units after %v was recorded as %+v", inUnits(length), last, gaps)
 			}
 			l.beat(5, 20*unit)
@@ -114,46 +115,46 @@ func TestWhatEndsAGap(t *testing.T) {
 		tests := []struct {
 			name string
 			do   func()
-			want liveness.Gap
+			want judgement.Gap
 		}{
-			{"new session", func() { l.pass(100 * unit); l.open("a") }, liveness.Gap{Length: 100 * unit, End: liveness.EndSession}},
+			{"new session", func() { l.pass(100 * unit); l.open("a") }, judgement.Gap{Length: 100 * unit, End: judgement.EndSession}},
 			{"closed", func() {
 				l.pass(10 * unit)
 				l.sessions["a"].Close(l.now(), liveness.Closed)
 				l.pass(70 * unit)
 				l.open("a")
-			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession, Closed: 10 * unit, Reason: liveness.Closed}},
+			}, judgement.Gap{Length: 80 * unit, End: judgement.EndSession, Closed: 10 * unit, Reason: liveness.Closed}},
 			{"closed after the verdict", func() {
 				l.pass(70 * unit)
 				l.sessions["a"].Close(l.now(), liveness.Closed)
 				l.pass(10 * unit)
 				l.open("a")
-			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession, Closed: 70 * unit, Reason: liveness.Closed}},
+			}, judgement.Gap{Length: 80 * unit, End: judgement.EndSession, Closed: 70 * unit, Reason: liveness.Closed}},
 			{"closed because of the verdict", func() {
 				s := l.openAs("a", liveness.Hello{}, new(peer))
 				l.pass(70 * unit)
 				s.Close(l.now(), liveness.Closed)
 				l.pass(10 * unit)
 				l.open("a")
-			}, liveness.Gap{Length: 80 * unit, End: liveness.EndSession, CutOff: true}},
-			{"goodbye", func() { l.pass(50 * unit); l.sessions["a"].Bye(l.now()) }, liveness.Gap{Length: 50 * unit, End: liveness.EndBye}},
-			{"after a goodbye", func() { l.pass(500 * unit); l.open("a") }, liveness.Gap{}},
+			}, judgement.Gap{Length: 80 * unit, End: judgement.EndSession, CutOff: true}},
+			{"goodbye", func() { l.pass(50 * unit); l.sessions["a"].Bye(l.now()) }, judgement.Gap{Length: 50 * unit, End: judgement.EndBye}},
+			{"after a goodbye", func() { l.pass(500 * unit); l.open("a") }, judgement.Gap{}},
 			{"asleep", func() {
 				if _, err := l.sessions["a"].Sleep(l.now(), 100*unit); err != nil {
 					t.Fatal(err)
 				}
 				l.beat(1, 150*unit)
-			}, liveness.Gap{Length: 150 * unit, Slept: 100 * unit}},
+			}, judgement.Gap{Length: 150 * unit, Slept: 100 * unit}},
 			{"woken in time", func() {
 				if _, err := l.sessions["a"].Sleep(l.now(), 100*unit); err != nil {
 					t.Fatal(err)
 				}
 				l.beat(1, 100*unit)
-			}, liveness.Gap{}},
+			}, judgement.Gap{}},
 		}
 		for _, tt := range tests {
 			tt.do()
-			var got liveness.Gap
+			var got judgement.Gap
 			switch gaps := l.recorded(); {
 			case len(gaps) > 1:
 				t.Errorf("%s: %+v", tt.name, gaps)
@@ -253,14 +254,14 @@ func TestMaintenanceTeachesNothing(t *testing.T) {
 
 // A deadline that is in force follows the longest that may be, at once.
 func TestLearnedFollowsItsBound(t *testing.T) {
-	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Learn: liveness.LearnApply}}, func(l *learner) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Learn: judgement.LearnApply}}, func(l *learner) {
 		l.open("a")
 		l.beat(100, 60*unit)
 		v, err := l.registry.ApplyLearned("a", true)
 		if err != nil || v.Policy.Timeout < 60*unit {
 			t.Fatalf("ApplyLearned = %+v, %v", v, err)
 		}
-		l.reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Learn: liveness.LearnApply, LearnMax: 30 * unit}})
+		l.reconfigure(liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit, Learn: judgement.LearnApply, LearnMax: 30 * unit}})
 		if got := l.device("a").Policy.Timeout; got > 31*unit {
 			t.Errorf("the timeout is %v, want no more than LearnMax, %v", got, 30*unit)
 		}
@@ -328,7 +329,7 @@ func TestApplyLearned(t *testing.T) {
 
 // With LearnApply a deadline rises at once, and falls by a half a day at most.
 func TestLearnedIsFollowed(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 100 * unit, Learn: liveness.LearnApply}}
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 100 * unit, Learn: judgement.LearnApply}}
 	inLearner(t, fleet, func(l *learner) {
 		l.pulses = 4 * unit
 		l.open("a")
@@ -357,7 +358,7 @@ func TestLearnedRisesLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &gate{newLog(t, 0), make(chan struct{})}
 		close(sink.open)
-		fleet := liveness.Config{Policy: liveness.Policy{Timeout: 100 * unit, Learn: liveness.LearnApply}, Outbox: 3}
+		fleet := liveness.Config{Policy: liveness.Policy{Timeout: 100 * unit, Learn: judgement.LearnApply}, Outbox: 3}
 		r := &rig{T: t, log: sink.Log, start: time.Now(), sessions: make(map[string]*liveness.Session), registry: newRegistry(t, sink, fleet)}
 		defer start(t, r.registry)()
 		cfg := coarse()
@@ -410,7 +411,7 @@ func TestRhythmChanges(t *testing.T) {
 }
 
 func TestOneHeartbeatTeachesNothing(t *testing.T) {
-	inLearner(t, liveness.Config{Policy: liveness.Policy{Learn: liveness.LearnApply}}, func(l *learner) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Learn: judgement.LearnApply}}, func(l *learner) {
 		l.open("a")
 		l.pass(500 * unit)
 		v := l.learned("a")
@@ -510,37 +511,37 @@ func TestWhatAGapTells(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		do      func(l *learner) // after a heartbeat
-		want    liveness.Gap
+		want    judgement.Gap
 		offline time.Duration // by the policy of the fleet
 	}{
 		{"a run that hangs", func(l *learner) {
 			l.signal("a", liveness.Signal{Kind: liveness.Start})
 			l.pass(20 * unit)
-		}, liveness.Gap{Length: 20 * unit, Running: true}, 10 * unit},
+		}, judgement.Gap{Length: 20 * unit, Running: true}, 10 * unit},
 		{"judged at once", func(l *learner) {
 			l.signal("a", liveness.Signal{Kind: liveness.Disconnected, Reason: liveness.Reported, AtOnce: true})
 			l.pass(20 * unit)
-		}, liveness.Gap{Length: 20 * unit, Reason: liveness.Reported, AtOnce: true}, 1},
+		}, judgement.Gap{Length: 20 * unit, Reason: liveness.Reported, AtOnce: true}, 1},
 		{"judged in maintenance", func(l *learner) {
 			l.signal("a", liveness.Signal{Kind: liveness.Start})
 			maintain(l, true)
 			l.pass(20 * unit)
 			maintain(l, false)
 			l.pass(unit)
-		}, liveness.Gap{Length: 21 * unit, Running: true, Suppressed: true}, 10 * unit},
+		}, judgement.Gap{Length: 21 * unit, Running: true, Suppressed: true}, 10 * unit},
 		{"maintenance since it was judged", func(l *learner) {
 			l.signal("a", liveness.Signal{Kind: liveness.Start})
 			l.pass(15 * unit)
 			maintain(l, true)
 			l.pass(5 * unit)
-		}, liveness.Gap{Length: 20 * unit, Running: true}, 10 * unit},
+		}, judgement.Gap{Length: 20 * unit, Running: true}, 10 * unit},
 		{"maintenance until it was judged", func(l *learner) {
 			l.signal("a", liveness.Signal{Kind: liveness.Start})
 			maintain(l, true)
 			l.pass(5 * unit)
 			maintain(l, false)
 			l.pass(15 * unit)
-		}, liveness.Gap{Length: 20 * unit, Running: true}, 10 * unit},
+		}, judgement.Gap{Length: 20 * unit, Running: true}, 10 * unit},
 		{"not judged, maintenance for a while", func(l *learner) {
 			l.signal("a", liveness.Signal{Kind: liveness.Start})
 			l.pass(3 * unit)
@@ -548,7 +549,7 @@ func TestWhatAGapTells(t *testing.T) {
 			l.pass(unit)
 			maintain(l, false)
 			l.pass(5 * unit)
-		}, liveness.Gap{Length: 9 * unit, Running: true, Suppressed: true}, 0},
+		}, judgement.Gap{Length: 9 * unit, Running: true, Suppressed: true}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fleet := liveness.Policy{Timeout: 10 * unit, CloseGrace: 5 * unit}
@@ -561,10 +562,11 @@ func TestWhatAGapTells(t *testing.T) {
 				tt.do(l)
 				l.signal("a", liveness.Signal{})
 				l.checkpoint()
-				gaps := slices.DeleteFunc(l.gaps, func(g liveness.Gap) bool { return g.End == liveness.EndLimit })
+				gaps := slices.DeleteFunc(l.gaps, func(g judgement.Gap) bool { return g.End == judgement.EndLimit })
 				g := gaps[len(gaps)-1]
-				judged := g.Judge(fleet.Complete(), l.source.Config(), nil)
-				got := liveness.Gap{Length: g.Length, Closed: g.Closed, Reason: g.Reason, AtOnce: g.AtOnce, Suppressed: g.Suppressed, Running: g.Running}
+				cfg := l.source.Config()
+				judged := g.Judge(fleet.Complete(), cfg.Grace(fleet.Complete()), nil)
+				got := judgement.Gap{Length: g.Length, Closed: g.Closed, Reason: g.Reason, AtOnce: g.AtOnce, Suppressed: g.Suppressed, Running: g.Running}
 				if got != tt.want || (judged.Offline-tt.offline).Abs() > 2*timer.Resolution || (judged.Offline > 0) != (tt.offline > 0) {
 					t.Errorf("%+v is recorded, judged after %g units; want %+v, %g", got, inUnits(judged.Offline), tt.want, inUnits(tt.offline))
 				}

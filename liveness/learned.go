@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Learned is the deadline that fits a device, and what it rests on.
@@ -99,7 +100,7 @@ func (r *Registry) ApplyLearned(id string, on bool) (v Learned, err error) {
 // why returns why no deadline is learned.
 func (v *Learned) why() string {
 	switch {
-	case v.Policy.Learn == LearnOff:
+	case v.Policy.Learn == judgement.LearnOff:
 		return "its policy turns learning off"
 	case v.Policy.Timeout == Never:
 		return "a broker tracks it, its silence means nothing"
@@ -160,7 +161,7 @@ const (
 // may become shorter, too.
 func (r *Registry) adaptLocked(sh *deviceShard, d *device, lower bool) {
 	l := d.rule.Value()
-	if l.Learn != LearnApply || !l.learns() || d.source == nil || !d.expected() {
+	if l.Learn != judgement.LearnApply || !l.learns() || d.source == nil || !d.expected() {
 		return
 	}
 	v := r.learnedLocked(sh, d)

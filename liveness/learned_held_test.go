@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // A device whose learned deadline is longer than its policy's is back after its heartbeats in a row, however
@@ -30,7 +31,7 @@ func TestRecoverByLearnedDeadline(t *testing.T) {
 
 // A restart takes a heartbeat of a device without a connection. Its next one comes within its usual interval.
 func TestCutSparesByLearnedInterval(t *testing.T) {
-	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 90 * unit, Learn: liveness.LearnApply}}, func(l *learner) {
+	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 90 * unit, Learn: judgement.LearnApply}}, func(l *learner) {
 		l.open("a")
 		l.beat(300, 130*unit)
 		v := l.learned("a")

@@ -1,6 +1,10 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
+)
 
 // marks are flags of a device beside its condition.
 type marks uint16
@@ -130,7 +134,7 @@ func (r *Registry) toggleLocked(sh *deviceShard, d *device, mark marks, on bool,
 // setSuppressionLocked suppresses a device's silence for a duration from now, 0 to end it.
 func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Duration) {
 	now := d.source.Now()
-	was, end := sh.suppressions[d.id], now+min(left, maxSpan)
+	was, end := sh.suppressions[d.id], now+min(left, judgement.MaxSpan)
 	isSuppressed := d.marks&suppressed != 0 && was.source == d.source
 	switch {
 	case left == 0 && d.marks&suppressed == 0:
@@ -152,16 +156,16 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 func (d *device) suppressedUntilLocked(x suppression) time.Duration {
 	p, end := d.heldLocked(), x.end()
 	by := d.source.pace(p, end, end)
-	return by.after(end, p.Timeout)
+	return by.After(end, p.Timeout)
 }
 
 // timeoutBackLocked returns how long ago a timeout began, or longer, that ends now.
 func (d *device) timeoutBackLocked() time.Duration {
 	p, now := d.heldLocked(), d.source.Now()
 	span := p.Timeout
-	for range 2 * maxWindows * 7 { // one turn for each window of a week is enough
+	for range 2 * judgement.MaxWindows * 7 { // one turn for each window of a week is enough
 		by := d.source.pace(p, 0, now-span)
-		over := by.after(now-span, p.Timeout) - now
+		over := by.After(now-span, p.Timeout) - now
 		if over <= 0 {
 			break
 		}
@@ -199,7 +203,7 @@ func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (en
 		}
 		timeout := d.timeoutBackLocked()
 		if end, ok := by(d.id, d.group(), timeout); ok && end > -timeout {
-			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan), end >= 0 && d.source.latest.Load() == nil)
+			sh.suppressLocked(d, d.source.Now()+min(end, judgement.MaxSpan), end >= 0 && d.source.latest.Load() == nil)
 			r.rearmLocked(sh, d)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Memory is memory that outlives the process. After the process was killed [Recall] finds in it
@@ -89,12 +91,12 @@ func (r *Registry) keepSource(s *Source) {
 func (s *Source) keepLocked(listened time.Duration) { s.keepReading(listened, &s.course) }
 
 // keepReading writes what the clock reads, if that is an instant of a course.
-func (s *Source) keepReading(listened time.Duration, of *course) {
+func (s *Source) keepReading(listened time.Duration, of *judgement.Course) {
 	words := s.kept.Load()
 	if words == nil {
 		return
 	}
-	if at := of.at(listened); !at.IsZero() {
+	if at := of.At(listened); !at.IsZero() {
 		(*words)[1].Store(uint64(at.UnixNano()))
 		(*words)[0].Store(uint64(listened)) // it counts from here on
 	}
@@ -103,8 +105,8 @@ func (s *Source) keepReading(listened time.Duration, of *course) {
 // keepCourseLocked writes the latest turns of a course, with the reading without which they do not count, if
 // there is a new one. It must come before a heartbeat is stamped with a listening time after that turn, which
 // is another wall time.
-func (s *Source) keepCourseLocked(c *course) {
-	words, turns := s.kept.Load(), c.turns
+func (s *Source) keepCourseLocked(c *judgement.Course) {
+	words, turns := s.kept.Load(), c.Turns
 	if words == nil || len(turns) == 0 || turns[len(turns)-1] == s.keptTurn {
 		return
 	}

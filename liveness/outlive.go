@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // A source may be in another process than the registry, and outlive it. The next registry restores
@@ -65,25 +67,25 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	blank := time.Duration(s.gaps.blank.Load()) == s.restarted()
+	blank := s.deafness.Blank() == s.restarted()
 	s.skipped.Store(int64(listened - s.restarted()))
-	s.gaps.addCut(listened)
-	kind := BreakCut
+	s.deafness.AddCut(listened)
+	kind := judgement.BreakCut
 	if blank {
-		s.gaps.addBlank(listened)
-		kind = BreakBlank
+		s.deafness.AddBlank(listened)
+		kind = judgement.BreakBlank
 	}
-	s.recordBreakLocked(Break{Kind: kind, At: listened, To: now.Round(0)})
+	s.recordBreakLocked(judgement.Break{Kind: kind, At: listened, To: now.Round(0)})
 	switch {
 	case s.config.Load().Connectionless: // another source may have heard more, and only the process before knew
-		s.spareLocked(roundHeard(listened)+heardTick, s.lostBeat(), listened)
+		s.spareLocked(roundHeard(listened)+judgement.HeardTick, s.lostBeat(), listened)
 	case lost:
-		s.spareLocked(roundHeard(listened)+heardTick, lostHello, listened)
+		s.spareLocked(roundHeard(listened)+judgement.HeardTick, lostHello, listened)
 	}
 	s.outlived.Store(int64(listened))
 	wall := now.Round(0)
 	s.whole, s.wentOn = kept, wall
-	s.course.moveTo(listened, wall)
+	s.course.MoveTo(listened, wall)
 	s.turnedLocked()
 	s.keepCourseLocked(&s.course)
 	s.goOnLocked(&pulse{at: now, wall: wall, listened: listened})
@@ -166,8 +168,8 @@ func (s *Source) reattachLocked(sh *deviceShard, d *device, session *Session, ep
 	s.outliveLocked(d)
 	s.attachLocked(d, signal{opens: session, peer: peer, resumes: true}, change{})
 	next := f
-	if f.state == Online {
-		next = f.touched(at, Policy{})
+	if f.State == Online {
+		next = f.Touched(at, Policy{})
 	}
 	s.registry.setLocked(sh, d, f, next, d.nowLocked())
 }

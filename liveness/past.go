@@ -1,6 +1,10 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
+)
 
 // Past tells when, in listening time, somebody else heard something: an age ago. See [Source.Past].
 type Past struct {
@@ -16,8 +20,8 @@ func (s *Source) Past(now time.Time) Past {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := Past{source: s, latest: s.latest.Load(), now: now, listened: s.restarted()}
-	if n := len(s.course.turns); n > 0 {
-		p.listened = s.course.turns[n-1].Listened
+	if n := len(s.course.Turns); n > 0 {
+		p.listened = s.course.Turns[n-1].Listened
 	}
 	if on := s.outlived.Load(); on > 0 && p.listened <= time.Duration(on) {
 		p.listened = s.whole // gaps of the process before were not gaps of the source
@@ -40,12 +44,12 @@ func (p *Past) At(age time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wall := latest.wallAt(p.now).Add(-age)
-	at, ok := s.course.listened(wall)
+	at, ok := s.course.Listened(wall)
 	switch on := time.Duration(s.outlived.Load()); {
 	case on > 0 && wall.Before(s.wentOn):
 		at = max(on-s.wentOn.Sub(wall), 0)
 	case !ok:
-		at = s.course.before(wall)
+		at = s.course.Before(wall)
 	}
-	return min(at+driftTolerance, p.listened)
+	return min(at+judgement.DriftTolerance, p.listened)
 }

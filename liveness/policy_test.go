@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 func TestPolicyResolution(t *testing.T) {
@@ -25,7 +26,7 @@ func TestPolicyResolution(t *testing.T) {
 	}
 	announced := liveness.Policy{Interval: 20 * s, Timeout: 60 * s, LateAfter: 30 * s, CloseGrace: 5 * s, SleepLimit: 9 * time.Hour}
 	policy := func(interval, timeout, late, grace, sleep time.Duration) liveness.Policy {
-		return liveness.Policy{Interval: interval, Timeout: timeout, LateAfter: late, CloseGrace: grace, SleepLimit: sleep, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour}
+		return liveness.Policy{Interval: interval, Timeout: timeout, LateAfter: late, CloseGrace: grace, SleepLimit: sleep, RecoverAfter: 1, Learn: judgement.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour}
 	}
 	tests := []struct {
 		name, id  string
@@ -101,13 +102,13 @@ func TestPolicyDefaults(t *testing.T) {
 		want      liveness.Policy
 	}{
 		{"none", liveness.Policy{}, liveness.Policy{
-			Interval: 30 * s, Timeout: 90 * s, CloseGrace: 10 * s, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
+			Interval: 30 * s, Timeout: 90 * s, CloseGrace: 10 * s, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: judgement.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 		{"short timeout", liveness.Policy{Timeout: 6 * s}, liveness.Policy{
-			Interval: 2 * s, Timeout: 6 * s, CloseGrace: 3 * s, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
+			Interval: 2 * s, Timeout: 6 * s, CloseGrace: 3 * s, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: judgement.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 		{"shorter than the least", liveness.Policy{Interval: 1, Timeout: 1}, liveness.Policy{
-			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
+			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour, RecoverAfter: 1, Learn: judgement.LearnSuggest, LearnBudget: 1, LearnMax: 24 * time.Hour,
 		}},
 	}
 	registry := newRegistry(t, discard{}, liveness.Config{})

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // poolEvery is how often the members of a pool are pulsed, at the least, while several listen.
@@ -105,7 +107,7 @@ func (s *Source) through() (at time.Time, listens bool) {
 // reach moves the clock to what the source's listening time was at an instant.
 func (s *Source) reach(at time.Time) {
 	s.mu.Lock()
-	listened, ok := s.instants.listened(at)
+	listened, ok := s.instants.Listened(at)
 	if ok = ok && s.listens; ok {
 		s.keepLocked(max(listened, s.Now()))
 	}
@@ -122,7 +124,7 @@ func (s *Source) ahead(other *Source, last, now time.Duration) time.Duration {
 	if s.besides(other) {
 		at := other.instant(last)
 		s.mu.Lock()
-		here, ok := s.instants.listened(at)
+		here, ok := s.instants.Listened(at)
 		s.mu.Unlock()
 		if ok {
 			return here - last
@@ -152,10 +154,10 @@ func (s *Source) instant(listened time.Duration) time.Time {
 }
 
 func (s *Source) instantLocked(listened time.Duration) time.Time {
-	if turns := s.instants.turns; len(turns) == 0 || listened < turns[0].Listened {
+	if turns := s.instants.Turns; len(turns) == 0 || listened < turns[0].Listened {
 		return time.Time{}
 	}
-	return s.instants.at(listened)
+	return s.instants.At(listened)
 }
 
 // goOnLocked makes a pulse the latest. The first after the source did not listen has yet to be
@@ -166,9 +168,9 @@ func (s *Source) goOnLocked(p *pulse) {
 		s.awaited.Store(false)
 		s.marks = slices.Repeat([]time.Duration{min(s.Now(), p.listened-1)}, len(s.marks))
 	}
-	if !s.instants.at(p.listened).Equal(p.at) { // there was a gap
-		s.instants.turn(p.listened, p.at)
-		s.instants.kept = p.listened // none matters for long
+	if !s.instants.At(p.listened).Equal(p.at) { // there was a gap
+		s.instants.Turn(p.listened, p.at)
+		s.instants.Kept = p.listened // none matters for long
 	}
 	s.latest.Store(p)
 }
@@ -277,14 +279,14 @@ func (s *Source) lostBeat() time.Duration { return s.config.Load().ReconnectGrac
 func (s *Source) spare(length time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spareLocked(roundHeard(s.timeLocked(s.registry.clock.time()))+heardTick, length, s.Now()) // beyond all heartbeats
+	s.spareLocked(roundHeard(s.timeLocked(s.registry.clock.time()))+judgement.HeardTick, length, s.Now()) // beyond all heartbeats
 }
 
 // spareLocked puts verdicts off on devices of the source that are not heard from a listening time on, while
 // the clock reads now.
 func (s *Source) spareLocked(at, length, now time.Duration) {
-	s.gaps.addStall(at, length, now)
-	s.recordBreakLocked(Break{Kind: BreakSpare, At: at, Length: length, To: s.registry.clock.time().Round(0)})
+	s.deafness.AddStall(at, length, now)
+	s.recordBreakLocked(judgement.Break{Kind: judgement.BreakSpare, At: at, Length: length, To: s.registry.clock.time().Round(0)})
 }
 
 // advancePool advances the source's pool, if it has one.

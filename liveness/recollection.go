@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -25,7 +26,7 @@ type Recollection struct {
 type recalledClock struct {
 	listened time.Duration
 	at       time.Time
-	turns    []Turn // the latest of its course
+	turns    []judgement.Turn // the latest of its course
 }
 
 // Recall reads what a process has left in its [Memory]. It returns false if that is incomplete. It
@@ -71,7 +72,7 @@ func (c *Recollection) addSource(b Block) {
 	c.indexes[string(name)], c.names[int(b.Owner)] = int(b.Owner), string(name)
 	clock := recalledClock{listened: time.Duration(word(0)), at: time.Unix(0, int64(word(1)))}
 	for i := range min(word(3), turnsInMemory) {
-		clock.turns = append(clock.turns, Turn{Listened: time.Duration(word(4 + 2*int(i))), At: time.Unix(0, int64(word(5+2*int(i))))})
+		clock.turns = append(clock.turns, judgement.Turn{Listened: time.Duration(word(4 + 2*int(i))), At: time.Unix(0, int64(word(5+2*int(i))))})
 	}
 	if clock.listened > 0 && clock.listened <= maxListened {
 		c.clocks[string(name)] = clock
@@ -101,28 +102,28 @@ func (c *Recollection) Source(rec *SourceRecord) {
 	if !ok || s.listened < rec.Listened {
 		return
 	}
-	var way course
-	way.restore(rec.Turns, rec.Listened, rec.At)
+	var way judgement.Course
+	way.Restore(rec.Turns, rec.Listened, rec.At)
 	reached := s.listened
 	for _, t := range s.turns {
 		known := t.Listened < rec.Listened || t.Listened == rec.Listened && !t.At.After(rec.At)
 		if known || t.Listened > s.listened+stampAhead {
 			continue
 		}
-		if gap := t.At.Sub(way.at(t.Listened)); len(way.turns) > 0 && gap > driftTolerance {
+		if gap := t.At.Sub(way.At(t.Listened)); len(way.Turns) > 0 && gap > judgement.DriftTolerance {
 			rec.Deaf = append(rec.Deaf, DeafInterval{From: t.At.Add(-gap), To: t.At, Listened: t.Listened})
 			rec.DeafTotal += gap
 		}
-		way.turn(t.Listened, t.At)
+		way.Turn(t.Listened, t.At)
 		reached = max(reached, t.Listened)
 	}
-	if n := len(way.turns); n == 0 || way.turns[n-1].Listened <= s.listened {
-		way.keepUp(s.listened, s.at)
+	if n := len(way.Turns); n == 0 || way.Turns[n-1].Listened <= s.listened {
+		way.KeepUp(s.listened, s.at)
 	}
 	if latest := c.latest[c.indexes[rec.Name]].Last(); latest >= reached && latest <= reached+stampAhead {
-		reached = latest + heardTick // that heartbeat was answered, so the clock had come so far
+		reached = latest + judgement.HeardTick // that heartbeat was answered, so the clock had come so far
 	}
-	rec.Listened, rec.At, rec.Turns = reached, way.at(reached), way.turns
+	rec.Listened, rec.At, rec.Turns = reached, way.At(reached), way.Turns
 }
 
 // Heard returns when the device with a number was heard last, and by which source; 0 and "" if that is

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Reconfigured is what [Registry.Reconfigure] has done.
@@ -225,8 +227,8 @@ func (r *Registry) rejudgeLocked(sh *deviceShard, d *device, change func()) {
 	f, known := d.conditionLocked()
 	was := d.outlookLocked(f)
 	if !known { // its step has just come due, and only the handler knows the last heartbeat
-		if step, ok := f.next(was.Policy, was.notBefore); ok {
-			f.last = max(f.last, now-step.period)
+		if step, ok := f.Next(was.Policy, was.NotBefore); ok {
+			f.Last = max(f.Last, now-step.Period)
 		}
 		was = d.outlookLocked(f)
 	}
@@ -249,10 +251,10 @@ type grant struct {
 
 // grantLocked leaves a device the time that the policy before has granted it, from now on: until its
 // verdict by that, or the interval of that and a grace, whichever is sooner.
-func (sh *deviceShard) grantLocked(d *device, f condition, now time.Duration, was outlook) {
+func (sh *deviceShard) grantLocked(d *device, f judgement.Condition, now time.Duration, was judgement.Outlook) {
 	is := d.outlookLocked(f)
-	before, _ := f.verdict(was.Policy, was.notBefore)
-	after, _ := f.verdict(is.Policy, is.notBefore)
+	before, _ := f.Verdict(was.Policy, was.NotBefore)
+	after, _ := f.Verdict(is.Policy, is.NotBefore)
 	until := min(before, now+was.Interval+d.source.config.Load().ReconnectGrace)
 	if until <= max(after, now) {
 		return
@@ -286,11 +288,11 @@ func dropKept[V any](kept *map[uint32]V, handle uint32) {
 
 // grantedLocked returns until when a policy before has left the device time that is in this condition, 0
 // if none has.
-func (d *device) grantedLocked(f condition) time.Duration {
+func (d *device) grantedLocked(f judgement.Condition) time.Duration {
 	if d.marks&granted == 0 {
 		return 0
 	}
-	if g := d.source.registry.shards[d.handle%shardCount].grants[d.handle]; f.last <= g.at {
+	if g := d.source.registry.shards[d.handle%shardCount].grants[d.handle]; f.Last <= g.at {
 		return g.until
 	}
 	return 0
@@ -298,8 +300,8 @@ func (d *device) grantedLocked(f condition) time.Duration {
 
 // putOffLocked returns the latest of an instant before which the device is not judged, of the end of its
 // time to connect elsewhere, and of what a policy before has left it.
-func (d *device) putOffLocked(f condition, notBefore time.Duration) time.Duration {
-	return max(f.putOff(notBefore), d.grantedLocked(f))
+func (d *device) putOffLocked(f judgement.Condition, notBefore time.Duration) time.Duration {
+	return max(f.PutOff(notBefore), d.grantedLocked(f))
 }
 
 // regroupEvery is the pause after which events of devices that have moved go on, while too many others

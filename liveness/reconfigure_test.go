@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // reconfigure replaces the configuration of a rig.
@@ -251,7 +252,7 @@ func drawConfig(t *rapid.T, name string) liveness.Config {
 			Timeout:  time.Duration(rapid.IntRange(0, 5).Draw(t, "timeout")) * 20 * unit,
 			Interval: time.Duration(rapid.IntRange(0, 3).Draw(t, "interval")) * unit,
 			Quiet:    rapid.SampledFrom([]string{"", "22:00-06:00"}).Draw(t, "quiet"),
-			Learn:    liveness.LearnMode(rapid.IntRange(0, 3).Draw(t, "learn")),
+			Learn:    judgement.LearnMode(rapid.IntRange(0, 3).Draw(t, "learn")),
 		}
 	})
 	cfg := liveness.Config{Devices: map[string]liveness.Policy{}, MinTimeout: time.Duration(rapid.IntRange(1, 20).Draw(t, name+" least")) * unit}

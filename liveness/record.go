@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Record is what must be kept of a device so that a registry can go on from there: its durable
@@ -57,8 +59,8 @@ type SourceRecord struct {
 	At        time.Time      // when it did; zero if the source never listened
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
-	Turns     []Turn        // of its clock, oldest first
-	Missed    time.Duration // for how long the process listened without the source, which was configured no more
+	Turns     []judgement.Turn // of its clock, oldest first
+	Missed    time.Duration    // for how long the process listened without the source, which was configured no more
 	// Blank: it is not known what was heard in the end. Each device counts as heard shortly after
 	// Listened, within the bounds of what gaps may put a verdict off. A Snapshot leaves it false.
 	Blank bool
@@ -80,7 +82,7 @@ type GroupRecord struct {
 
 const (
 	// maxListened bounds listening time; the timers end soon after.
-	maxListened = 16 * maxSpan
+	maxListened = 16 * judgement.MaxSpan
 	// maxNum bounds the numbers of devices, so that a wrong one does not take all memory.
 	maxNum = 1 << 26
 )
@@ -89,19 +91,19 @@ const (
 // and the timers of all of them fit into one source on a single processor, both with a fourth to spare.
 const MaxDevices = 50_000_000
 
-func (rec *Record) validate(c *calendars) error {
-	err := errors.Join(ValidateID(rec.ID), rec.Announced.validateWith(c), rec.Own.validateWith(c))
+func (rec *Record) validate(c *judgement.Calendars) error {
+	err := errors.Join(ValidateID(rec.ID), rec.Announced.ValidateWith(c), rec.Own.ValidateWith(c))
 	switch {
 	case err != nil:
-	case rec.State >= Unknown || int(rec.Reason) >= reasons:
+	case rec.State >= Unknown || int(rec.Reason) >= judgement.Reasons:
 		err = fmt.Errorf("state %d, reason %d", rec.State, rec.Reason)
-	case rec.Last < 0 || rec.Last > maxListened || rec.Heard < 0 || rec.Heard > maxListened || rec.Until < 0 || rec.Until > maxListened+maxSpan:
+	case rec.Last < 0 || rec.Last > maxListened || rec.Heard < 0 || rec.Heard > maxListened || rec.Until < 0 || rec.Until > maxListened+judgement.MaxSpan:
 		err = fmt.Errorf("listening times %v, %v", rec.Last, rec.Until)
 	case len(rec.Changes) > maxThreshold:
 		err = fmt.Errorf("%d changes", len(rec.Changes))
-	case rec.JudgedBy < 0 || rec.JudgedBy > maxSpan:
+	case rec.JudgedBy < 0 || rec.JudgedBy > judgement.MaxSpan:
 		err = fmt.Errorf("judged by a span of %v", rec.JudgedBy)
-	case rec.Learned < 0 || rec.Learned > maxSpan:
+	case rec.Learned < 0 || rec.Learned > judgement.MaxSpan:
 		err = fmt.Errorf("a learned deadline of %v", rec.Learned)
 	case rec.Num == 0 || rec.Num > maxNum:
 		err = fmt.Errorf("number %d", rec.Num)

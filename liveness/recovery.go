@@ -1,38 +1,15 @@
 package liveness
 
-import "time"
-
-// recovers reports whether the device is offline and has to send several heartbeats in a row before it is
-// online. One that said goodbye is online at once, and so is one that only a broker tracks: it sends none.
-func (c condition) recovers(p Policy) bool {
-	return c.state == Offline && c.reason != Bye && p.RecoverAfter > 1 && p.Timeout < Never
-}
-
-// recovering reports whether the device is offline, and some of those heartbeats have come.
-func (c condition) recovering() bool { return c.state == Offline && c.asked > 0 }
-
-// counted returns how many heartbeats in a row there are of an offline device with one at an instant. A
-// longer silence than the timeout begins the count anew.
-func (c condition) counted(now time.Duration, p Policy) int {
-	if c.asked == 0 || now-c.last > p.Timeout {
-		return 1
-	}
-	return int(c.asked) + 1
-}
+import "github.com/holter-iot/holter/liveness/judgement"
 
 // recoveryPolicy returns the policy by which heartbeats of a device are counted: its timeout is as long as it
 // takes, see [Policy.Quiet] and [Policy.Expect].
-func (s *Source) recoveryPolicy(f condition, p Policy) Policy {
-	if !f.recovering() || !p.paced() {
+func (s *Source) recoveryPolicy(f judgement.Condition, p Policy) Policy {
+	if !f.Recovering() || !p.Paced() {
 		return p
 	}
-	by := s.pace(p, f.last, f.last)
-	return f.stretched(p, &by)
-}
-
-// relapse returns when the count of a device that is recovering begins anew if nothing is heard of it.
-func (c condition) relapse(p Policy, notBefore time.Duration) time.Duration {
-	return max(c.last+p.Timeout, notBefore)
+	by := s.pace(p, f.Last, f.Last)
+	return f.Stretched(p, &by)
 }
 
 // judgedLocked reports whether the device is offline, and was not heard since, or not often enough in a

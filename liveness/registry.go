@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -59,7 +60,7 @@ type Registry struct {
 	flaps     flappers
 	quotas    atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
 	clock     *clock
-	calendars calendars
+	calendars judgement.Calendars
 	turns     chan struct{} // never closed; one place: one pass over the sources handles all turns before it
 	learning  learning
 	floor     atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
@@ -79,7 +80,7 @@ type deviceShard struct {
 	places       []*device                // by position; nil at one that is free
 	free         int                      // no position before it is free
 	habits       []habit.Habit            // by position
-	gaps         []Gap                    // to be recorded, see Registry.TakeGaps
+	gaps         []recordedGap            // to be recorded, see Registry.TakeGaps
 	judged       map[uint32]beforeVerdict // by handle of a device that was judged; nil if there are none
 	judgedBy     map[uint32]time.Duration // by handle: see View.JudgedBy, where the policy has another span by now; nil if there are none
 	own          map[string]Policy        // set at run time; nil if there are none
@@ -91,7 +92,7 @@ type deviceShard struct {
 	ends         map[uint32]heardEnd      // by handle, see deviceShard.noteEndLocked; nil if there are none
 	sightings    map[uint32]sighting      // by handle, see Source.keepSightings; nil if there are none
 	ended        map[string]uint64        // by id of a forgotten device: the number of its last event; nil if there are none
-	counts       [states]int
+	counts       [judgement.States]int
 
 	_ [16]byte // two shards do not share a cache line
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // RestoreSource restores a source: its clock goes on where it was, and all that passed since At was
@@ -42,13 +44,13 @@ func (s *Source) restore(rec SourceRecord) error {
 	s.deafTotal = rec.DeafTotal
 	listened := max(rec.Listened, 1) // later than all heartbeats, even without any checkpoint
 	s.clock.Set(listened)
-	s.gaps.blank.Store(int64(min(rec.Blanked, listened)))
+	s.deafness.RestoreBlank(min(rec.Blanked, listened))
 	if rec.Blank {
-		s.gaps.addBlank(listened)
+		s.deafness.AddBlank(listened)
 	} else {
-		s.gaps.addCut(listened)
+		s.deafness.AddCut(listened)
 	}
-	s.course.restore(rec.Turns, listened, rec.At)
+	s.course.Restore(rec.Turns, listened, rec.At)
 	s.missed.Store(int64(rec.Missed))
 	return nil
 }
@@ -223,16 +225,16 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	source.reviveSightingLocked(sh, d, rec)
 	f, _ := d.conditionLocked()
 	sh.reviveVerdictLocked(d, f, rec)
-	r.storeHeard(d, f.last)
-	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
-		if next := f.heard(f.last, d.policyLocked()); next.state != Offline { // a count of heartbeats begins anew
-			r.setLocked(sh, d, f, next, f.last)
+	r.storeHeard(d, f.Last)
+	if rec.Heard > rec.Last+judgement.HeardTick && d.state != Online { // it was about to come online when the process died
+		if next := f.Heard(f.Last, d.policyLocked()); next.State != Offline { // a count of heartbeats begins anew
+			r.setLocked(sh, d, f, next, f.Last)
 			return
 		}
 	}
 	o := d.outlookLocked(f)
 	spread := time.Duration(0)
-	if at, _ := f.verdict(o.Policy, o.notBefore); at == o.notBefore && d.expected() {
+	if at, _ := f.Verdict(o.Policy, o.NotBefore); at == o.NotBefore && d.expected() {
 		spread = time.Duration((r.due.Add(1)-1)/dueBatch)*dueEvery + max(source.Now()-at, 0)
 	}
 	r.armLocked(d, f, spread)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 var (
@@ -62,10 +64,10 @@ func (r *Registry) retire(s *Source) {
 
 // fleetTimeout returns the timeout of devices whose broker does not track them any more.
 func (r *Registry) fleetTimeout() time.Duration {
-	if p := r.rules.Load().fleet.filled(); p.Timeout != Never {
+	if p := r.rules.Load().fleet.Complete(); p.Timeout != Never {
 		return p.Timeout
 	}
-	return defaultTimeout
+	return judgement.DefaultTimeout
 }
 
 // watchAbsent retires the sources that were restored and not added for long, and moves their

@@ -3,6 +3,8 @@ package liveness
 import (
 	"maps"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // rules are what the configuration says of a fleet's devices. They are replaced as a whole, and never
@@ -16,13 +18,13 @@ type rules struct {
 	least    time.Duration // Config.MinTimeout
 	capacity int64
 
-	calendars *calendars // of the registry
+	calendars *judgement.Calendars // of the registry
 }
 
 // newRules returns the rules of a configuration that has its defaults.
-func newRules(c Config, groups []*group, calendars *calendars) *rules {
+func newRules(c Config, groups []*group, calendars *judgement.Calendars) *rules {
 	return &rules{
-		fleet: calendars.expecting(c.Policy), own: maps.Clone(c.Devices), groups: groups, flapping: c.Flapping, patience: c.RetireAfter,
+		fleet: calendars.Expecting(c.Policy), own: maps.Clone(c.Devices), groups: groups, flapping: c.Flapping, patience: c.RetireAfter,
 		least: c.MinTimeout, capacity: int64(c.MaxDevices), calendars: calendars,
 	}
 }

@@ -125,11 +125,11 @@ func TestOriginAt(t *testing.T) {
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 5 {
-		s.course.turn(time.Duration(i)*time.Minute, start.Add(time.Duration(i)*time.Hour))
+		s.course.Turn(time.Duration(i)*time.Minute, start.Add(time.Duration(i)*time.Hour))
 	}
 	o := (&sieve{filter: &Filter{}}).origin(s)
 	for at := -time.Minute; at < 6*time.Minute; at += 10 * time.Second {
-		if got, want := o.at(int64(at)), s.course.at(at).UnixNano(); got != want {
+		if got, want := o.at(int64(at)), s.course.At(at).UnixNano(); got != want {
 			t.Errorf("at(%v) = %d, want %d", at, got, want)
 		}
 	}

@@ -128,7 +128,7 @@ func (s *Source) leftLocked(sh *deviceShard, d *device, session *Session, left, 
 	if here, waited := other.source == s, now-left >= longWait; !waited && (!here || other.opened < left) {
 		return false
 	}
-	if f, _ := s.conditionHereLocked(d, now); f.state != Sleeping || left > f.last {
+	if f, _ := s.conditionHereLocked(d, now); f.State != Sleeping || left > f.Last {
 		d.heardByLocked(sh, s, now)
 	}
 	return true
@@ -155,7 +155,7 @@ func (r *Registry) findOrAdd(id string, announced Policy, q *Quota) (*deviceShar
 	if err := ValidateID(id); err != nil {
 		return nil, nil, err
 	}
-	if err := announced.validateWith(&r.calendars); err != nil {
+	if err := announced.ValidateWith(&r.calendars); err != nil {
 		return nil, nil, fmt.Errorf("liveness: announced policy: %w", err)
 	}
 	sh, hash := r.shardOf(id)
@@ -303,9 +303,9 @@ func (s *Session) Release(now time.Duration) {
 	s.timer.Store(0)
 	d.session = nil
 	f, known := d.conditionLocked()
-	next := f.released(roundHeard(now), d.policyLocked().grace(source.config.Load()))
+	next := f.Released(roundHeard(now), source.config.Load().Grace(d.policyLocked()))
 	if !known {
-		d.reason, d.until = next.reason, next.until // the verdict whose timer has expired reads them
+		d.reason, d.until = next.Reason, next.Until // the verdict whose timer has expired reads them
 		return
 	}
 	source.registry.setLocked(sh, d, f, next, now)
@@ -314,7 +314,7 @@ func (s *Session) Release(now time.Duration) {
 // UpdatePolicy announces a new policy for the device, as [Hello] does, and returns the one that
 // holds from now on. It counts as a heartbeat. Errors: ErrReplaced, ErrBusy, a bad policy.
 func (s *Session) UpdatePolicy(now time.Duration, announced Policy) (Policy, error) {
-	if err := announced.validate(); err != nil {
+	if err := announced.Validate(); err != nil {
 		return Policy{}, fmt.Errorf("liveness: announced policy: %w", err)
 	}
 	w, err := s.apply(signal{Signal: Signal{At: now, Announced: announced}, announces: true})

@@ -21,7 +21,7 @@ func (d *device) sightedLocked(last time.Duration) (at int64, ok bool) {
 // seenLocked returns the instant of the device's last sign of life, which is at a listening time. The source must be locked, too.
 func (d *device) seenLocked(last time.Duration) time.Time {
 	if at, ok := d.sightedLocked(last); ok {
-		return time.Unix(0, at).Add(d.source.course.moved)
+		return time.Unix(0, at).Add(d.source.course.Moved)
 	}
 	return d.source.wallLocked(last)
 }
@@ -30,7 +30,7 @@ func (d *device) seenLocked(last time.Duration) time.Time {
 // merged. Then it merges them.
 func (s *Source) keepSightings() {
 	s.mu.Lock()
-	before, crowded := s.course.crowded()
+	before, crowded := s.course.Crowded()
 	s.mu.Unlock()
 	if !crowded {
 		return
@@ -39,16 +39,16 @@ func (s *Source) keepSightings() {
 		if d.source != s {
 			return
 		}
-		if f, known := d.conditionLocked(); known && f.last < before {
+		if f, known := d.conditionLocked(); known && f.Last < before {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			sh.sightLocked(d, f.last, s.wallLocked(f.last))
+			sh.sightLocked(d, f.Last, s.wallLocked(f.Last))
 		}
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.course.kept = max(s.course.kept, before)
-	s.course.merge()
+	s.course.Kept = max(s.course.Kept, before)
+	s.course.Merge()
 }
 
 // sightLocked keeps an instant as that of the device's last sign of life, unless one is kept. The source must be locked, too.
@@ -59,7 +59,7 @@ func (sh *deviceShard) sightLocked(d *device, last time.Duration, at time.Time) 
 	if sh.sightings == nil {
 		sh.sightings = make(map[uint32]sighting)
 	}
-	sh.sightings[d.handle] = sighting{last, at.Add(-d.source.course.moved).UnixNano()}
+	sh.sightings[d.handle] = sighting{last, at.Add(-d.source.course.Moved).UnixNano()}
 	d.marks |= sighted
 }
 
@@ -72,7 +72,7 @@ func (sh *deviceShard) endSightingLocked(d *device) {
 func (s *Source) reviveSightingLocked(sh *deviceShard, d *device, rec *Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d.last == rec.Last && !rec.Seen.IsZero() && !s.course.knows(d.last) {
+	if d.last == rec.Last && !rec.Seen.IsZero() && !s.course.Knows(d.last) {
 		sh.sightLocked(d, d.last, rec.Seen)
 	}
 }

@@ -1,6 +1,10 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
+)
 
 // Kind is what a [Signal] says of its device.
 type Kind uint8
@@ -95,13 +99,13 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	f, known := s.conditionHereLocked(d, sig.At)
 	held := rule.Value()
 	p := s.recoveryPolicy(f, d.pacePolicyLocked(d.heldByLocked(&held)))
-	c := change{next: f.after(sig, p), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
+	c := change{next: sig.after(f, p), moved: moved, newEpoch: sig.Epoch > d.epoch, verified: d.verifiedBy(sig)}
 	c.replaced = d.replacedBy(sig, f, c) && !s.wanders(d, sig.opens)
 	away := moved && !s.besides(d.source)
 	c.reported = rule.Value().announced != d.rule.Value().announced || away || c.newEpoch || c.verified
-	notable := c.next.notable(f) || sig.tells(d) || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
+	notable := c.next.Notable(f) || sig.tells(d) || rule != d.rule || c.newEpoch || c.replaced || c.verified || away
 	if notable && d.state != NeverSeen && r.outbox.busy() { // findOrAdd has checked for a new device
-		deferred, ok := f.deferred(sig, p)
+		deferred, ok := sig.deferred(f, p)
 		if !ok || moved || sig.finishes(d) {
 			if sig.Kind != Disconnected && sig.Kind != Retained {
 				d.heardByLocked(sh, s, sig.At)
@@ -110,12 +114,12 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		}
 		c = change{next: deferred}
 	}
-	if sig.Kind != Disconnected && (sig.Kind != Retained || c.next.last > f.last) {
+	if sig.Kind != Disconnected && (sig.Kind != Retained || c.next.Last > f.Last) {
 		before := f
 		if !known && !moved {
-			before.last = max(d.lastLocked(), before.last)
+			before.Last = max(d.lastLocked(), before.Last)
 		}
-		r.noticeGapLocked(sh, d, before, c.next.last, sig)
+		r.noticeGapLocked(sh, d, before, c.next.Last, sig)
 	}
 	r.keepEndLocked(sh, d, f, sig)
 	switch {
@@ -129,9 +133,9 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	took := sh.runLocked(d, sig, r.clock.steady())
 	seq := d.seq
 	sh.ruleByLocked(d, f, rule)
-	if !known && sig.opens == nil && c.next.state == f.state && c.next.last == f.last {
+	if !known && sig.opens == nil && c.next.State == f.State && c.next.Last == f.Last {
 		sh.judgeByLocked(d, f, c.next, sig.At)
-		d.reason, d.until = c.next.reason, c.next.until // the verdict whose timer has expired reads them
+		d.reason, d.until = c.next.Reason, c.next.Until // the verdict whose timer has expired reads them
 	} else {
 		r.setLocked(sh, d, f, c.next, sig.At)
 	}
@@ -160,13 +164,13 @@ func (r *Registry) reportLocked(sh *deviceShard, d *device, sig signal, c change
 }
 
 // conditionHereLocked returns the condition of a device on the clock of a source that hears it now.
-func (s *Source) conditionHereLocked(d *device, now time.Duration) (f condition, known bool) {
+func (s *Source) conditionHereLocked(d *device, now time.Duration) (f judgement.Condition, known bool) {
 	f, known = d.conditionLocked()
 	switch {
 	case d.source == s && d.marks&toldSince != 0:
-		f.last = min(f.last, now)
+		f.Last = min(f.Last, now)
 	case d.source != s && d.source != nil:
-		return f.shifted(s.ahead(d.source, f.last, now)), true
+		return f.Shifted(s.ahead(d.source, f.Last, now)), true
 	}
 	return f, known
 }
@@ -186,7 +190,7 @@ func (d *device) heardByLocked(sh *deviceShard, by *Source, now time.Duration) {
 
 // change is what a signal does to a device.
 type change struct {
-	next     condition
+	next     judgement.Condition
 	moved    bool // it is judged by another clock
 	newEpoch bool // its sessions' number, given elsewhere, rises
 	verified bool // it was unverified until now
@@ -199,11 +203,11 @@ func (d *device) verifiedBy(sig signal) bool { return sig.verifies && d.unverifi
 
 // replacedBy reports whether a change replaces a session that is open, here or, as far as epochs
 // show it, elsewhere.
-func (d *device) replacedBy(sig signal, f condition, c change) bool {
+func (d *device) replacedBy(sig signal, f judgement.Condition, c change) bool {
 	if sig.opens != nil {
 		return d.session != nil && d.session != sig.opens
 	}
-	return c.newEpoch && d.epoch != 0 && (f.state == Online || f.state == Late) && f.reason == NoReason && !c.next.ending()
+	return c.newEpoch && d.epoch != 0 && (f.State == Online || f.State == Late) && f.Reason == NoReason && !c.next.Ending()
 }
 
 // attachLocked gives the device the session and the source that it has after a signal.
@@ -249,4 +253,39 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	d.source = s
 	d.marks &^= outlived
 	d.countLocked(1)
+}
+
+// after returns the condition of a device after the signal.
+func (sig signal) after(c judgement.Condition, p Policy) judgement.Condition {
+	switch sig.Kind {
+	case Sleep:
+		return c.Slept(sig.At, max(sig.Length, 0), p)
+	case Goodbye:
+		return c.Left(sig.At)
+	case Disconnected:
+		if c.State == NeverSeen {
+			return judgement.Condition{Last: sig.At}.Offline(0, sig.Reason)
+		}
+		if sig.AtOnce {
+			p.CloseGrace = 0
+		}
+		return c.Closed(sig.At, sig.Reason, p)
+	case Retained:
+		return c.Retained(sig.At, p)
+	case Heartbeat, Failure, Start:
+	}
+	return c.Heard(sig.At, p)
+}
+
+// deferred is after while no event can be emitted: the state stays, and
+// the rest follows as soon as it can. It returns false for a signal that must be refused instead.
+func (sig signal) deferred(c judgement.Condition, p Policy) (judgement.Condition, bool) {
+	switch {
+	case sig.announces:
+	case sig.Kind == Heartbeat:
+		return c.Touched(sig.At, p), true
+	case sig.Kind == Goodbye:
+		return c.Leaving(sig.At), true
+	}
+	return c, false
 }

@@ -4,29 +4,28 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/timer"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
-
-// heardTick is the unit of the instants at which devices were heard, that of the timers.
-const heardTick = timer.Resolution
 
 // roundHeard rounds an instant as that of a heartbeat is kept, so that it reads the same from a
 // timer, an event and a snapshot.
-func roundHeard(now time.Duration) time.Duration { return (now + heardTick - 1).Truncate(heardTick) }
+func roundHeard(now time.Duration) time.Duration {
+	return (now + judgement.HeardTick - 1).Truncate(judgement.HeardTick)
+}
 
 // Heard is a device's last heartbeat: a source and its listening time in [timer.Resolution]. The
 // zero Heard is none.
 type Heard uint64
 
 func newHeard(source int, last time.Duration) Heard {
-	return Heard(uint64(source)<<48 | uint64(roundHeard(last)/heardTick))
+	return Heard(uint64(source)<<48 | uint64(roundHeard(last)/judgement.HeardTick))
 }
 
 // Source returns the source's position among those of the same Snapshot.
 func (h Heard) Source() int { return int(h >> 48) }
 
 // Last returns the listening time.
-func (h Heard) Last() time.Duration { return time.Duration(h&(1<<48-1)) * heardTick }
+func (h Heard) Last() time.Duration { return time.Duration(h&(1<<48-1)) * judgement.HeardTick }
 
 // Snapshot returns the listening clocks, and then the last heartbeats, by device number; those of
 // devices that are not waited for are 0. None is later than its source's clock: who restores them goes
@@ -42,7 +41,7 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	s := snapshot{registry: r}
 	for i, src := range r.Sources() {
 		rec := src.record()
-		s.sources, s.broken = append(s.sources, rec), append(s.broken, src.gaps.latest())
+		s.sources, s.broken = append(s.sources, rec), append(s.broken, src.deafness.Latest())
 		if i == len(r.learning.listened) {
 			r.learning.listened = append(r.learning.listened, rec.Listened)
 		}
@@ -117,23 +116,23 @@ func (r *Registry) watchLocked(d *device) {
 	if !known {
 		return
 	}
-	r.storeHeard(d, f.last) // before the timer ends, which knows it until then
+	r.storeHeard(d, f.Last) // before the timer ends, which knows it until then
 	touched, won := d.source.engine.Disarm(d.timer)
 	if !won {
 		return // it has just expired: its handler knows the last heartbeat
 	}
-	if touched > f.last { // meanwhile
-		f.last = touched
-		r.storeHeard(d, f.last)
+	if touched > f.Last { // meanwhile
+		f.Last = touched
+		r.storeHeard(d, f.Last)
 	}
-	d.timer, d.touched, d.last = 0, false, f.last
+	d.timer, d.touched, d.last = 0, false, f.Last
 	d.marks |= watched
 	r.armLocked(d, f, 0)
 }
 
 // expected reports whether heartbeats of the device are waited for.
 func (d *device) expected() bool {
-	return condition{state: d.state}.expected() && d.marks&forgotten == 0
+	return judgement.Condition{State: d.state}.Expected() && d.marks&forgotten == 0
 }
 
 // lastLocked returns when the device was heard last or, if its timer has just expired, a later
@@ -146,10 +145,10 @@ func (d *device) lastLocked() time.Duration {
 		return max(d.last, last)
 	}
 	f, _ := d.conditionLocked()
-	if step, ok := f.next(d.policyLocked(), 0); ok { // it was heard a period ago or earlier
-		f.last = max(f.last, d.source.Now()-step.period)
+	if step, ok := f.Next(d.policyLocked(), 0); ok { // it was heard a period ago or earlier
+		f.Last = max(f.Last, d.source.Now()-step.Period)
 	}
-	return f.last
+	return f.Last
 }
 
 // record returns what must be kept of the source.
@@ -161,8 +160,8 @@ func (s *Source) record() SourceRecord {
 	if rec.At.IsZero() {
 		rec.At = s.past
 	}
-	rec.Deaf, rec.Turns = slices.Clone(s.deaf), slices.Clone(s.course.turns)
+	rec.Deaf, rec.Turns = slices.Clone(s.deaf), slices.Clone(s.course.Turns)
 	rec.DeafTotal = s.deafTotal
-	rec.Missed, rec.Blanked = time.Duration(s.missed.Load()), time.Duration(s.gaps.blank.Load())
+	rec.Missed, rec.Blanked = time.Duration(s.missed.Load()), s.deafness.Blank()
 	return rec
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -66,7 +67,7 @@ type Source struct {
 
 	latest   atomic.Pointer[pulse]
 	pool     atomic.Pointer[pool] // nil if it has none; changed under the registry's mu
-	gaps     gaps
+	deafness judgement.Deafness
 	alive    atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
 	outlived atomic.Int64                    // listening time at which this process went on with it, see Continue; 0 if it did not
 	skipped  atomic.Int64                    // listening time that had passed then since the reading that was restored
@@ -76,16 +77,16 @@ type Source struct {
 	marks     []time.Duration
 	deaf      []DeafInterval // the latest, oldest first
 	deafTotal time.Duration
-	course    course
-	instants  course // as the pulses were passed
-	listens   bool   // it was added, has been pulsed and is not deaf
-	keptTurn  Turn   // the latest of the course that is in kept
+	course    judgement.Course
+	instants  judgement.Course // as the pulses were passed
+	listens   bool             // it was added, has been pulsed and is not deaf
+	keptTurn  judgement.Turn   // the latest of the course that is in kept
 	seq       uint64
-	past      time.Time     // of a restored source: until when it listened
-	whole     time.Duration // listening time since which its owner knows all, see [Source.Continue]
-	wentOn    time.Time     // what the wall clock showed then
-	breaks    []Break       // to be recorded, see Registry.TakeGaps
-	stamped   time.Time     // the latest instant that was stamped by timeInGap
+	past      time.Time         // of a restored source: until when it listened
+	whole     time.Duration     // listening time since which its owner knows all, see [Source.Continue]
+	wentOn    time.Time         // what the wall clock showed then
+	breaks    []judgement.Break // to be recorded, see Registry.TakeGaps
+	stamped   time.Time         // the latest instant that was stamped by timeInGap
 
 	quieted atomic.Bool // the wall clock, see pace, has put off what is to be done about a device
 	turned  atomic.Bool // the wall clock and the listening clock have parted since, see [Registry.watchTurns]
@@ -143,8 +144,8 @@ func (s *Source) reclaim(cfg SourceConfig) {
 	s.absent.Store(false)
 	if s.retired.Swap(false) {
 		at := s.timeLocked(time.Time{}) // of the latest pulse
-		s.gaps.addCut(at)
-		s.recordBreakLocked(Break{Kind: BreakCut, At: at, To: s.registry.clock.time().Round(0)})
+		s.deafness.AddCut(at)
+		s.recordBreakLocked(judgement.Break{Kind: judgement.BreakCut, At: at, To: s.registry.clock.time().Round(0)})
 	}
 	s.config.Store(&cfg)
 	s.marks = slices.Repeat(s.marks[:1], cfg.Parts)
@@ -153,7 +154,7 @@ func (s *Source) reclaim(cfg SourceConfig) {
 func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
 	s := &Source{registry: r, index: len(r.sources), name: cfg.Name, marks: make([]time.Duration, cfg.Parts)}
 	s.config.Store(&cfg)
-	s.gaps.init()
+	s.deafness.Init()
 	if r.closed {
 		return nil, errors.New("liveness: the registry is closed")
 	}
@@ -186,8 +187,8 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 		errs = append(errs, fmt.Errorf("liveness: Parts is %d, want 1 or more", c.Parts))
 	}
 	span := func(name string, d time.Duration) {
-		if d < 0 || d > maxSpan {
-			errs = append(errs, fmt.Errorf("liveness: %s is %v, want up to %v", name, d, maxSpan))
+		if d < 0 || d > judgement.MaxSpan {
+			errs = append(errs, fmt.Errorf("liveness: %s is %v, want up to %v", name, d, judgement.MaxSpan))
 		}
 	}
 	span("MaxGap", c.MaxGap)
@@ -247,11 +248,11 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	counts := min(gap, maxGap)
 	next := &pulse{at: at, wall: last.wallAt(at), listened: last.listened + counts}
 	if gap = max(gap, next.wall.Sub(last.wall)); gap > maxGap {
-		s.gaps.addStall(next.listened, gap-counts, s.Now())
-		s.recordBreakLocked(Break{Kind: BreakStall, At: next.listened, Length: gap - counts, To: next.wall})
+		s.deafness.AddStall(next.listened, gap-counts, s.Now())
+		s.recordBreakLocked(judgement.Break{Kind: judgement.BreakStall, At: next.listened, Length: gap - counts, To: next.wall})
 		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
 	} else {
-		if s.course.keepUp(next.listened, next.wall) {
+		if s.course.KeepUp(next.listened, next.wall) {
 			s.turnedLocked()
 		}
 	}
@@ -302,7 +303,7 @@ func (s *Source) timeInGap(now time.Time) time.Duration {
 	if now.After(s.stamped) && !now.After(s.registry.clock.time()) {
 		s.stamped = now
 		if s.latest.Load() == nil { // the first pulse, which may never come, ends the deaf time no earlier
-			s.keepCourseLocked(&course{turns: []Turn{{Listened: listened, At: now.Round(0)}}})
+			s.keepCourseLocked(&judgement.Course{Turns: []judgement.Turn{{Listened: listened, At: now.Round(0)}}})
 		}
 	}
 	return listened

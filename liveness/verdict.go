@@ -6,19 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
 // conditionLocked returns what is known of a device. While heartbeats only touch its timer, the
 // timer knows the last one. If the timer has just expired, its handler waits for the shard's lock,
 // and only the handler knows the last heartbeat; then c.last is out of date and known is false.
-func (d *device) conditionLocked() (f condition, known bool) {
-	f = condition{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
+func (d *device) conditionLocked() (f judgement.Condition, known bool) {
+	f = judgement.Condition{State: d.state, Reason: d.reason, Last: d.last, Until: d.until, Asked: d.asked}
 	if !d.touched {
 		return f, true
 	}
 	last, known := d.source.engine.Touched(d.timer)
-	f.last = max(f.last, last)
+	f.Last = max(f.Last, last)
 	return f, known
 }
 
@@ -45,70 +46,70 @@ func (d *device) countLocked(n int64) {
 
 // setLocked makes next the device's condition: it emits what changed from the one before, which is on
 // the same clock, and arms the timer for the next step.
-func (r *Registry) setLocked(sh *deviceShard, d *device, before, next condition, now time.Duration) {
-	r.storeHeard(d, next.last)
-	if touched := r.stopLocked(d); touched > next.last { // since
-		next.last = touched
+func (r *Registry) setLocked(sh *deviceShard, d *device, before, next judgement.Condition, now time.Duration) {
+	r.storeHeard(d, next.Last)
+	if touched := r.stopLocked(d); touched > next.Last { // since
+		next.Last = touched
 		r.storeHeard(d, touched)
 	}
 	was, since := d.standing(), d.since
 	if next != before {
 		d.marks &^= toldSince
 	}
-	if next.last > before.last {
+	if next.Last > before.Last {
 		d.marks &^= watched | cutOff
 	}
-	if next.last > before.last || !next.expected() {
+	if next.Last > before.Last || !next.Expected() {
 		sh.endGrantLocked(d)
 	}
-	if next.last != before.last {
+	if next.Last != before.Last {
 		sh.endSightingLocked(d)
 	}
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
-	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
-	if before.state != next.state {
+	d.last, d.until, d.state, d.reason, d.asked = next.Last, next.Until, next.State, next.Reason, next.Asked
+	if before.State != next.State {
 		d.marks |= statePending
 		r.keepVerdictLocked(sh, d, before, next)
 	}
-	if !next.ending() {
+	if !next.Ending() {
 		dropKept(&sh.ends, d.handle)
 	}
 	sh.judgeByLocked(d, before, next, now)
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
-	if before.state != next.state {
+	if before.State != next.State {
 		d.since = r.clock.steady()
 		r.regroupLocked(d, was, since)
 	}
-	if next.notable(before) {
-		r.changedLocked(sh, d, before.state, since, now)
+	if next.Notable(before) {
+		r.changedLocked(sh, d, before.State, since, now)
 	}
 	r.armLocked(d, next, 0)
 }
 
 // armLocked starts the timer for the device's next step, which may be put off for a while. No timer
 // of the device may run.
-func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
+func (r *Registry) armLocked(d *device, f judgement.Condition, putOff time.Duration) {
 	if d.marks &^= probeable; d.session != nil && d.session.peer != nil {
 		d.marks |= probeable
 	}
 	p := d.policyLocked()
-	whole := d.wholeLocked(f.last)
-	next, ok := f.next(p, d.putOffLocked(f, d.source.notBefore(whole, f.from(), d.toldUntilLocked(f), p, &pace{})))
-	if (d.marks&suppressed != 0 || p.paced()) && ok && next.at <= d.source.Now() { // they matter only once the step is due; until then heartbeats may touch the timer
+	whole := d.wholeLocked(f.Last)
+	next, ok := f.Next(p, d.putOffLocked(f, d.source.notBefore(whole, f.From(), d.toldUntilLocked(f), p, &judgement.Pace{})))
+	if (d.marks&suppressed != 0 || p.Paced()) && ok && next.At <= d.source.Now() { // they matter only once the step is due; until then heartbeats may touch the timer
 		o := d.outlookLocked(f)
-		if next, ok = f.next(o.Policy, o.notBefore); p.paced() {
-			next.period = 0 // it would be that of this silence, not of the next one
+		if next, ok = f.Next(o.Policy, o.NotBefore); p.Paced() {
+			next.Period = 0 // it would be that of this silence, not of the next one
 		}
 	}
 	if ok && (d.marks&watched != 0 || d.running() || d.source.unheard(whole)) {
-		next.period = 0 // in a gap the timer would round the last heartbeat up, perhaps beyond the deaf interval
+		next.Period = 0 // in a gap the timer would round the last heartbeat up, perhaps beyond the deaf interval
 	}
 	if ok {
 		// An error means that the source is closed: nothing is judged any more. It has room for MaxDevices.
-		d.timer, _ = d.source.group.ArmAt(next.at+putOff, next.period, d.timerData())
-		d.touched = next.period != 0 && d.timer != 0
+		d.timer, _ = d.source.group.ArmAt(next.At+putOff, next.Period, d.timerData())
+		d.touched = next.Period != 0 && d.timer != 0
 	}
 	if d.session != nil {
 		id := d.timer
@@ -220,19 +221,19 @@ func (r *Registry) eventLocked(sh *deviceShard, d *device, t Type, told said, no
 func (d *device) fillTimesLocked(e *Event, now time.Duration) {
 	s := d.source
 	f, _ := d.conditionLocked()
-	f.last = d.lastLocked()
+	f.Last = d.lastLocked()
 	e.Source = s.name
-	e.HeardSilence = max(now-f.last, 0)
+	e.HeardSilence = max(now-f.Last, 0)
 	o := d.outlookLocked(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.LastSeen = d.seenLocked(f.last)
-	if !f.awaited(o.Policy) {
+	e.LastSeen = d.seenLocked(f.Last)
+	if !f.Awaited(o.Policy) {
 		return
 	}
-	due, _ := f.verdict(o.Policy, o.notBefore)
+	due, _ := f.Verdict(o.Policy, o.NotBefore)
 	e.Deadline = s.wallLocked(due)
-	if e.Type == DeviceOffline && f.until != 0 && e.Time.Before(e.Deadline) { // the wall clock was set back a moment ago
+	if e.Type == DeviceOffline && f.Until != 0 && e.Time.Before(e.Deadline) { // the wall clock was set back a moment ago
 		e.Time = e.Deadline
 	}
 }
@@ -259,7 +260,7 @@ func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
 	if d.source != nil {
 		rec.Source = d.source.name
 	}
-	if f, _ := d.conditionLocked(); !f.ending() { // of a connection that ended nothing is kept
+	if f, _ := d.conditionLocked(); !f.Ending() { // of a connection that ended nothing is kept
 		rec.JudgedBy = d.judgedByLocked(f)
 	}
 	if q := r.quotaOf(d); q != nil {
@@ -301,21 +302,21 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	}
 	f, _ := d.conditionLocked()
 	if d.touched {
-		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
+		f.Last = max(f.Last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
 	o := d.outlookLocked(f)
-	next := f.passed(now, o.Policy, o.notBefore)
-	if next.suspect() && next.until != f.until && !d.probeLocked() {
-		next.asked = f.asked
+	next := f.Passed(now, o.Policy, o.NotBefore)
+	if next.Suspect() && next.Until != f.Until && !d.probeLocked() {
+		next.Asked = f.Asked
 	}
 	r.setLocked(sh, d, f, next, now)
-	if f.state == Offline {
+	if f.State == Offline {
 		d.relapsedLocked()
 		return
 	}
 	if d.state == Offline {
 		r.lag.add(now - d.until)
-		if due, _ := f.verdict(o.Policy, d.putOffLocked(f, 0)); d.until > due && d.marks&suppressed == 0 {
+		if due, _ := f.Verdict(o.Policy, d.putOffLocked(f, 0)); d.until > due && d.marks&suppressed == 0 {
 			r.lag.putOff.Add(1)
 		}
 	}

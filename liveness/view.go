@@ -1,6 +1,10 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/liveness/judgement"
+)
 
 // View is a picture of a device, with all that its state follows from.
 type View struct {
@@ -92,7 +96,7 @@ func (r *Registry) Known(id string) bool {
 
 func (r *Registry) viewLocked(d *device) View {
 	f, _ := d.conditionLocked()
-	f.last = d.lastLocked()
+	f.Last = d.lastLocked()
 	rule := d.rule.Value()
 	committed := r.shards[d.handle%shardCount].committedLocked(d)
 	v := View{
@@ -118,46 +122,46 @@ func (r *Registry) viewLocked(d *device) View {
 }
 
 // timesLocked fills in what follows from the source's clock.
-func (d *device) timesLocked(v *View, f condition) {
+func (d *device) timesLocked(v *View, f judgement.Condition) {
 	s, r, o := d.source, d.source.registry, d.outlookLocked(f)
-	v.Source, v.Last = s.name, f.last
-	v.Now = max(s.Now(), f.last)
-	v.HeardSilence = v.Now - f.last
-	counted := o.pace.counts(f.from(), v.Now)
-	v.Expected, v.Quieted = o.pace.expected, max(v.Now-f.from()-counted, 0)
-	v.Slept = min(max(f.from()-f.last, r.shards[d.handle%shardCount].judged[d.handle].slept), v.HeardSilence)
+	v.Source, v.Last = s.name, f.Last
+	v.Now = max(s.Now(), f.Last)
+	v.HeardSilence = v.Now - f.Last
+	counted := o.Pace.Counts(f.From(), v.Now)
+	v.Expected, v.Quieted = o.Pace.Expected, max(v.Now-f.From()-counted, 0)
+	v.Slept = min(max(f.From()-f.Last, r.shards[d.handle%shardCount].judged[d.handle].slept), v.HeardSilence)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.LastSeen = d.seenLocked(f.last)
-	v.Deaf = s.deafSinceLocked(f.last)
+	v.LastSeen = d.seenLocked(f.Last)
+	v.Deaf = s.deafSinceLocked(f.Last)
 	v.DeafBefore = s.deafBeforeLocked(v)
-	switch f.state {
+	switch f.State {
 	case Offline:
-		v.Reason, v.Recovering = f.reason, int(f.asked)
+		v.Reason, v.Recovering = f.Reason, int(f.Asked)
 		return
 	case Sleeping:
-		v.Sleep = s.wallLocked(f.until)
+		v.Sleep = s.wallLocked(f.Until)
 	case NeverSeen, Online, Late, Unknown, Suspect, Pending:
 	}
-	if f.suspect() {
-		v.Asked, v.AskedAt = int(f.asked), s.wallLocked(f.until)
+	if f.Suspect() {
+		v.Asked, v.AskedAt = int(f.Asked), s.wallLocked(f.Until)
 	}
-	if f.ending() {
-		v.Closing = f.reason
+	if f.Ending() {
+		v.Closing = f.Reason
 	}
-	if f.awaited(o.Policy) {
-		if o.delay != noDelay {
-			v.NotBefore = o.notBefore
+	if f.Awaited(o.Policy) {
+		if o.Delay != judgement.NoDelay {
+			v.NotBefore = o.NotBefore
 		}
-		v.Released, v.Granted, v.Suppressed = o.delay == afterRelease, o.delay == afterGrant, o.delay == afterWindow
-		if o.delay == afterDeaf {
-			v.Grace = o.grace(s.config.Load())
-			v.GraceMax = maxGraces * v.Grace
-			v.GraceUsed = min(max(counted-o.plain, 0), v.GraceMax)
+		v.Released, v.Granted, v.Suppressed = o.Delay == judgement.AfterRelease, o.Delay == judgement.AfterGrant, o.Delay == judgement.AfterWindow
+		if o.Delay == judgement.AfterDeaf {
+			v.Grace = s.config.Load().Grace(o.Policy)
+			v.GraceMax = judgement.MaxGraces * v.Grace
+			v.GraceUsed = min(max(counted-o.Plain, 0), v.GraceMax)
 		}
-		at, _ := f.verdict(o.Policy, o.notBefore)
+		at, _ := f.Verdict(o.Policy, o.NotBefore)
 		v.Deadline = s.wallLocked(at)
-		v.QuietBy = max(at-f.from()-o.pace.counts(f.from(), at), 0)
+		v.QuietBy = max(at-f.From()-o.Pace.Counts(f.From(), at), 0)
 	}
 }
 
@@ -181,7 +185,7 @@ func (s *Source) deafBeforeLocked(v *View) time.Duration {
 	for i := range v.Deaf {
 		sum -= v.Deaf[i].To.Sub(v.Deaf[i].From)
 	}
-	if sum <= driftTolerance { // the clocks are no more apart
+	if sum <= judgement.DriftTolerance { // the clocks are no more apart
 		return 0
 	}
 	return sum
@@ -207,10 +211,10 @@ func (d *device) stateLocked() State {
 func (d *device) unexpectedLocked() bool {
 	s := d.source
 	f, _ := d.conditionLocked()
-	f.last = d.lastLocked()
-	by := s.pace(d.policyLocked(), f.last, f.from())
+	f.Last = d.lastLocked()
+	by := s.pace(d.policyLocked(), f.Last, f.From())
 	if p := s.latest.Load(); p != nil && p.deaf {
-		return by.expected.After(s.registry.clock.time())
+		return by.Expected.After(s.registry.clock.time())
 	}
-	return !by.expected.IsZero() && !by.expected.Before(s.wall(time.Duration(s.gaps.cut.Load())))
+	return !by.Expected.IsZero() && !by.Expected.Before(s.wall(s.deafness.Cut()))
 }

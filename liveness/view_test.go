@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 func TestDeviceView(t *testing.T) {
@@ -26,7 +27,7 @@ func TestDeviceView(t *testing.T) {
 		if r.registry.Known("a") || !r.registry.Known("site/configured") {
 			r.Error("Known is wrong")
 		}
-		policy := liveness.Policy{Interval: 50 * unit / 3, Timeout: 50 * unit, CloseGrace: 10 * s, SleepLimit: 24 * 3600 * s, RecoverAfter: 1, Learn: liveness.LearnSuggest, LearnBudget: 1, LearnMax: 24 * 3600 * s}
+		policy := liveness.Policy{Interval: 50 * unit / 3, Timeout: 50 * unit, CloseGrace: 10 * s, SleepLimit: 24 * 3600 * s, RecoverAfter: 1, Learn: judgement.LearnSuggest, LearnBudget: 1, LearnMax: 24 * 3600 * s}
 		want := liveness.View{
 			ID: "site/configured", State: liveness.NeverSeen, Policy: policy, From: "device", Group: "site",
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // verdicts are by silence, as a position in the plan's silences.
@@ -82,8 +83,8 @@ type recording struct {
 	*plan
 
 	began  time.Time
-	gaps   []liveness.Gap
-	breaks map[string][]liveness.Break
+	gaps   []judgement.Gap
+	breaks map[string][]judgement.Break
 	source map[string]liveness.SourceConfig
 	ids    map[uint32]string
 	set    map[uint32]liveness.Policy
@@ -115,7 +116,7 @@ func (p *player) read(ctx context.Context) (*recording, error) {
 		return nil, err
 	}
 	r := &recording{
-		plan: p.plan, began: p.began, breaks: make(map[string][]liveness.Break), source: make(map[string]liveness.SourceConfig),
+		plan: p.plan, began: p.began, breaks: make(map[string][]judgement.Break), source: make(map[string]liveness.SourceConfig),
 		ids: make(map[uint32]string), set: make(map[uint32]liveness.Policy),
 	}
 	return r, r.fill(ctx, s, registry, loaded.Checkpoint)
@@ -146,7 +147,7 @@ func (r *recording) fill(ctx context.Context, s *store.Store, registry *liveness
 		if err != nil {
 			return err
 		}
-		if g.End != liveness.EndLimit {
+		if g.End != judgement.EndLimit {
 			r.gaps = append(r.gaps, g)
 		}
 	}
@@ -160,7 +161,8 @@ func (r *recording) replayed(timeout time.Duration) verdicts {
 		g := &r.gaps[i]
 		p := r.set[g.Num]
 		p.Timeout = timeout
-		j := g.Judge(p.Complete(), r.source[g.Source], r.breaks[g.Source])
+		cfg := r.source[g.Source]
+		j := g.Judge(p.Complete(), cfg.Grace(p.Complete()), r.breaks[g.Source])
 		if j.Late > 0 || j.Offline > 0 {
 			v.note(r.plan, r.ids[g.Num], r.startOf(g).Sub(r.began), verdict{j.Late, j.Offline, j.Reason})
 		}
@@ -169,10 +171,10 @@ func (r *recording) replayed(timeout time.Duration) verdicts {
 }
 
 // startOf returns when a gap began, by the wall clock.
-func (r *recording) startOf(g *liveness.Gap) time.Time {
+func (r *recording) startOf(g *judgement.Gap) time.Time {
 	at := g.At.Add(-g.Length)
 	for _, b := range r.breaks[g.Source] {
-		if b.At > g.Start && b.At <= g.Start+g.Length && b.Kind != liveness.BreakSpare {
+		if b.At > g.Start && b.At <= g.Start+g.Length && b.Kind != judgement.BreakSpare {
 			at = at.Add(-b.Length)
 		}
 	}

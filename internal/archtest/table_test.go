@@ -15,7 +15,7 @@ type table map[string][]string
 // directions is the table of this module. What a part may import from outside
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
-	belowServices := []string{"dag", "dualmap", "internal", "liveness", "schedule", "timer"}
+	belowServices := []string{"dag", "dualmap", "internal", "liveness", "liveness/judgement", "schedule", "timer"}
 	belowEdges := slices.Concat(belowServices, []string{"internal/replay/availability", "internal/cluster", "internal/delivery", "internal/jobs", "internal/playbook", "internal/replay", "internal/cron", "internal/sqldb", "internal/store", "internal/net/eventloop", "internal/net/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
@@ -34,15 +34,16 @@ func directions() table {
 		"timer":    {"dualmap"},
 
 		// Domain.
-		"internal/replay/availability": {"liveness"},
-		"liveness":                     {"dualmap", "internal", "schedule", "timer"},
+		"internal/replay/availability": {"liveness", "liveness/judgement"},
+		"liveness":                     {"liveness/judgement", "dualmap", "internal", "schedule", "timer"},
+		"liveness/judgement":           {"schedule", "timer"}, // pure: no lock, no source
 
 		// Services.
 		"internal/cluster":  slices.Concat(belowServices, database),
 		"internal/delivery": slices.Concat(belowServices, database, []string{"internal/jobs", "internal/store"}),
 		"internal/jobs":     slices.Concat(belowServices, database, []string{"internal/store"}), // store in its tests
 		"internal/playbook": slices.Concat(belowServices, database, []string{"internal/delivery", "internal/jobs", "internal/store"}),
-		"internal/replay":   {"internal", "liveness"},
+		"internal/replay":   {"internal", "liveness", "liveness/judgement"},
 		"internal/cron":     slices.Concat(belowServices, database, []string{"internal/delivery", "internal/jobs", "internal/store"}),
 		"internal/sqldb":    slices.Concat(database, []string{"internal"}),
 		"internal/store":    slices.Concat(belowServices, database),
@@ -76,7 +77,7 @@ func directions() table {
 		"internal/cli":       slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/loadgen", "internal/server", "loadgen"}),
 		"internal/crontab":   {"schedule"},
 		"internal/guard":     {"gateway/codec", "internal", "liveness"},
-		"internal/exports":   {"internal", "liveness"},
+		"internal/exports":   {"internal", "liveness", "liveness/judgement"},
 		"internal/doctor":    slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/server"}),
 		"internal/server":    slices.Concat(product, database, []string{"internal/config"}),
 

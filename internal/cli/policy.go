@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 type policyCommand struct {
@@ -61,12 +62,12 @@ func (c *policyCommand) learning() (l *httpapi.Learn, err error) {
 		l.Max = terminal.Milliseconds(time.Duration(*c.LearnMax))
 	}
 	if c.Learn != "" {
-		if _, err = liveness.ParseLearnMode(c.Learn); err != nil {
+		if _, err = judgement.ParseLearnMode(c.Learn); err != nil {
 			return nil, fmt.Errorf("--learn: %w", err)
 		}
 	}
 	if c.Budget != "" {
-		if l.Budget, err = liveness.ParseLearnBudget(c.Budget); err != nil {
+		if l.Budget, err = judgement.ParseLearnBudget(c.Budget); err != nil {
 			return nil, fmt.Errorf("--learn-budget: %w", err)
 		}
 	}
@@ -130,11 +131,11 @@ func (c *policyCommand) check(command *kong.Context) (err error) {
 	if c.Recover != nil && (*c.Recover < 1 || *c.Recover > 255) {
 		err = errors.Join(err, fmt.Errorf("--recover-after: %d is not 1 to 255; leave it out to take that of the other policies", *c.Recover))
 	}
-	if _, wrong := liveness.ParseQuiet(c.Quiet); wrong != nil {
+	if _, wrong := judgement.ParseQuiet(c.Quiet); wrong != nil {
 		err = errors.Join(err, fmt.Errorf("--quiet: %w", wrong))
 	}
 	if c.Expect != "" {
-		if _, wrong := liveness.ParseExpect(c.Expect, ""); wrong != nil {
+		if _, wrong := judgement.ParseExpect(c.Expect, ""); wrong != nil {
 			err = errors.Join(err, fmt.Errorf("--expect: %w", wrong))
 		}
 	}

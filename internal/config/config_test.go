@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
@@ -30,7 +31,7 @@ func TestResolveFull(t *testing.T) {
 		Interval: 20 * time.Second, Timeout: time.Minute, LateAfter: 40 * time.Second,
 		CloseGrace: 5 * time.Second, SleepLimit: 12 * time.Hour, Probes: 3, ProbeWait: 4 * time.Second,
 		RecoverAfter: 3, Quiet: "22:00-06:00 Europe/Berlin; Sun 12:00-13:00 UTC", Expect: "*/10 * * * * UTC",
-		Learn: liveness.LearnApply, LearnBudget: 3 * 30.0 / 7, LearnMax: 12 * time.Hour,
+		Learn: judgement.LearnApply, LearnBudget: 3 * 30.0 / 7, LearnMax: 12 * time.Hour,
 	}
 	want := config.Config{
 		Listen: fullListeners(),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
@@ -72,14 +73,14 @@ func checkUsable(t *testing.T, cfg config.Config) {
 		policies = append(policies, g.Policy)
 	}
 	for _, p := range policies {
-		if b := p.LearnBudget; b != 0 && (b < liveness.LeastLearnBudget || b > liveness.MaxLearnBudget) {
+		if b := p.LearnBudget; b != 0 && (b < judgement.LeastLearnBudget || b > judgement.MaxLearnBudget) {
 			t.Errorf("a budget of %v", b)
 		}
-		if again, err := liveness.ParseQuiet(liveness.QuietWindows(p.Quiet)); err != nil || again != p.Quiet {
+		if again, err := judgement.ParseQuiet(judgement.QuietWindows(p.Quiet)); err != nil || again != p.Quiet {
 			t.Errorf("quiet %q is %q, %v", p.Quiet, again, err)
 		}
 		if p.Expect != "" {
-			if again, err := liveness.ParseExpect(p.Expect, ""); err != nil || again != p.Expect {
+			if again, err := judgement.ParseExpect(p.Expect, ""); err != nil || again != p.Expect {
 				t.Errorf("expect %q is %q, %v", p.Expect, again, err)
 			}
 		}

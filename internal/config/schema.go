@@ -12,6 +12,7 @@ import (
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // defaultTimeout is the timeout of the fleet's policy where none is given.
@@ -150,9 +151,9 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration) str
 		{Key: "quiet", Set: quiet(d, &p.Quiet)},
 		{Key: "expect", Set: strictyaml.Value(d, &p.Expect, parseExpect)},
 		{Key: "learn", Fields: []strictyaml.Field{
-			{Key: "mode", Set: strictyaml.Value(d, &p.Learn, liveness.ParseLearnMode)},
-			{Key: "budget", Set: strictyaml.Value(d, &p.LearnBudget, liveness.ParseLearnBudget)},
-			{Key: "max", Set: strictyaml.Value(d, &p.LearnMax, span{min: time.Second, max: liveness.MaxLearned}.parse)},
+			{Key: "mode", Set: strictyaml.Value(d, &p.Learn, judgement.ParseLearnMode)},
+			{Key: "budget", Set: strictyaml.Value(d, &p.LearnBudget, judgement.ParseLearnBudget)},
+			{Key: "max", Set: strictyaml.Value(d, &p.LearnMax, span{min: time.Second, max: judgement.MaxLearned}.parse)},
 		}},
 	}
 	return func(path string, n ast.Node) {
@@ -177,7 +178,7 @@ func quiet(d *strictyaml.Reader, text *string) strictyaml.Setter {
 		if d.Mistakes() > before {
 			return
 		}
-		joined, err := liveness.ParseQuiet(windows)
+		joined, err := judgement.ParseQuiet(windows)
 		if err != nil { // of all together
 			d.Fail(path, n, "%v", err)
 			return
@@ -186,9 +187,9 @@ func quiet(d *strictyaml.Reader, text *string) strictyaml.Setter {
 	}
 }
 
-func parseExpect(text string) (string, error) { return liveness.ParseExpect(text, "") }
+func parseExpect(text string) (string, error) { return judgement.ParseExpect(text, "") }
 
-func parseQuiet(window string) (string, error) { return liveness.ParseQuiet([]string{window}) }
+func parseQuiet(window string) (string, error) { return judgement.ParseQuiet([]string{window}) }
 
 // checkPolicy compares the durations with the timeout, where there is one.
 func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p liveness.Policy, limit string) {

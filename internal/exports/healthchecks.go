@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // healthchecksFile says what [Healthchecks] reads.
@@ -93,7 +94,7 @@ func (h *healthcheck) judge(c *Check) {
 	case h.Grace == nil || grace == 0:
 		c.Err = errors.New("grace is missing, or not above 0; want seconds")
 	case h.Schedule != "":
-		expect, err := liveness.ParseExpect(h.Schedule, h.Zone)
+		expect, err := judgement.ParseExpect(h.Schedule, h.Zone)
 		switch {
 		case err != nil && strings.ContainsAny(h.Schedule, ":\n"):
 			c.Skip = fmt.Sprintf("its schedule is in the notation of systemd (OnCalendar), %q; \"holter run --expect\" takes a crontab expression", h.Schedule)

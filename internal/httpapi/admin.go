@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // PolicyChange is a policy for one device. Fields that are left out or 0 are taken from its group,
@@ -49,7 +50,7 @@ func (l *Learn) policy() (p liveness.Policy) {
 	if l == nil {
 		return p
 	}
-	p.Learn, _ = liveness.ParseLearnMode(l.Mode) // the schema has checked it
+	p.Learn, _ = judgement.ParseLearnMode(l.Mode) // the schema has checked it
 	p.LearnBudget, p.LearnMax = l.Budget, fromMilliseconds(l.Max)
 	return p
 }
@@ -69,14 +70,14 @@ type removePolicyInput struct {
 // policy returns the policy; an error if it has windows or a schedule that are wrong.
 func (c *PolicyChange) policy() (liveness.Policy, error) {
 	of := fromMilliseconds
-	quiet, err := liveness.ParseQuiet(c.Quiet)
+	quiet, err := judgement.ParseQuiet(c.Quiet)
 	if err != nil {
 		err = &requestError{http.StatusUnprocessableEntity, "body: quiet: " + err.Error()}
 	}
 	p := c.Learn.policy()
 	if c.Expect != "" {
 		var wrong error
-		if p.Expect, wrong = liveness.ParseExpect(c.Expect, ""); wrong != nil {
+		if p.Expect, wrong = judgement.ParseExpect(c.Expect, ""); wrong != nil {
 			err = errors.Join(err, &requestError{http.StatusUnprocessableEntity, "body: expect: " + wrong.Error()})
 		}
 	}
@@ -89,7 +90,7 @@ func changeOf(p liveness.Policy) PolicyChange {
 	return PolicyChange{
 		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit),
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Expect: p.Expect,
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: judgement.QuietWindows(p.Quiet), Expect: p.Expect,
 		Learn: learnOf(p),
 	}
 }

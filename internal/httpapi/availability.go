@@ -9,6 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/replay/availability"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // History is what availability is worked out from. All methods are called concurrently. A store is one,
@@ -18,7 +19,7 @@ type History interface {
 	// take returns false for it. device is an index of ids. take is called by one goroutine at a time.
 	Histories(ctx context.Context, ids []string, take func(device int, e *liveness.Event) (more bool)) error
 	// Breaks returns the recorded times in which sources were deaf, as far as they overlap a window.
-	Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error)
+	Breaks(ctx context.Context, from, to time.Time) ([]judgement.Break, error)
 }
 
 // Availability says for how long devices were what, in milliseconds. The times add up to the window, for

@@ -15,13 +15,14 @@ import (
 
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // kept is a log with recorded breaks, which may fail.
 type kept struct {
 	httpapi.LogEvents
 
-	breaks []liveness.Break
+	breaks []judgement.Break
 	err    error
 	stuck  bool // it ends with the context
 }
@@ -37,7 +38,7 @@ func (k *kept) Histories(ctx context.Context, ids []string, take func(int, *live
 	return k.LogEvents.Histories(ctx, ids, take)
 }
 
-func (k *kept) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) {
+func (k *kept) Breaks(context.Context, time.Time, time.Time) ([]judgement.Break, error) {
 	return k.breaks, k.err
 }
 
@@ -157,7 +158,7 @@ func TestAvailabilityOfTheForgotten(t *testing.T) {
 func TestDeviceTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, history := outageFleet(t)
-		history.breaks = []liveness.Break{{Source: "line", To: time.Now().Add(-3 * time.Minute), Length: time.Minute}}
+		history.breaks = []judgement.Break{{Source: "line", To: time.Now().Add(-3 * time.Minute), Length: time.Minute}}
 		h := f.api(httpapi.Config{History: history}).Handler()
 		line := getJSON[httpapi.Timeline](t, h, "/v1/devices/a1/timeline?from=1h")
 		got := timelineText(&line)

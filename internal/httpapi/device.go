@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Device is a snapshot of a device. Fields that do not apply are left out.
@@ -107,7 +108,7 @@ func policyOf(p liveness.Policy, from string, own bool) Policy {
 	return Policy{
 		Interval: milliseconds(p.Interval), Timeout: timeoutOf(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit), From: from, Own: own,
-		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: liveness.QuietWindows(p.Quiet), Expect: p.Expect,
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait), Recover: p.RecoverAfter, Quiet: judgement.QuietWindows(p.Quiet), Expect: p.Expect,
 		Learn: learnOf(p),
 	}
 }

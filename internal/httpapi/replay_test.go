@@ -11,18 +11,19 @@ import (
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // oneGap is a fake of what keeps gaps: a device was silent for a while once.
 type oneGap struct{ from time.Time }
 
-func (o oneGap) Gaps(context.Context, time.Time, time.Time, func(uint32) bool) iter.Seq2[liveness.Gap, error] {
+func (o oneGap) Gaps(context.Context, time.Time, time.Time, func(uint32) bool) iter.Seq2[judgement.Gap, error] {
 	return o.each
 }
 
-func (o oneGap) each(yield func(liveness.Gap, error) bool) {
-	for _, g := range []liveness.Gap{
-		{Num: 1, At: o.from, End: liveness.EndLimit, Length: 45 * time.Second},
+func (o oneGap) each(yield func(judgement.Gap, error) bool) {
+	for _, g := range []judgement.Gap{
+		{Num: 1, At: o.from, End: judgement.EndLimit, Length: 45 * time.Second},
 		{Num: 1, Source: "line", Start: time.Minute, Length: 75 * time.Second, At: o.from.Add(10 * time.Minute)},
 	} {
 		if !yield(g, nil) {
@@ -31,7 +32,7 @@ func (o oneGap) each(yield func(liveness.Gap, error) bool) {
 	}
 }
 
-func (o oneGap) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) {
+func (o oneGap) Breaks(context.Context, time.Time, time.Time) ([]judgement.Break, error) {
 	return nil, nil
 }
 
@@ -80,10 +81,10 @@ func TestReplay(t *testing.T) {
 // stuckGaps is a fake of what keeps gaps whose database does not answer.
 type stuckGaps struct{ oneGap }
 
-func (stuckGaps) Gaps(ctx context.Context, _, _ time.Time, _ func(uint32) bool) iter.Seq2[liveness.Gap, error] {
-	return func(yield func(liveness.Gap, error) bool) {
+func (stuckGaps) Gaps(ctx context.Context, _, _ time.Time, _ func(uint32) bool) iter.Seq2[judgement.Gap, error] {
+	return func(yield func(judgement.Gap, error) bool) {
 		<-ctx.Done()
-		yield(liveness.Gap{}, ctx.Err())
+		yield(judgement.Gap{}, ctx.Err())
 	}
 }
 

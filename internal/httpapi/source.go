@@ -7,6 +7,7 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Events is the log of events. All methods are called concurrently.
@@ -96,7 +97,7 @@ func (l LogEvents) each(ctx context.Context, take func(e *liveness.Event)) error
 }
 
 // Breaks implements [History]: none is recorded.
-func (LogEvents) Breaks(context.Context, time.Time, time.Time) ([]liveness.Break, error) {
+func (LogEvents) Breaks(context.Context, time.Time, time.Time) ([]judgement.Break, error) {
 	return nil, nil
 }
 

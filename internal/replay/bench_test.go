@@ -9,6 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // many is a fake of records that makes gaps up.
@@ -19,17 +20,17 @@ type many struct {
 	now        time.Time
 }
 
-func (m *many) Gaps(context.Context, time.Time, time.Time, func(uint32) bool) iter.Seq2[liveness.Gap, error] {
+func (m *many) Gaps(context.Context, time.Time, time.Time, func(uint32) bool) iter.Seq2[judgement.Gap, error] {
 	return m.each
 }
 
-func (m *many) each(yield func(liveness.Gap, error) bool) {
+func (m *many) each(yield func(judgement.Gap, error) bool) {
 	span := m.now.Sub(m.from)
 	for i := range m.n {
 		start := time.Duration(float64(span) * float64(i) / float64(m.n))
-		g := liveness.Gap{
+		g := judgement.Gap{
 			Num: uint32(i%m.devices) + 1, Source: "edge", Start: start, Length: 90*time.Second + time.Duration(i*7919%600)*time.Second,
-			End: liveness.GapEnd(i / 7 % 2),
+			End: judgement.GapEnd(i / 7 % 2),
 		}
 		g.At = m.from.Add(g.Start + g.Length)
 		if i%5 == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // far is the far end of a session. It is not able to answer a probe, and some end the session of a device that is
@@ -176,13 +177,14 @@ func (r *players) unsure(id string) (offline, late int) {
 			return
 		}
 		for _, g := range r.memory.gaps {
-			if g.Num == s.Num && g.End == liveness.EndLimit && g.Length > s.Held.LateAfter {
+			if g.Num == s.Num && g.End == judgement.EndLimit && g.Length > s.Held.LateAfter {
 				late = len(r.memory.gaps) // not all silences after which it was late are recorded
 			}
-			if g.Num != s.Num || g.End > liveness.EndBye {
+			if g.Num != s.Num || g.End > judgement.EndBye {
 				continue
 			}
-			j := g.Judge(s.Held, r.source.Config(), r.memory.breaks)
+			cfg := r.source.Config()
+			j := g.Judge(s.Held, cfg.Grace(s.Held), r.memory.breaks)
 			if j.Offline > 0 && onBrink(&g, j.Offline) {
 				offline++
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // device is what a replay knows of a device. There may be a million.
@@ -19,12 +20,12 @@ type device struct {
 	limit, last time.Duration // the greatest limit in the window, 0 if nothing is known; the end of its latest gap
 	source      *source       // of its latest gap
 	learned     time.Duration
-	since       time.Time     // that something is known of it; zero: longer than anything is kept
-	open        *liveness.Gap // not over yet, and long enough to be recorded
-	current     time.Duration // the limit at present
-	id          string        // of a Question with ids only
-	tally       *deviceTally  // the same; nil if nothing was counted
-	spell       *spell        // nil if it is online by all policies that are tried
+	since       time.Time      // that something is known of it; zero: longer than anything is kept
+	open        *judgement.Gap // not over yet, and long enough to be recorded
+	current     time.Duration  // the limit at present
+	id          string         // of a Question with ids only
+	tally       *deviceTally   // the same; nil if nothing was counted
+	spell       *spell         // nil if it is online by all policies that are tried
 }
 
 // fleet is the devices that a question is about.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // replay is one question that is being answered.
@@ -12,7 +13,7 @@ type replay struct {
 	fleet    *fleet
 	sources  map[string]*source
 	policies policies
-	judges   liveness.Judge
+	judges   judgement.Judge
 
 	today, learned tally
 	values         []tally
@@ -67,12 +68,12 @@ func changed(p liveness.Policy, field Field, v time.Duration) liveness.Policy {
 }
 
 // gap judges a record.
-func (r *replay) gap(g *liveness.Gap) {
+func (r *replay) gap(g *judgement.Gap) {
 	d := r.fleet.of(g.Num)
 	switch {
 	case d == nil:
 		return
-	case g.End > liveness.EndBye || g.At.Before(d.since):
+	case g.End > judgement.EndBye || g.At.Before(d.since):
 		return
 	}
 	r.judge(d, g)
@@ -84,7 +85,7 @@ const overlapMargin = time.Minute
 
 // judge judges a silence of a device with all values, and counts it if it began in the window. One that began
 // earlier may leave the device offline, see [liveness.Policy.RecoverAfter].
-func (r *replay) judge(d *device, g *liveness.Gap) {
+func (r *replay) judge(d *device, g *judgement.Gap) {
 	s := known(r.sources, g.Source)
 	breaks, deaf := s.within(g.Start, g.Start+g.Length)
 	start := g.At.Add(-g.Length - deaf)
@@ -110,7 +111,7 @@ func (r *replay) judge(d *device, g *liveness.Gap) {
 	today := r.outcome(d, &c, byHeld, held)
 	switch {
 	case !c.counts || offline:
-	case g.End == liveness.EndOpen && today.judgement.Offline == 0:
+	case g.End == judgement.EndOpen && today.judgement.Offline == 0:
 		r.undecided++
 		return
 	default:
@@ -166,15 +167,15 @@ func (d *device) count(o, today *outcome) {
 
 // silence is a gap that is judged.
 type silence struct {
-	gap    *liveness.Gap
+	gap    *judgement.Gap
 	source *source
-	breaks []liveness.Break // in it
-	real   bool             // it is an outage, whatever it is judged for
-	counts bool             // it began in the window, and not in maintenance
+	breaks []judgement.Break // in it
+	real   bool              // it is an outage, whatever it is judged for
+	counts bool              // it began in the window, and not in maintenance
 }
 
 // judgeBy judges a silence by a policy. Most are too short for most policies.
-func (r *replay) judgeBy(c *silence, p *liveness.Policy) liveness.Judgement {
+func (r *replay) judgeBy(c *silence, p *liveness.Policy) judgement.Judgement {
 	g := c.gap
 	shortest := p.Timeout
 	if p.LateAfter > 0 && g.Slept == 0 {
@@ -182,18 +183,18 @@ func (r *replay) judgeBy(c *silence, p *liveness.Policy) liveness.Judgement {
 	}
 	returned := g.Reason == liveness.NoReason || g.Length-g.Closed <= p.CloseGrace && !g.AtOnce
 	if returned && g.Length-g.Slept <= shortest {
-		return liveness.Judgement{}
+		return judgement.Judgement{}
 	}
-	return r.judges.Gap(g, p, &c.source.config, c.breaks)
+	return r.judges.Gap(g, p, c.source.config.Grace(*p), c.breaks)
 }
 
 // classify finds out whether the silence is an outage. See the package's documentation.
 func (c *silence) classify(d *device, timeout time.Duration) {
 	long := c.gap.Length-c.gap.Slept > 2*timeout
 	switch c.gap.End {
-	case liveness.EndBye, liveness.EndOpen:
+	case judgement.EndBye, judgement.EndOpen:
 		c.real = true
-	case liveness.EndSession:
+	case judgement.EndSession:
 		c.real = long || !c.gap.CutOff
 	default:
 		c.real = long && !d.sessions

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // fall is a verdict on a member of a group.
@@ -28,12 +29,12 @@ func (c *silence) fall(d *device, offline time.Duration) fall {
 	g := c.gap
 	at := g.At.Add(offline - g.Length)
 	for i := range c.breaks {
-		if b := &c.breaks[i]; b.Kind != liveness.BreakSpare && b.At >= g.Start+offline {
+		if b := &c.breaks[i]; b.Kind != judgement.BreakSpare && b.At >= g.Start+offline {
 			at = at.Add(-b.Length)
 		}
 	}
 	f := fall{group: d.group, at: at}
-	if g.End != liveness.EndOpen && d.by(byHeld) == 0 {
+	if g.End != judgement.EndOpen && d.by(byHeld) == 0 {
 		f.back = g.At
 	}
 	return f

@@ -12,6 +12,7 @@ import (
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 const (
@@ -173,7 +174,7 @@ type recording struct {
 	config   liveness.SourceConfig
 	ids      map[uint32]string
 	set      map[uint32]liveness.Policy
-	open     []liveness.Gap
+	open     []judgement.Gap
 	limits   map[string]time.Duration // the greatest by device
 	known    map[string]time.Time     // when the first limit was recorded
 	verdicts []verdict
@@ -227,7 +228,7 @@ func record(t *testing.T, plan []act, cfg liveness.Config) (rec recording) {
 		})
 		rec.answer = r.ask(replay.Question{Values: []time.Duration{planTimeout, 4 * time.Minute, 10 * time.Minute}})
 		for _, g := range rec.memory.gaps {
-			if id := rec.ids[g.Num]; g.End == liveness.EndLimit {
+			if id := rec.ids[g.Num]; g.End == judgement.EndLimit {
 				if rec.known[id].IsZero() {
 					rec.known[id] = g.At
 				}
@@ -242,12 +243,12 @@ func record(t *testing.T, plan []act, cfg liveness.Config) (rec recording) {
 // have passed too late to notice, it is not sure: may is set.
 func (rec *recording) replayed(change func(*liveness.Policy)) (all []verdict) {
 	for _, g := range append(slices.Clone(rec.memory.gaps), rec.open...) {
-		if g.End > liveness.EndOpen {
+		if g.End > judgement.EndOpen {
 			continue
 		}
 		p := rec.set[g.Num]
 		change(&p)
-		j := g.Judge(p.Complete(), rec.config, rec.memory.breaks)
+		j := g.Judge(p.Complete(), rec.config.Grace(p.Complete()), rec.memory.breaks)
 		if j.Late > 0 {
 			both := j.Offline > 0 && j.Offline-j.Late <= pulseEvery // a clock that passes both at once says offline
 			all = append(all, verdict{device: rec.ids[g.Num], due: g.Start + j.Late, late: true, may: both || onBrink(&g, j.Late), at: g.At})
@@ -260,8 +261,8 @@ func (rec *recording) replayed(change func(*liveness.Policy)) (all []verdict) {
 }
 
 // onBrink reports whether a gap ended before the clock is sure to have passed a deadline in it.
-func onBrink(g *liveness.Gap, deadline time.Duration) bool {
-	return g.End != liveness.EndOpen && g.Length-deadline <= brink
+func onBrink(g *judgement.Gap, deadline time.Duration) bool {
+	return g.End != judgement.EndOpen && g.Length-deadline <= brink
 }
 
 // differ compares what a replay says with what a registry said, within a tick of the timers and, for what

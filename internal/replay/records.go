@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Records is where gaps are kept.
@@ -17,9 +18,9 @@ type Records interface {
 	// Gaps returns the gaps whose At is in [from, to), and the limits that were set then, of the devices that
 	// want reports; nil is all. Those of a device are in order; those of a former device with its number are
 	// left out. A part that cannot be read gives a [liveness.ErrDamagedGaps]; another error is the last.
-	Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[liveness.Gap, error]
+	Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[judgement.Gap, error]
 	// Breaks returns the breaks that ended in [from, to), those of a source in order.
-	Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error)
+	Breaks(ctx context.Context, from, to time.Time) ([]judgement.Break, error)
 	// GapsKept returns since when gaps are kept; zero if there are none.
 	GapsKept(ctx context.Context) (from time.Time, err error)
 }
@@ -27,8 +28,8 @@ type Records interface {
 // source is what a replay knows of a source.
 type source struct {
 	config liveness.SourceConfig
-	breaks []liveness.Break // by listening time
-	deaf   []time.Duration  // by position: how long all breaks before it lasted
+	breaks []judgement.Break // by listening time
+	deaf   []time.Duration   // by position: how long all breaks before it lasted
 }
 
 // sources returns the sources by name, with their breaks since an instant.
@@ -46,10 +47,10 @@ func (e *Engine) sources(ctx context.Context, since, now time.Time) (map[string]
 		s.breaks = append(s.breaks, breaks[i])
 	}
 	for _, s := range all {
-		slices.SortStableFunc(s.breaks, func(a, b liveness.Break) int { return cmp.Compare(a.At, b.At) })
+		slices.SortStableFunc(s.breaks, func(a, b judgement.Break) int { return cmp.Compare(a.At, b.At) })
 		s.deaf = make([]time.Duration, len(s.breaks)+1)
 		for i, b := range s.breaks {
-			if s.deaf[i+1] = s.deaf[i]; b.Kind != liveness.BreakSpare {
+			if s.deaf[i+1] = s.deaf[i]; b.Kind != judgement.BreakSpare {
 				s.deaf[i+1] += b.Length
 			}
 		}
@@ -69,7 +70,7 @@ func known(all map[string]*source, name string) *source {
 
 // within returns the breaks after one listening time and up to another, and how long the source was deaf
 // in them.
-func (s *source) within(after, until time.Duration) (breaks []liveness.Break, deaf time.Duration) {
+func (s *source) within(after, until time.Duration) (breaks []judgement.Break, deaf time.Duration) {
 	first := s.upTo(after)
 	end := s.upTo(until)
 	if end <= first {
@@ -80,7 +81,7 @@ func (s *source) within(after, until time.Duration) (breaks []liveness.Break, de
 
 // upTo returns how many breaks there are up to a listening time.
 func (s *source) upTo(at time.Duration) int {
-	n, _ := slices.BinarySearchFunc(s.breaks, at, func(b liveness.Break, at time.Duration) int {
+	n, _ := slices.BinarySearchFunc(s.breaks, at, func(b judgement.Break, at time.Duration) int {
 		if b.At <= at {
 			return -1
 		}
@@ -92,8 +93,8 @@ func (s *source) upTo(at time.Duration) int {
 // readLimits reads from which silence on the gaps of each device were recorded in the window, and since
 // when that is known.
 func (e *Engine) readLimits(ctx context.Context, q *Question, knownFrom, now time.Time, f *fleet) error {
-	_, err := e.each(ctx, knownFrom, now, f, func(g *liveness.Gap) {
-		if d := f.of(g.Num); d != nil && g.End == liveness.EndLimit {
+	_, err := e.each(ctx, knownFrom, now, f, func(g *judgement.Gap) {
+		if d := f.of(g.Num); d != nil && g.End == judgement.EndLimit {
 			d.limited(g, q)
 		}
 	})
@@ -103,11 +104,11 @@ func (e *Engine) readLimits(ctx context.Context, q *Question, knownFrom, now tim
 
 // each calls visit for each record of a fleet. visit must not keep the record. It returns how many parts
 // could not be read.
-func (e *Engine) each(ctx context.Context, from, to time.Time, f *fleet, visit func(*liveness.Gap)) (damaged int, err error) {
-	var one liveness.Gap // one for all, since visit makes it escape
+func (e *Engine) each(ctx context.Context, from, to time.Time, f *fleet, visit func(*judgement.Gap)) (damaged int, err error) {
+	var one judgement.Gap // one for all, since visit makes it escape
 	for g, err := range e.records.Gaps(ctx, from, to, f.has) {
 		switch {
-		case errors.Is(err, liveness.ErrDamagedGaps):
+		case errors.Is(err, judgement.ErrDamagedGaps):
 			damaged++
 			continue
 		case err == nil:
@@ -123,7 +124,7 @@ func (e *Engine) each(ctx context.Context, from, to time.Time, f *fleet, visit f
 }
 
 // limited notes a record that is no gap.
-func (d *device) limited(g *liveness.Gap, q *Question) {
+func (d *device) limited(g *judgement.Gap, q *Question) {
 	switch {
 	case d.limit == 0: // nothing was recorded of it before
 		d.limit, d.since = g.Length, g.At

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // inRig runs a test in a bubble. The fleet has a timeout of 3 min and a group of meters.
@@ -376,7 +377,7 @@ func TestRunIsAlone(t *testing.T) {
 		e := replay.New(r.registry, &r.memory)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
-		r.memory.gaps = append(r.memory.gaps, liveness.Gap{Num: 1, At: time.Now().Add(-time.Second)})
+		r.memory.gaps = append(r.memory.gaps, judgement.Gap{Num: 1, At: time.Now().Add(-time.Second)})
 		go func() {
 			_, err := e.Run(ctx, replay.Question{}, time.Now())
 			done <- err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 const (
@@ -92,8 +93,8 @@ func (s *sink) Append(_ context.Context, events []liveness.Event) error {
 
 // memory is a fake of what keeps gaps.
 type memory struct {
-	gaps    []liveness.Gap
-	breaks  []liveness.Break
+	gaps    []judgement.Gap
+	breaks  []judgement.Break
 	from    time.Time
 	read    int // how often gaps were read
 	damaged int // how many parts cannot be read
@@ -110,8 +111,8 @@ func (m *memory) take(t *testing.T, r *liveness.Registry) {
 	m.gaps, m.breaks = append(m.gaps, gaps...), append(m.breaks, breaks...)
 }
 
-func (m *memory) Gaps(ctx context.Context, from, to time.Time, want func(uint32) bool) iter.Seq2[liveness.Gap, error] {
-	return func(yield func(liveness.Gap, error) bool) {
+func (m *memory) Gaps(ctx context.Context, from, to time.Time, want func(uint32) bool) iter.Seq2[judgement.Gap, error] {
+	return func(yield func(judgement.Gap, error) bool) {
 		m.read++
 		if m.wait != nil {
 			select {
@@ -120,7 +121,7 @@ func (m *memory) Gaps(ctx context.Context, from, to time.Time, want func(uint32)
 			}
 		}
 		for i, g := range m.gaps {
-			if i < m.damaged && !yield(liveness.Gap{}, fmt.Errorf("a page: %w", liveness.ErrDamagedGaps)) {
+			if i < m.damaged && !yield(judgement.Gap{}, fmt.Errorf("a page: %w", judgement.ErrDamagedGaps)) {
 				return
 			}
 			if !g.At.Before(from) && g.At.Before(to) && (want == nil || want(g.Num)) && !yield(g, nil) {
@@ -128,12 +129,12 @@ func (m *memory) Gaps(ctx context.Context, from, to time.Time, want func(uint32)
 			}
 		}
 		if m.err != nil {
-			yield(liveness.Gap{}, m.err)
+			yield(judgement.Gap{}, m.err)
 		}
 	}
 }
 
-func (m *memory) Breaks(_ context.Context, from, to time.Time) (all []liveness.Break, err error) {
+func (m *memory) Breaks(_ context.Context, from, to time.Time) (all []judgement.Break, err error) {
 	for _, b := range m.breaks {
 		if !b.To.Before(from) && b.To.Before(to) {
 			all = append(all, b)

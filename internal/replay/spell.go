@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // A device that has to send several heartbeats in a row before it is online again, see
@@ -79,7 +80,7 @@ func (r *replay) outcome(d *device, c *silence, policy int, p *liveness.Policy) 
 	if heard := d.by(policy); heard > 0 {
 		return outcome{real: c.real, returned: r.recovers(d, c, policy, p, int(heard-1))}
 	}
-	j, over := r.judgeBy(c, p), c.gap.End != liveness.EndOpen
+	j, over := r.judgeBy(c, p), c.gap.End != judgement.EndOpen
 	if j.Offline == 0 {
 		return outcome{judgement: j, real: c.real}
 	}
@@ -97,11 +98,11 @@ func (r *replay) outcome(d *device, c *silence, policy int, p *liveness.Policy) 
 // had been heard some times in a row.
 func (r *replay) recovers(d *device, c *silence, policy int, p *liveness.Policy, heard int) bool {
 	switch c.gap.End {
-	case liveness.EndOpen:
+	case judgement.EndOpen:
 		return false
-	case liveness.EndBye:
+	case judgement.EndBye:
 	default:
-		heard = r.judges.Recovering(c.gap, p, &c.source.config, c.breaks, heard)
+		heard = r.judges.Recovering(c.gap, p, c.source.config.Grace(*p), c.breaks, heard)
 		if heard == 0 {
 			d.spell.heard[policy] = 0
 			return true
@@ -113,8 +114,8 @@ func (r *replay) recovers(d *device, c *silence, policy int, p *liveness.Policy,
 
 // hear notes that a device which goes on to be offline by a policy was heard some times in a row when a silence is
 // over. After a goodbye the count begins anew.
-func (x *spell) hear(g *liveness.Gap, policy, heard int) {
-	if g.End == liveness.EndBye {
+func (x *spell) hear(g *judgement.Gap, policy, heard int) {
+	if g.End == judgement.EndBye {
 		heard = 0
 	}
 	x.heard[policy], x.at = uint8(heard)+1, g.At

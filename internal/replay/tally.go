@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // outcome is what one policy says of a silence.
 type outcome struct {
-	judgement liveness.Judgement
+	judgement judgement.Judgement
 	real      bool // it is an outage
 	returned  bool // the device, which was offline, is online when it is over
 }

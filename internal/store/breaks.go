@@ -9,20 +9,20 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // breakKind returns the meaning of a number in the table of breaks.
-func breakKind(code int64) (kind liveness.BreakKind, ok bool) {
+func breakKind(code int64) (kind judgement.BreakKind, ok bool) {
 	switch code {
 	case 0:
-		return liveness.BreakStall, true
+		return judgement.BreakStall, true
 	case 1:
-		return liveness.BreakCut, true
+		return judgement.BreakCut, true
 	case 2:
-		return liveness.BreakBlank, true
+		return judgement.BreakBlank, true
 	case 3:
-		return liveness.BreakSpare, true
+		return judgement.BreakSpare, true
 	}
 	return 0, false
 }
@@ -34,12 +34,12 @@ const maxBreak = 366 * 24 * time.Hour
 // days are found only if they ended within 366 days after the window. Breaks are written along with
 // checkpoints: the latest may still be missing. Errors: those of the database; a break of a kind that is not
 // known.
-func (s *Store) Breaks(ctx context.Context, from, to time.Time) ([]liveness.Break, error) {
-	var breaks []liveness.Break
+func (s *Store) Breaks(ctx context.Context, from, to time.Time) ([]judgement.Break, error) {
+	var breaks []judgement.Break
 	err := s.db.Read(ctx, "read breaks", func(ctx context.Context, q *bun.DB) error {
 		breaks = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-			var b liveness.Break
+			var b judgement.Break
 			var ended, kind, listened, clock, length int64
 			if err := rows.Scan(&ended, &b.Source, &kind, &listened, &clock, &length); err != nil {
 				return err

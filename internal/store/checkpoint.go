@@ -12,6 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // checkpointer is the state of the checkpoints.
@@ -179,7 +180,7 @@ func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord
 // that were merged into it, 0 if none were.
 type turnEntry [3]int64
 
-func turnEntries(turns []liveness.Turn) []turnEntry {
+func turnEntries(turns []judgement.Turn) []turnEntry {
 	entries := make([]turnEntry, len(turns))
 	for i, t := range turns {
 		entries[i] = turnEntry{int64(t.Listened), sqldb.Nanos(t.At), sqldb.Nanos(t.Until)}
@@ -198,7 +199,7 @@ func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
 		rec.Deaf = append(rec.Deaf, liveness.DeafInterval{From: sqldb.Time(e[0]), To: sqldb.Time(e[1]), Listened: time.Duration(e[2])})
 	}
 	for _, e := range entriesOf[turnEntry](row[8], "turns of the clock", &err) {
-		rec.Turns = append(rec.Turns, liveness.Turn{Listened: time.Duration(e[0]), At: sqldb.Time(e[1]), Until: sqldb.Time(e[2])})
+		rec.Turns = append(rec.Turns, judgement.Turn{Listened: time.Duration(e[0]), At: sqldb.Time(e[1]), Until: sqldb.Time(e[2])})
 	}
 	if err != nil {
 		err = fmt.Errorf("the row of source %q: %w", rec.Name, err)

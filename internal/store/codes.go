@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // The numbers below are in databases. Their meanings must never change.
@@ -223,7 +224,7 @@ func setPolicyField(p *liveness.Policy, key, value string) (err error) {
 	case "learn":
 		var mode uint64
 		mode, err = strconv.ParseUint(value, 10, 8)
-		p.Learn = liveness.LearnMode(mode)
+		p.Learn = judgement.LearnMode(mode)
 	case "learn_budget":
 		p.LearnBudget, err = strconv.ParseFloat(value, 64)
 	case "learn_max":

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Exec runs a statement behind the store's back.
@@ -184,7 +185,7 @@ func (s *Store) Forget(through uint64) { s.log.Trim(through) }
 type GapPage struct {
 	Store      [16]byte
 	Hour, Page int64
-	Gaps       []liveness.Gap
+	Gaps       []judgement.Gap
 }
 
 // EncodeGapPage encodes a page of gaps, which it sorts.
@@ -215,7 +216,7 @@ func (s *Store) Tidy(ctx context.Context, r *liveness.Registry) error { return s
 
 // KeepGaps keeps gaps and breaks for the next checkpoint, as if they had been taken from a registry, all rows together no more than most
 // gaps. It returns a function that makes them wait again, as if the answer of the checkpoint that wrote them had been lost.
-func (s *Store) KeepGaps(gaps []liveness.Gap, breaks []liveness.Break, most int) (again func()) {
+func (s *Store) KeepGaps(gaps []judgement.Gap, breaks []judgement.Break, most int) (again func()) {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
 	s.keepGaps(s.last.Load(), gaps, breaks)

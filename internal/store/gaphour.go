@@ -9,7 +9,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 const (
@@ -62,7 +62,7 @@ type sorter struct {
 // readGaps is a row of gaps that is not packed.
 type readGaps struct {
 	head uint64
-	gaps []liveness.Gap
+	gaps []judgement.Gap
 }
 
 // read reads what is to be sorted, and packs it.
@@ -145,11 +145,11 @@ func (o *sorter) pack(ctx context.Context) error {
 	return nil
 }
 
-func pageOf(g *liveness.Gap) int64 { return int64(g.Num / pageLen) }
+func pageOf(g *judgement.Gap) int64 { return int64(g.Num / pageLen) }
 
 // take appends the gaps of a page to all, but for those of devices that are forgotten. Pages are taken in
 // order: take cuts off from rows what comes before the next page.
-func (o *sorter) take(all []liveness.Gap, rows []readGaps, n int64) []liveness.Gap {
+func (o *sorter) take(all []judgement.Gap, rows []readGaps, n int64) []judgement.Gap {
 	for i := range rows {
 		row := &rows[i]
 		for len(row.gaps) > 0 && pageOf(&row.gaps[0]) <= n {
@@ -163,7 +163,7 @@ func (o *sorter) take(all []liveness.Gap, rows []readGaps, n int64) []liveness.G
 }
 
 // packPage packs a page. Of too many gaps the oldest are left out.
-func (o *sorter) packPage(n int64, all []liveness.Gap) {
+func (o *sorter) packPage(n int64, all []judgement.Gap) {
 	for {
 		if more := len(all) - maxGaps; more > 0 {
 			o.lost += more

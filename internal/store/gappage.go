@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -34,13 +35,13 @@ const (
 	gapTick = timer.Resolution
 )
 
-var errGapPage = fmt.Errorf("store: %w", liveness.ErrDamagedGaps)
+var errGapPage = fmt.Errorf("store: %w", judgement.ErrDamagedGaps)
 
 // gapPage is a decoded page of gaps.
 type gapPage struct {
 	store      [16]byte
 	hour, page int64
-	gaps       []liveness.Gap
+	gaps       []judgement.Gap
 }
 
 // spanTicks rounds a length of time to ticks.
@@ -63,10 +64,10 @@ func millisTicks(ms int64) uint64 { return uint64(ms * int64(time.Millisecond) /
 
 // endLast is the greatest number that stands for what ended a gap. These numbers are in databases, as
 // those of package liveness are.
-const endLast = liveness.EndLimit
+const endLast = judgement.EndLimit
 
 // isGap reports whether a record is of a gap, which has a beginning.
-func isGap(g *liveness.Gap) bool { return g.End <= liveness.EndBye }
+func isGap(g *judgement.Gap) bool { return g.End <= judgement.EndBye }
 
 // The flags of a gap. They are in databases.
 const (
@@ -97,7 +98,7 @@ type gapHead struct {
 
 // sortGaps returns gaps sorted by device number, those of a device in the order that they had. It leaves
 // out those of no device.
-func sortGaps(gaps []liveness.Gap) []liveness.Gap {
+func sortGaps(gaps []judgement.Gap) []judgement.Gap {
 	keys := make([]uint64, 0, len(gaps))
 	for i := range gaps {
 		if gaps[i].Num != 0 {
@@ -105,7 +106,7 @@ func sortGaps(gaps []liveness.Gap) []liveness.Gap {
 		}
 	}
 	slices.Sort(keys)
-	sorted := make([]liveness.Gap, len(keys))
+	sorted := make([]judgement.Gap, len(keys))
 	for i, key := range keys {
 		sorted[i] = gaps[uint32(key)]
 	}
@@ -136,7 +137,7 @@ func appendGapPage(b []byte, p *gapPage) []byte {
 }
 
 // columnsOf returns the columns of gaps.
-func columnsOf(gaps []liveness.Gap) (head gapHead, c gapColumns) {
+func columnsOf(gaps []judgement.Gap) (head gapHead, c gapColumns) {
 	for _, column := range c.all() {
 		*column = make([]uint64, 0, len(gaps))
 	}
@@ -167,7 +168,7 @@ func columnsOf(gaps []liveness.Gap) (head gapHead, c gapColumns) {
 }
 
 // rebase makes columns relative.
-func (h *gapHead) rebase(gaps []liveness.Gap, c *gapColumns) {
+func (h *gapHead) rebase(gaps []judgement.Gap, c *gapColumns) {
 	if len(gaps) == 0 {
 		h.at, h.length = 0, 0
 	}
@@ -247,7 +248,7 @@ func (r *reader) gapColumns(count int) (c gapColumns, ok bool) {
 		if column == &c.leads {
 			n = 0
 			for _, end := range c.ends {
-				n += int(flag(end <= uint64(liveness.EndBye), 1))
+				n += int(flag(end <= uint64(judgement.EndBye), 1))
 			}
 		}
 		if *column = r.column(n); *column == nil || r.bad {
@@ -261,8 +262,8 @@ func (r *reader) gapColumns(count int) (c gapColumns, ok bool) {
 }
 
 // gapsOf returns the gaps of columns.
-func gapsOf(h *gapHead, c gapColumns, reasons map[int64]liveness.Reason) ([]liveness.Gap, bool) {
-	gaps := make([]liveness.Gap, len(c.nums))
+func gapsOf(h *gapHead, c gapColumns, reasons map[int64]liveness.Reason) ([]judgement.Gap, bool) {
+	gaps := make([]judgement.Gap, len(c.nums))
 	num, lead := uint64(0), 0
 	for i := range gaps {
 		num += c.nums[i] - 1
@@ -273,8 +274,8 @@ func gapsOf(h *gapHead, c gapColumns, reasons map[int64]liveness.Reason) ([]live
 			return nil, false
 		}
 		g := &gaps[i]
-		*g = liveness.Gap{
-			Num: uint32(num), Source: h.names[c.sources[i]], Length: tickSpan(length), At: time.UnixMilli(at), End: liveness.GapEnd(c.ends[i]),
+		*g = judgement.Gap{
+			Num: uint32(num), Source: h.names[c.sources[i]], Length: tickSpan(length), At: time.UnixMilli(at), End: judgement.GapEnd(c.ends[i]),
 			Slept: tickSpan(c.slept[i]), Closed: tickSpan(c.closed[i]), Reason: reason, Suppressed: c.flags[i]&gapSuppressed != 0, CutOff: c.flags[i]&gapCutOff != 0,
 			Running: c.flags[i]&gapRunning != 0, AtOnce: c.flags[i]&gapAtOnce != 0, Told: c.flags[i]&gapTold != 0,
 		}

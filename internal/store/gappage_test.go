@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -17,19 +18,19 @@ const tick = timer.Resolution
 
 // realisticGap is a gap as those of a fleet are that beats once a minute: it is 90 s to 20 min long,
 // log-uniform, and ends in an hour that began at base. It is noted some 1 ms after it ended.
-func realisticGap(random *rand.Rand, num uint32) liveness.Gap {
+func realisticGap(random *rand.Rand, num uint32) judgement.Gap {
 	length := time.Duration(90e9 * math.Pow(20*60/90., random.Float64())).Truncate(tick)
 	ended := time.Duration(random.Int64N(int64(time.Hour)))
 	start := (400*time.Hour + ended - length).Truncate(tick)
-	return liveness.Gap{
+	return judgement.Gap{
 		Num: num, Source: "gateway", Start: start, Length: length,
 		At: time.UnixMilli(base.Add(ended + time.Duration(random.ExpFloat64()*1e6)).UnixMilli()),
 	}
 }
 
 // realisticHour is an hour of a page of such devices, of whose beats 0.5 % come after a gap.
-func realisticHour(random *rand.Rand) []liveness.Gap {
-	var gaps []liveness.Gap
+func realisticHour(random *rand.Rand) []judgement.Gap {
+	var gaps []judgement.Gap
 	for num := range uint32(store.PageLen) {
 		for range 60 {
 			if num > 0 && random.Float64() < 0.005 {
@@ -63,13 +64,13 @@ func TestGapPagesAreSmall(t *testing.T) {
 }
 
 // anyGap is a gap with anything in it that a page can hold.
-func anyGap(random *rand.Rand) liveness.Gap {
+func anyGap(random *rand.Rand) judgement.Gap {
 	ticks := func() time.Duration { return time.Duration(random.Uint64N(1<<random.IntN(43))) * tick }
-	g := liveness.Gap{
+	g := judgement.Gap{
 		Num: 1 + random.Uint32N(1<<random.IntN(32)), Source: []string{"", "a", "gateway/ü"}[random.IntN(3)], Length: ticks(),
-		At: time.UnixMilli(random.Int64N(1<<43) - 1<<42), End: liveness.GapEnd(random.IntN(5)),
+		At: time.UnixMilli(random.Int64N(1<<43) - 1<<42), End: judgement.GapEnd(random.IntN(5)),
 	}
-	if g.End <= liveness.EndBye {
+	if g.End <= judgement.EndBye {
 		g.Start = ticks()
 	}
 	if random.IntN(3) == 0 {
@@ -83,8 +84,8 @@ func anyGap(random *rand.Rand) liveness.Gap {
 func gapPages() map[string]store.GapPage {
 	random := rand.New(rand.NewPCG(3, 4))
 	id := [16]byte{1, 2, 3}
-	several := func(n int, one func() liveness.Gap) []liveness.Gap {
-		gaps := make([]liveness.Gap, n)
+	several := func(n int, one func() judgement.Gap) []judgement.Gap {
+		gaps := make([]judgement.Gap, n)
 		for i := range gaps {
 			gaps[i] = one()
 		}
@@ -93,11 +94,11 @@ func gapPages() map[string]store.GapPage {
 	same := realisticGap(random, 7)
 	return map[string]store.GapPage{
 		"none":      {Store: id, Hour: -5, Page: -3},
-		"one":       {Store: id, Hour: 500_000, Page: 0, Gaps: []liveness.Gap{realisticGap(random, 1)}},
-		"the same":  {Store: id, Hour: 500_000, Page: -9, Gaps: several(1000, func() liveness.Gap { return same })},
+		"one":       {Store: id, Hour: 500_000, Page: 0, Gaps: []judgement.Gap{realisticGap(random, 1)}},
+		"the same":  {Store: id, Hour: 500_000, Page: -9, Gaps: several(1000, func() judgement.Gap { return same })},
 		"realistic": {Store: id, Hour: 500_000, Page: 2, Gaps: realisticHour(random)},
-		"any":       {Store: id, Hour: math.MaxInt64, Page: math.MinInt64, Gaps: several(500, func() liveness.Gap { return anyGap(random) })},
-		"deaf meanwhile": {Store: id, Gaps: several(1000, func() liveness.Gap {
+		"any":       {Store: id, Hour: math.MaxInt64, Page: math.MinInt64, Gaps: several(500, func() judgement.Gap { return anyGap(random) })},
+		"deaf meanwhile": {Store: id, Gaps: several(1000, func() judgement.Gap {
 			g := realisticGap(random, 1+random.Uint32N(4000))
 			if g.At.Sub(base) > 30*time.Minute {
 				g.At = g.At.Add(200 * time.Hour)
@@ -108,10 +109,10 @@ func gapPages() map[string]store.GapPage {
 }
 
 // sameGaps compares gaps, whose order may differ between devices.
-func sameGaps(t *testing.T, got, want []liveness.Gap) {
+func sameGaps(t *testing.T, got, want []judgement.Gap) {
 	t.Helper()
 	want = slices.Clone(want)
-	slices.SortStableFunc(want, func(a, b liveness.Gap) int { return int(int64(a.Num) - int64(b.Num)) })
+	slices.SortStableFunc(want, func(a, b judgement.Gap) int { return int(int64(a.Num) - int64(b.Num)) })
 	if len(got) != len(want) {
 		t.Fatalf("%d gaps, want %d", len(got), len(want))
 	}
@@ -171,7 +172,7 @@ func TestGapPagesRound(t *testing.T) {
 		{-5, 0}, {tick/2 - 1, 0}, {tick / 2, tick}, {5*tick + 1, 5 * tick}, {math.MaxInt64, time.Duration(math.MaxInt64).Truncate(tick)},
 	} {
 		for _, at := range []time.Time{base, {}, time.Unix(1<<40, 0), time.Unix(-1<<40, 0)} {
-			b := store.EncodeGapPage(store.GapPage{Gaps: []liveness.Gap{{Num: 1, Length: c.length, Start: c.length, At: at}, {Num: 0}}})
+			b := store.EncodeGapPage(store.GapPage{Gaps: []judgement.Gap{{Num: 1, Length: c.length, Start: c.length, At: at}, {Num: 0}}})
 			got, err := store.DecodeGapPage(b)
 			if err != nil || len(got.Gaps) != 1 {
 				t.Fatalf("%v at %v: %+v, %v", c.length, at, got, err)

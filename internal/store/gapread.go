@@ -9,7 +9,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // gapRowsAtOnce is how many rows Gaps reads at once, about: some 15 MB, packed, of a large fleet.
@@ -23,11 +23,11 @@ const gapRowsAtOnce = 2048
 //
 // A row that is damaged gives an error that wraps liveness.ErrDamagedGaps, after which the others follow. An
 // error of the database is the last. Nothing is locked meanwhile.
-func (s *Store) Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[liveness.Gap, error] {
-	return func(yield func(liveness.Gap, error) bool) {
-		v := gapVisit{store: s, from: from, to: to, want: want, yield: yield, loose: make(map[int64][]liveness.Gap)}
+func (s *Store) Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[judgement.Gap, error] {
+	return func(yield func(judgement.Gap, error) bool) {
+		v := gapVisit{store: s, from: from, to: to, want: want, yield: yield, loose: make(map[int64][]judgement.Gap)}
 		if err := v.all(ctx); err != nil {
-			yield(liveness.Gap{}, err)
+			yield(judgement.Gap{}, err)
 		}
 	}
 }
@@ -37,8 +37,8 @@ type gapVisit struct {
 	store    *Store
 	from, to time.Time
 	want     func(num uint32) bool
-	yield    func(liveness.Gap, error) bool
-	loose    map[int64][]liveness.Gap // by page: rows of checkpoints, which each read finds again
+	yield    func(judgement.Gap, error) bool
+	loose    map[int64][]judgement.Gap // by page: rows of checkpoints, which each read finds again
 }
 
 // hours returns the hours whose rows may have gaps of the window. What ended at the end of an hour may be in a
@@ -115,7 +115,7 @@ func (v *gapVisit) read(ctx context.Context, begin, end int64) (rows []packedGap
 func (v *gapVisit) visit(rows []packedGaps, freed map[uint32]uint64, begin, end int64) bool {
 	for i := range rows {
 		gaps, err := v.unpack(&rows[i])
-		if err != nil && !v.yield(liveness.Gap{}, err) {
+		if err != nil && !v.yield(judgement.Gap{}, err) {
 			return false
 		}
 		for j := range gaps {
@@ -128,7 +128,7 @@ func (v *gapVisit) visit(rows []packedGaps, freed map[uint32]uint64, begin, end 
 }
 
 // unpack returns the gaps of a row. A row of a checkpoint is unpacked, or found to be damaged, once.
-func (v *gapVisit) unpack(row *packedGaps) ([]liveness.Gap, error) {
+func (v *gapVisit) unpack(row *packedGaps) ([]judgement.Gap, error) {
 	if row.page >= 0 {
 		return v.store.unpack(row)
 	}
@@ -142,7 +142,7 @@ func (v *gapVisit) unpack(row *packedGaps) ([]liveness.Gap, error) {
 }
 
 // wants reports whether a gap is to be yielded.
-func (v *gapVisit) wants(g *liveness.Gap, begin, end int64) bool {
+func (v *gapVisit) wants(g *judgement.Gap, begin, end int64) bool {
 	page := int64(g.Num / pageLen)
 	return page >= begin && page < end && !g.At.Before(v.from) && g.At.Before(v.to) && (v.want == nil || v.want(g.Num))
 }

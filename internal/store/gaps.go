@@ -9,13 +9,14 @@ import (
 
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // gapKeeper is what is to be done about gaps. It is part of the checkpointer.
 type gapKeeper struct {
 	next   int64    // number of the next row of a checkpoint; negative
 	rows   []gapRow // that may not be in the database; each is written until that is certain
-	breaks []liveness.Break
+	breaks []judgement.Break
 	loose  int   // gaps of checkpoints that were written and not sorted into pages yet
 	tidied int64 // the hour in which tidy has succeeded
 	saved  int64 // the slot of time in which what was learned was written down last, see saveEvery
@@ -64,7 +65,7 @@ func (s *Store) takeGaps(r *liveness.Registry) {
 
 // keepGaps keeps gaps and breaks for the next checkpoint. head is the offset of an event: none of the devices is
 // one that it, or one before it, says is forgotten.
-func (s *Store) keepGaps(head uint64, gaps []liveness.Gap, breaks []liveness.Break) {
+func (s *Store) keepGaps(head uint64, gaps []judgement.Gap, breaks []judgement.Break) {
 	k := &s.checkpoint.gaps
 	k.breaks = append(k.breaks, breaks...)
 	k.breaks = slices.Delete(k.breaks, 0, max(len(k.breaks)-breaksWaiting, 0))

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -84,10 +85,10 @@ func (k *keeping) keep(length int, nums ...uint32) {
 	k.store.KeepGaps(k.gaps(length, nums...), nil, math.MaxInt)
 }
 
-func (k *keeping) gaps(length int, nums ...uint32) []liveness.Gap {
-	var gaps []liveness.Gap
+func (k *keeping) gaps(length int, nums ...uint32) []judgement.Gap {
+	var gaps []judgement.Gap
 	for _, num := range nums {
-		gaps = append(gaps, liveness.Gap{Num: num, Source: "gateway", Start: time.Hour, Length: time.Duration(length) * time.Second, At: k.now()})
+		gaps = append(gaps, judgement.Gap{Num: num, Source: "gateway", Start: time.Hour, Length: time.Duration(length) * time.Second, At: k.now()})
 	}
 	return gaps
 }
@@ -111,12 +112,12 @@ func (k *keeping) kept() string {
 
 func (k *keeping) window(from, to time.Time, want func(uint32) bool) string {
 	k.Helper()
-	var found []liveness.Gap
+	var found []judgement.Gap
 	for g, err := range k.store.Gaps(k.Context(), from, to, want) {
 		k.must(err)
 		found = append(found, g)
 	}
-	slices.SortStableFunc(found, func(a, b liveness.Gap) int { return int(a.Num) - int(b.Num) })
+	slices.SortStableFunc(found, func(a, b judgement.Gap) int { return int(a.Num) - int(b.Num) })
 	var words []string
 	for _, g := range found {
 		words = append(words, fmt.Sprintf("%d:%d", g.Num, int(g.Length.Round(time.Second).Seconds())))
@@ -190,8 +191,8 @@ func TestGapsAreKept(t *testing.T) {
 // A transaction that fails, or whose answer is lost, loses and doubles nothing.
 func TestGapsOutliveFailures(t *testing.T) {
 	eachKeeping(t, config{}, func(k *keeping) {
-		brk := liveness.Break{Source: "gateway", Kind: liveness.BreakCut, At: 1, Clock: 2, Length: 3, To: k.now()}
-		again := k.store.KeepGaps(k.gaps(1, 1, 2), []liveness.Break{brk}, math.MaxInt)
+		brk := judgement.Break{Source: "gateway", Kind: judgement.BreakCut, At: 1, Clock: 2, Length: 3, To: k.now()}
+		again := k.store.KeepGaps(k.gaps(1, 1, 2), []judgement.Break{brk}, math.MaxInt)
 		k.checkpoint()
 		again() // its answer was lost
 		k.keep(2, 1)
@@ -199,7 +200,7 @@ func TestGapsOutliveFailures(t *testing.T) {
 		k.want("after a lost answer", "1:1 1:2 2:1")
 
 		k.must(k.store.Exec(k.Context(), "ALTER TABLE breaks RENAME TO elsewhere"))
-		k.store.KeepGaps(k.gaps(3, 1), []liveness.Break{brk}, math.MaxInt)
+		k.store.KeepGaps(k.gaps(3, 1), []judgement.Break{brk}, math.MaxInt)
 		for range 2 {
 			if err := k.store.Checkpoint(k.Context(), k.registry); err == nil {
 				k.Error("a checkpoint succeeded without a table")
@@ -361,7 +362,7 @@ func TestGapsWithAWrongClock(t *testing.T) {
 func TestOldGapsAreDeleted(t *testing.T) {
 	fill := func(k *keeping) {
 		for hour := range 5 {
-			k.store.KeepGaps(k.gaps(hour+1, 1), []liveness.Break{{Source: "gateway", Kind: liveness.BreakCut, To: k.now()}}, math.MaxInt)
+			k.store.KeepGaps(k.gaps(hour+1, 1), []judgement.Break{{Source: "gateway", Kind: judgement.BreakCut, To: k.now()}}, math.MaxInt)
 			k.checkpoint()
 			k.at(k.now().Add(time.Hour))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // looseMost is how many gaps of checkpoints make tidy sort them before their hour is over.
@@ -107,7 +108,7 @@ func readGapRows(ctx context.Context, q sqldb.Querier, query string, args ...any
 }
 
 // unpack returns the gaps of a row. Errors: it is damaged.
-func (s *Store) unpack(row *packedGaps) ([]liveness.Gap, error) {
+func (s *Store) unpack(row *packedGaps) ([]judgement.Gap, error) {
 	p, err := decodeGapPage(row.data, s.decoder.reasons)
 	switch {
 	case err != nil:

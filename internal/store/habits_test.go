@@ -10,6 +10,7 @@ import (
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // beats has devices beat every 10 s, with a checkpoint after each.
@@ -35,13 +36,13 @@ func (l *life) learned(i int) liveness.Learned {
 }
 
 // gaps returns the gaps of a device that are kept.
-func (l *life) gaps(num uint32) (found []liveness.Gap) {
+func (l *life) gaps(num uint32) (found []judgement.Gap) {
 	l.Helper()
 	for g, err := range l.store.Gaps(l.Context(), time.Now().Add(-day), time.Now().Add(day), func(n uint32) bool { return n == num }) {
 		if err != nil {
 			l.Fatal(err)
 		}
-		if g.Num == num && g.End <= liveness.EndBye {
+		if g.Num == num && g.End <= judgement.EndBye {
 			found = append(found, g)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // histories reads the events of devices, and returns those of each as "seq type", the latest first; most is
@@ -154,8 +155,8 @@ func TestBreaks(t *testing.T) {
 			s, _ := open(t, config{URL: db.URL(t)})
 			at := func(second int) time.Time { return base.Add(time.Duration(second) * time.Second) }
 			for i, b := range []struct{ ended, length int }{{10, 10}, {20, 5}, {30, 25}, {40, 1}, {50, 100}} {
-				insertBreak(t, s, liveness.Break{
-					Source: fmt.Sprint("source ", i), Kind: liveness.BreakKind(i % 4), At: time.Duration(i), Clock: time.Duration(i + 1),
+				insertBreak(t, s, judgement.Break{
+					Source: fmt.Sprint("source ", i), Kind: judgement.BreakKind(i % 4), At: time.Duration(i), Clock: time.Duration(i + 1),
 					Length: time.Duration(b.length) * time.Second, To: at(b.ended),
 				})
 			}
@@ -173,7 +174,7 @@ func TestBreaks(t *testing.T) {
 				var which []int
 				for _, b := range got {
 					which = append(which, int(b.At))
-					if b.Clock != b.At+1 || b.Kind != liveness.BreakKind(b.At%4) || b.Source != fmt.Sprint("source ", int(b.At)) || b.Length < time.Second || b.To.Before(base) {
+					if b.Clock != b.At+1 || b.Kind != judgement.BreakKind(b.At%4) || b.Source != fmt.Sprint("source ", int(b.At)) || b.Length < time.Second || b.To.Before(base) {
 						t.Errorf("Breaks returns %+v", b)
 					}
 				}
@@ -186,7 +187,7 @@ func TestBreaks(t *testing.T) {
 }
 
 // insertBreak inserts a row as a checkpoint does.
-func insertBreak(tb testing.TB, s *store.Store, b liveness.Break) {
+func insertBreak(tb testing.TB, s *store.Store, b judgement.Break) {
 	tb.Helper()
 	err := s.Exec(tb.Context(), fmt.Sprintf("INSERT INTO breaks (ended, source, kind, listened, clock, length) VALUES (%d, '%s', %d, %d, %d, %d)",
 		sqldb.Nanos(b.To), b.Source, b.Kind, b.At, b.Clock, b.Length))
@@ -197,7 +198,7 @@ func insertBreak(tb testing.TB, s *store.Store, b liveness.Break) {
 
 func TestBreaksOfUnknownKind(t *testing.T) {
 	s, _ := open(t, config{URL: testdb.SQLite(t)})
-	insertBreak(t, s, liveness.Break{Source: "gateway", Kind: 77, To: base, Length: time.Second})
+	insertBreak(t, s, judgement.Break{Source: "gateway", Kind: 77, To: base, Length: time.Second})
 	_, err := s.Breaks(t.Context(), base.Add(-time.Hour), base)
 	if err == nil || !strings.Contains(err.Error(), `a break of source "gateway" is of kind 77, which is not known`) {
 		t.Errorf("Breaks: %v", err)

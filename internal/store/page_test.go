@@ -8,6 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // pages are pages of all kinds.
@@ -149,7 +150,7 @@ func TestPolicyText(t *testing.T) {
 		{liveness.Policy{Interval: 1, Timeout: 2, LateAfter: 3, CloseGrace: 4, SleepLimit: 5}, "interval=1ns timeout=2ns late=3ns close_grace=4ns sleep_limit=5ns"},
 		{liveness.Policy{Probes: 3}, "probes=3"},
 		{liveness.Policy{RecoverAfter: 3}, "recover_after=3"},
-		{liveness.Policy{Learn: liveness.LearnApply, LearnBudget: 0.5, LearnMax: 3600e9}, "learn=3 learn_budget=0.5 learn_max=1h0m0s"},
+		{liveness.Policy{Learn: judgement.LearnApply, LearnBudget: 0.5, LearnMax: 3600e9}, "learn=3 learn_budget=0.5 learn_max=1h0m0s"},
 		{
 			liveness.Policy{Timeout: 90e9, Quiet: "Sat,Sun 00:00-24:00 UTC; 22:00-06:00 Europe/Berlin"},
 			"timeout=1m30s quiet=Sat%2CSun+00%3A00-24%3A00+UTC%3B+22%3A00-06%3A00+Europe%2FBerlin",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Window is a span of time, from From to before To. It is measured by the wall clock.
@@ -27,7 +28,7 @@ type deafTimes struct {
 // DeafnessOf makes a Deafness of breaks that were recorded and of what sources themselves remember. A
 // source that is deaf now is so until an instant. What overlaps counts once. Sources that were restored
 // and have not come back count as listening after their last break.
-func DeafnessOf(breaks []liveness.Break, sources []liveness.SourceView, until time.Time) *Deafness {
+func DeafnessOf(breaks []judgement.Break, sources []liveness.SourceView, until time.Time) *Deafness {
 	all := make(map[string][]Window)
 	add := func(source string, from, to time.Time) {
 		if from.Before(to) {
@@ -35,7 +36,7 @@ func DeafnessOf(breaks []liveness.Break, sources []liveness.SourceView, until ti
 		}
 	}
 	for i := range breaks {
-		if b := &breaks[i]; b.Kind != liveness.BreakSpare {
+		if b := &breaks[i]; b.Kind != judgement.BreakSpare {
 			add(b.Source, b.To.Add(-b.Length), b.To)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/replay/availability"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // base is second 0 of the tests, and where their windows begin.
@@ -36,8 +37,8 @@ func inMaintenance(e liveness.Event) liveness.Event {
 }
 
 // cut returns a break of a source.
-func cut(source string, from, to int) liveness.Break {
-	return liveness.Break{Source: source, Kind: liveness.BreakCut, To: at(to), Length: at(to).Sub(at(from))}
+func cut(source string, from, to int) judgement.Break {
+	return judgement.Break{Source: source, Kind: judgement.BreakCut, To: at(to), Length: at(to).Sub(at(from))}
 }
 
 // figures returns the history of events, the oldest first, in the seconds 0 to 100, as text.
@@ -81,7 +82,7 @@ func TestHistory(t *testing.T) {
 	tests := []struct {
 		name    string
 		events  events
-		breaks  []liveness.Break
+		breaks  []judgement.Break
 		present availability.Present
 		want    string
 	}{
@@ -121,21 +122,21 @@ func TestHistory(t *testing.T) {
 		},
 		{
 			name: "deaf counts neither for nor against", events: events{event(-50, liveness.DeviceOnline), offline(50, liveness.Silence)},
-			breaks: []liveness.Break{cut("a", -10, 10), cut("a", 40, 60), cut("a", 55, 62), cut("a", 95, 120), cut("b", 0, 100)},
+			breaks: []judgement.Break{cut("a", -10, 10), cut("a", 40, 60), cut("a", 55, 62), cut("a", 95, 120), cut("b", 0, 100)},
 			want:   "online 30, offline 33, deaf 37, outages 1, longest 33",
 		},
 		{
 			name: "a spare is not deaf", events: events{event(-50, liveness.DeviceOnline)},
-			breaks: []liveness.Break{{Source: "a", Kind: liveness.BreakSpare, To: at(50), Length: 10 * time.Second}}, want: "online 100",
+			breaks: []judgement.Break{{Source: "a", Kind: judgement.BreakSpare, To: at(50), Length: 10 * time.Second}}, want: "online 100",
 		},
 		{
 			name: "an outage nobody could hear", events: events{event(-50, liveness.DeviceOnline), offline(50, liveness.Reported), event(60, liveness.DeviceOnline)},
-			breaks: []liveness.Break{cut("a", 45, 65)}, want: "online 80, deaf 20",
+			breaks: []judgement.Break{cut("a", 45, 65)}, want: "online 80, deaf 20",
 		},
 		{
 			name:   "moved to another source",
 			events: events{event(-50, liveness.DeviceOnline), {Type: liveness.DeviceChanged, Time: at(50), Source: "b"}},
-			breaks: []liveness.Break{cut("a", 0, 100)}, want: "online 50, deaf 50",
+			breaks: []judgement.Break{cut("a", 0, 100)}, want: "online 50, deaf 50",
 		},
 		{
 			name: "maintenance",
@@ -144,7 +145,7 @@ func TestHistory(t *testing.T) {
 				inMaintenance(event(30, liveness.DeviceMaintenanceStopped)), // the window still covers it
 				event(40, liveness.DeviceMaintenanceStopped), event(50, liveness.DeviceOnline),
 			},
-			breaks: []liveness.Break{cut("a", 35, 45)}, want: "online 60, offline 5, deaf 5, maintenance 30, outages 1, longest 5",
+			breaks: []judgement.Break{cut("a", 35, 45)}, want: "online 60, offline 5, deaf 5, maintenance 30, outages 1, longest 5",
 		},
 		{
 			name:   "forgotten and back",
@@ -171,7 +172,7 @@ func TestHistory(t *testing.T) {
 
 // TestSourcesOwnMemory takes deaf times from what sources remember themselves, as far as they are not recorded.
 func TestSourcesOwnMemory(t *testing.T) {
-	deaf := availability.DeafnessOf([]liveness.Break{cut("a", 10, 20)}, []liveness.SourceView{{
+	deaf := availability.DeafnessOf([]judgement.Break{cut("a", 10, 20)}, []liveness.SourceView{{
 		Name: "a", DeafSince: at(90), Deaf: []liveness.DeafInterval{{From: at(10), To: at(20)}, {From: at(20), To: at(25)}, {From: at(50), To: at(40)}},
 	}}, at(100))
 	got := figures([]liveness.Event{event(-1, liveness.DeviceOnline)}, deaf, availability.Present{})
@@ -235,7 +236,7 @@ func TestTimeline(t *testing.T) {
 		event(-5, liveness.DeviceOnline), offline(10, liveness.Silence), event(20, liveness.DeviceOnline), event(25, liveness.DeviceChanged),
 		inMaintenance(event(30, liveness.DeviceMaintenanceStarted)), event(40, liveness.DeviceMaintenanceStopped), offline(60, liveness.Bye), event(90, liveness.DeviceOnline),
 	}
-	deaf := availability.DeafnessOf([]liveness.Break{cut("a", -5, 5), cut("a", 22, 27), cut("a", 80, 95)}, nil, at(100))
+	deaf := availability.DeafnessOf([]judgement.Break{cut("a", -5, 5), cut("a", 22, 27), cut("a", 80, 95)}, nil, at(100))
 	tests := []struct {
 		limit int
 		want  string

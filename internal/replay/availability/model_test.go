@@ -8,6 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/replay/availability"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // model is a device, looked at second by second.
@@ -20,7 +21,7 @@ type model struct {
 const seconds = 100
 
 // newModel sets clocks right: no event is later than one after it, nor than the present.
-func newModel(events []liveness.Event, breaks []liveness.Break, present availability.Present) *model {
+func newModel(events []liveness.Event, breaks []judgement.Break, present availability.Present) *model {
 	m := &model{events: slices.Clone(events), deaf: map[string][]bool{"a": make([]bool, seconds), "b": make([]bool, seconds)}, present: present}
 	end := at(seconds)
 	for i := len(m.events) - 1; i >= 0; i-- {
@@ -34,7 +35,7 @@ func newModel(events []liveness.Event, breaks []liveness.Break, present availabi
 	}
 	for _, b := range breaks {
 		for s := range seconds {
-			if b.Kind != liveness.BreakSpare && !at(s).Before(b.To.Add(-b.Length)) && at(s).Before(b.To) {
+			if b.Kind != judgement.BreakSpare && !at(s).Before(b.To.Add(-b.Length)) && at(s).Before(b.To) {
 				m.deaf[b.Source][s] = true
 			}
 		}
@@ -131,11 +132,11 @@ func (c chance) events() (events []liveness.Event) {
 	return events
 }
 
-func (c chance) breaks() (breaks []liveness.Break) {
+func (c chance) breaks() (breaks []judgement.Break) {
 	for range c.IntN(8) {
 		from := -10 + c.IntN(110)
 		b := cut([]string{"a", "b"}[c.IntN(2)], from, from+c.IntN(20))
-		b.Kind = liveness.BreakKind(c.IntN(4))
+		b.Kind = judgement.BreakKind(c.IntN(4))
 		breaks = append(breaks, b)
 	}
 	return breaks

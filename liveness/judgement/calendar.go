@@ -1,19 +1,19 @@
-package liveness
+package judgement
 
 import "sync"
 
-// calendars are the windows and the schedules that policies have, by their text. The zero calendars are ready;
+// Calendars are the windows and the schedules that policies have, by their text. The zero calendars are ready;
 // they may be used concurrently.
-type calendars struct {
+type Calendars struct {
 	quiets       memo[quiet]
 	expectations memo[*expectation]
 }
 
 // quiet returns what a [Policy.Quiet] says.
-func (c *calendars) quiet(text string) (quiet, error) { return c.quiets.parse(text, parseQuiet) }
+func (c *Calendars) quiet(text string) (quiet, error) { return c.quiets.parse(text, parseQuiet) }
 
 // expectation returns what a [Policy.Expect] says, nil if that is empty.
-func (c *calendars) expectation(text string) (*expectation, error) {
+func (c *Calendars) expectation(text string) (*expectation, error) {
 	return c.expectations.parse(text, parseExpect)
 }
 

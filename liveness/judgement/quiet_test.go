@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 import (
 	"fmt"
@@ -168,7 +168,7 @@ func TestQuietWeeks(t *testing.T) {
 			continue // they leave too little
 		}
 		at := time.Date(2026, 1, 1, 0, 0, random.IntN(365*86400), random.IntN(1e9), time.UTC)
-		most := time.Duration(random.Int64N(int64(maxSpan)))
+		most := time.Duration(random.Int64N(int64(MaxSpan)))
 		want := time.Duration(random.Int64N(int64(most)))
 		switch random.IntN(3) {
 		case 0:
@@ -188,14 +188,14 @@ func TestQuietWeeks(t *testing.T) {
 func TestQuietWeeksEnd(t *testing.T) {
 	q := mustQuiet(t, "Mon 00:00-12:00 UTC")
 	at := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
-	if span, _ := q.walk(at, maxSpan, 5*(week-12*time.Hour)); span != 5*week-12*time.Hour {
+	if span, _ := q.walk(at, MaxSpan, 5*(week-12*time.Hour)); span != 5*week-12*time.Hour {
 		t.Errorf("%v, want %v", span, 5*week-12*time.Hour)
 	}
 }
 
 func BenchmarkQuietYear(b *testing.B) {
 	var windows []string
-	for hour := range maxWindows {
+	for hour := range MaxWindows {
 		windows = append(windows, fmt.Sprintf("%02d:00-%02d:30 Europe/Berlin", hour, hour))
 	}
 	q, err := parseQuiet(strings.Join(windows, ";"))

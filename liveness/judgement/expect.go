@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 import (
 	"cmp"
@@ -33,15 +33,11 @@ type expectation struct {
 // are @hourly, @daily, @weekly or @monthly. Errors: what is wrong with the expression or the zone, two zones,
 // a schedule that never comes, or whose instants are more than half a year apart.
 func ParseExpect(expression, zone string) (string, error) {
-	return new(calendars).parseExpect(expression, zone)
+	return new(Calendars).ParseExpect(expression, zone)
 }
 
 // ParseExpect is the func ParseExpect, but for what was parsed before.
-func (r *Registry) ParseExpect(expression, zone string) (string, error) {
-	return r.calendars.parseExpect(expression, zone)
-}
-
-func (c *calendars) parseExpect(expression, zone string) (string, error) {
+func (c *Calendars) ParseExpect(expression, zone string) (string, error) {
 	expression, inner := cutZone(expression)
 	if expression == "" {
 		return "", errNoExpression
@@ -137,11 +133,11 @@ func (e *expectation) due(heard time.Time, grace time.Duration) time.Time {
 	return next
 }
 
-// expecting returns a rule with what follows from its Expect: a Timeout, and the Interval that is meant.
-func (c *calendars) expecting(p Policy) Policy {
+// Expecting returns a rule with what follows from its Expect: a Timeout, and the Interval that is meant.
+func (c *Calendars) Expecting(p Policy) Policy {
 	e, err := c.expectation(p.Expect)
 	if err != nil || e == nil { // no rule has a schedule that is wrong
 		return p
 	}
-	return p.or(Policy{Timeout: expectGrace, Interval: e.apart})
+	return p.Or(Policy{Timeout: expectGrace, Interval: e.apart})
 }

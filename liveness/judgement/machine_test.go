@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 import (
 	"testing"
@@ -8,32 +8,32 @@ import (
 const s = time.Second
 
 // everyCondition calls a function for the stored states with each reason.
-func everyCondition(yield func(condition) bool) {
+func everyCondition(yield func(Condition) bool) {
 	for state := range Unknown {
 		for reason := NoReason; reason <= released; reason++ {
-			if !yield(condition{state: state, reason: reason, last: 100 * s, until: 105 * s}) {
+			if !yield(Condition{State: state, Reason: reason, Last: 100 * s, Until: 105 * s}) {
 				return
 			}
 		}
 	}
 }
 
-func checkProgress(t *testing.T, f condition, p Policy, notBefore time.Duration) {
+func checkProgress(t *testing.T, f Condition, p Policy, notBefore time.Duration) {
 	t.Helper()
-	judged, why := f.verdict(p, notBefore)
+	judged, why := f.Verdict(p, notBefore)
 	for steps := 0; ; steps++ {
-		next, ok := f.next(p, notBefore)
+		next, ok := f.Next(p, notBefore)
 		if !ok {
 			break
 		}
-		if before := f; before == f.passed(next.at, p, notBefore) || steps > 2+p.Probes {
-			t.Fatalf("%+v by %+v, not before %v: nothing happens at %v", f, p, notBefore, next.at)
+		if before := f; before == f.Passed(next.At, p, notBefore) || steps > 2+p.Probes {
+			t.Fatalf("%+v by %+v, not before %v: nothing happens at %v", f, p, notBefore, next.At)
 		}
-		if next.at > f.last && next.at > f.until && f.passed(next.at-1, p, notBefore) != f {
-			t.Fatalf("%+v by %+v, not before %v: something happens before %v", f, p, notBefore, next.at)
+		if next.At > f.Last && next.At > f.Until && f.Passed(next.At-1, p, notBefore) != f {
+			t.Fatalf("%+v by %+v, not before %v: something happens before %v", f, p, notBefore, next.At)
 		}
-		f = f.passed(next.at, p, notBefore)
-		if f.state == Offline && (f.until != judged || f.reason != why) {
+		f = f.Passed(next.At, p, notBefore)
+		if f.State == Offline && (f.Until != judged || f.Reason != why) {
 			t.Fatalf("%+v by %+v, not before %v: judged, want at %v for %v", f, p, notBefore, judged, why)
 		}
 	}
@@ -50,8 +50,8 @@ func TestNextIsProgress(t *testing.T) {
 					for probes := range 4 {
 						p := Policy{Timeout: 30 * s, LateAfter: lateAfter, Probes: probes, ProbeWait: 10 * s}
 						f := in
-						f.until = f.last + grace
-						checkProgress(t, f, p, in.last+allowance)
+						f.Until = f.Last + grace
+						checkProgress(t, f, p, in.Last+allowance)
 					}
 				}
 			}

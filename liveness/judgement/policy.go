@@ -1,13 +1,10 @@
-package liveness
+package judgement
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
-	"unique"
 )
 
 // Policy defines how long a device may be silent. In a rule, a zero field is left to the next rule.
@@ -54,7 +51,7 @@ type Policy struct {
 	// and no Timeout or Interval has a Timeout of 1 h, and as Interval how far apart two instants are. Default:
 	// none.
 	Expect string
-	// Learn is what is done with the deadline that is learned of a device, see [Registry.Learned].
+	// Learn is what is done with the deadline that is learned of a device, see liveness.Registry.Learned.
 	// LearnBudget is how many false alarms of the device are accepted in a month of 30 days: the fewer, the
 	// longer the deadline. LearnMax is the longest deadline that is put in force because it was learned.
 	// Default: LearnSuggest, 1, 24 h.
@@ -64,28 +61,29 @@ type Policy struct {
 }
 
 const (
-	defaultTimeout       = 90 * time.Second
+	// DefaultTimeout is the Timeout of a fleet that has none of its own.
+	DefaultTimeout       = 90 * time.Second
 	defaultSleepLimit    = 24 * time.Hour
 	maxDefaultCloseGrace = 10 * time.Second
 	// maxRecoverAfter bounds Policy.RecoverAfter.
 	maxRecoverAfter = 255
-	// maxSpan bounds every duration of a policy, so that no sum of them overflows a clock.
-	maxSpan = 366 * 24 * time.Hour
+	// MaxSpan bounds every duration of a policy, so that no sum of them overflows a clock.
+	MaxSpan = 366 * 24 * time.Hour
 )
 
 // Never is the longest Timeout there is, and means none: a broker tracks the device, and tells when
 // its connection ended. It is a year of listening, after which the device is judged all the same.
-const Never time.Duration = maxSpan
+const Never time.Duration = MaxSpan
 
-// validate returns the errors of fields that no rule may have.
-func (p Policy) validate() error { return p.validateWith(new(calendars)) }
+// Validate returns the errors of fields that no rule may have.
+func (p Policy) Validate() error { return p.ValidateWith(new(Calendars)) }
 
-// validateWith is validate, but for what was parsed before.
-func (p Policy) validateWith(c *calendars) error {
+// ValidateWith is validate, but for what was parsed before.
+func (p Policy) ValidateWith(c *Calendars) error {
 	var errs []error
 	check := func(name string, d time.Duration) {
-		if d < 0 || d > maxSpan {
-			errs = append(errs, fmt.Errorf("%s is %v, want 0 to %v", name, d, maxSpan))
+		if d < 0 || d > MaxSpan {
+			errs = append(errs, fmt.Errorf("%s is %v, want 0 to %v", name, d, MaxSpan))
 		}
 	}
 	check("Interval", p.Interval)
@@ -124,24 +122,24 @@ func (p Policy) validateWith(c *calendars) error {
 	return errors.Join(errs...)
 }
 
-// atLeast fails if Timeout is set and less than least.
-func (p Policy) atLeast(least time.Duration) error {
+// AtLeast fails if Timeout is set and less than least.
+func (p Policy) AtLeast(least time.Duration) error {
 	if p.Timeout != 0 && p.Timeout < least {
 		return fmt.Errorf("%s is %v, want %v or more", "Timeout", p.Timeout, least)
 	}
 	return nil
 }
 
-// validateFleet is validate for the fleet's policy, whose zero fields are the defaults.
-func (p Policy) validateFleet() error {
-	if err := p.validate(); err != nil {
+// ValidateFleet is validate for the fleet's policy, whose zero fields are the defaults.
+func (p Policy) ValidateFleet() error {
+	if err := p.Validate(); err != nil {
 		return err
 	}
-	return p.filled().validate()
+	return p.Complete().Validate()
 }
 
-// or returns p with its zero fields taken from q.
-func (p Policy) or(q Policy) Policy {
+// Or returns p with its zero fields taken from q.
+func (p Policy) Or(q Policy) Policy {
 	return Policy{
 		Interval:     cmp.Or(p.Interval, q.Interval),
 		Timeout:      cmp.Or(p.Timeout, q.Timeout),
@@ -159,13 +157,13 @@ func (p Policy) or(q Policy) Policy {
 	}
 }
 
-// filled returns p with the defaults in its zero fields.
-func (p Policy) filled() Policy {
-	timeout := defaultTimeout
+// Complete returns p with the defaults in its zero fields.
+func (p Policy) Complete() Policy {
+	timeout := DefaultTimeout
 	if p.Expect != "" {
 		timeout = expectGrace
 	}
-	p = p.or(Policy{
+	p = p.Or(Policy{
 		Timeout: timeout, SleepLimit: defaultSleepLimit, RecoverAfter: 1, Learn: LearnSuggest, LearnBudget: 1, LearnMax: defaultLearnMax,
 	})
 	if p.Probes > 0 {
@@ -173,150 +171,10 @@ func (p Policy) filled() Policy {
 	}
 	interval := max(p.Timeout/3, 1)
 	if p.Timeout == Never {
-		interval = defaultTimeout / 3
+		interval = DefaultTimeout / 3
 	}
-	return p.or(Policy{
+	return p.Or(Policy{
 		Interval:   interval,
 		CloseGrace: max(min(p.Timeout/2, maxDefaultCloseGrace), 1),
 	})
-}
-
-// rule is the policy that holds for a device, and where its timeout comes from. Rules are interned:
-// a fleet has few.
-type rule struct {
-	Policy
-
-	from      string
-	group     *group // nil if no pattern matches the device
-	announced Policy
-	own       bool          // set at run time
-	least     time.Duration // the least deadline that may be learned
-}
-
-// Policy returns the fleet's default, complete.
-func (r *Registry) Policy() Policy { return r.rules.Load().fleet.filled() }
-
-// resolveLocked returns the rule for a device: its own, then that of the first group whose pattern
-// matches, then what its protocol announced, then the fleet's default; field by field. A policy
-// that was set at run time overrides the configured one.
-func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) unique.Handle[rule] {
-	by := r.rules.Load()
-	g := by.groupOf(id)
-	p, from := by.combineLocked(sh, id, g, announced)
-	_, isSet := sh.own[id]
-	out := rule{
-		Policy: p.filled(), from: from, group: g, announced: announced, own: isSet,
-		least: max(by.least, announced.Timeout, announced.Interval*3/2),
-	}
-	if out.Learn == LearnApply {
-		r.learning.applies.Store(true)
-	}
-	return unique.Make(out)
-}
-
-// combineLocked returns what the rules say of a device, without the defaults, and where its timeout comes
-// from.
-func (r *rules) combineLocked(sh *deviceShard, id string, g *group, announced Policy) (p Policy, from string) {
-	own := r.calendars.expecting(r.ownLocked(sh, id))
-	var ofGroup Policy
-	if g != nil {
-		ofGroup = r.calendars.expecting(g.Policy)
-	}
-	announced = r.calendars.expecting(announced)
-	p = own.or(ofGroup).or(announced).or(r.fleet)
-	if p.Timeout != 0 {
-		p.Timeout = max(p.Timeout, r.least)
-	}
-	switch {
-	case own.Timeout != 0:
-		from = ofDevice
-	case ofGroup.Timeout != 0:
-		from = "group " + g.Name
-	case announced.Timeout != 0:
-		from = "announced"
-	default:
-		from = "default"
-	}
-	return p, from
-}
-
-// ofDevice is where a timeout comes from that was set for the device.
-const ofDevice = "device"
-
-// Announced returns what a device's protocol announced last, and the policy that holds for the
-// device; both are zero for a device that was never seen. free reports whether the protocol decides
-// on Interval and Timeout: no configured policy of the device or its group sets one of them.
-// Announced takes a lock.
-func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
-	sh, d, err := r.find(id)
-	if err != nil {
-		return Policy{}, Policy{}, false
-	}
-	defer sh.mu.Unlock()
-	above := r.rules.Load().ownLocked(sh, id)
-	rule := d.rule.Value()
-	if rule.group != nil {
-		above = above.or(rule.group.Policy)
-	}
-	above = r.calendars.expecting(above)
-	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
-}
-
-// IfAnnounced returns the policy that the rules give a device by what its protocol announced, and the one that
-// they would give it if that announced p. Neither has a deadline that was learned. seen is false for a device
-// that was never seen; then there are none. IfAnnounced takes a lock.
-func (r *Registry) IfAnnounced(id string, p Policy) (now, then Policy, seen bool) {
-	sh, d, err := r.find(id)
-	if err != nil {
-		return now, then, false
-	}
-	defer sh.mu.Unlock()
-	by, rule := r.rules.Load(), d.rule.Value() // which may be of other rules, while they are being replaced
-	now, _ = by.combineLocked(sh, id, rule.group, rule.announced)
-	then, _ = by.combineLocked(sh, id, rule.group, p)
-	return now.filled(), then.filled(), d.source != nil
-}
-
-// ownLocked returns the policy that was set for a device: at run time, or in the configuration.
-func (r *rules) ownLocked(sh *deviceShard, id string) Policy { return sh.own[id].or(r.own[id]) }
-
-func (r *rules) groupOf(id string) *group {
-	for _, g := range r.groups {
-		if Match(g.Match, id) {
-			return g
-		}
-	}
-	return nil
-}
-
-// Match reports whether a pattern matches the whole of an id. In a pattern, * stands for any run of
-// characters, also an empty one, and ? for one character. It takes O(len(pattern) × len(id)) in the
-// worst case.
-func Match(pattern, id string) bool {
-	star, mark := -1, 0
-	p, i := 0, 0
-	for i < len(id) {
-		switch size := runeLen(id[i:]); {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && pattern[p] == '?':
-			p++
-			i += size
-		case strings.HasPrefix(pattern[p:], id[i:i+size]):
-			p += size
-			i += size
-		case star >= 0:
-			mark += runeLen(id[mark:])
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
-}
-
-func runeLen(s string) int {
-	_, size := utf8.DecodeRuneInString(s)
-	return size
 }

@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 // State is the state of a device.
 type State uint8
@@ -26,7 +26,8 @@ const (
 	// stored.
 	Pending
 
-	states = int(Pending) + 1
+	// States is how many states there are.
+	States = int(Pending) + 1
 )
 
 func (s State) String() string {
@@ -71,7 +72,8 @@ const (
 	// offline.
 	Reported
 
-	reasons = int(Reported) + 1
+	// Reasons is how many reasons there are.
+	Reasons = int(Reported) + 1
 )
 
 func (r Reason) String() string {

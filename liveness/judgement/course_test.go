@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 import (
 	"testing"
@@ -12,13 +12,13 @@ func TestDamagedCourse(t *testing.T) {
 		{{At: at, Until: at.Add(time.Hour)}},
 		{{Listened: 5 * time.Minute, At: at}, {Listened: time.Minute, At: at.Add(-time.Hour), Until: at}},
 	} {
-		var c course
-		c.restore(turns, time.Hour, at.Add(2*time.Hour))
+		var c Course
+		c.Restore(turns, time.Hour, at.Add(2*time.Hour))
 		for listened := time.Duration(0); listened < 2*time.Hour; listened += time.Minute {
-			c.at(listened)
-			c.knows(listened)
+			c.At(listened)
+			c.Knows(listened)
 		}
-		by := pace{course: c.since(0), quiet: quiet{{days: 1, to: time.Hour, zone: time.UTC}}}
-		by.counts(0, 2*time.Hour)
+		by := Pace{Course: c.Since(0), quiet: quiet{{days: 1, to: time.Hour, zone: time.UTC}}}
+		by.Counts(0, 2*time.Hour)
 	}
 }

@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 )
 
 // ErrDamagedGaps is wrapped by what those return who keep gaps, for a part of them that cannot be read.
-var ErrDamagedGaps = errors.New("liveness: damaged record of gaps")
+var ErrDamagedGaps = errors.New("judgement: damaged record of gaps")
 
 // GapEnd is what ended a [Gap].
 type GapEnd uint8
@@ -38,7 +38,7 @@ type Gap struct {
 	// Closed is how long after Start the device's connection ended, and Reason why. NoReason: it did not.
 	Closed time.Duration
 	Reason Reason
-	// AtOnce: that end left the device no time to come back, see [Signal].
+	// AtOnce: that end left the device no time to come back, see liveness.Signal.
 	AtOnce bool
 	// Told: somebody else told after a cut that the connection ended, so that the reconnect grace of the cut ended
 	// with the time to come back.
@@ -46,14 +46,11 @@ type Gap struct {
 	// Suppressed: the device was in maintenance when it was judged or, if it was not judged, at some time in the
 	// silence; or a maintenance window suppressed the silence.
 	Suppressed bool
-	// Running: a run of the device was under way, see [Start].
+	// Running: a run of the device was under way, see liveness.Start.
 	Running bool
-	// CutOff: the device's connection was ended because the device was judged, see [Peer.Judged]. So that
+	// CutOff: the device's connection was ended because the device was judged, see liveness.Peer.Judged. So that
 	// another session ends the gap says nothing of the device.
 	CutOff bool
-
-	handle uint32 // of the device
-	broken bool   // the source was deaf in it, or some of it does not count, see pace
 }
 
 // BreakKind is the kind of a [Break].

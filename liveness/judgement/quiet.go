@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 const (
 	day  = 24 * time.Hour
 	week = 7 * day
-	// maxWindows and maxQuietText bound what a Policy.Quiet may have.
-	maxWindows   = 16
+	// MaxWindows and maxQuietText bound what a Policy.Quiet may have.
+	MaxWindows   = 16
 	maxQuietText = 2048
 	// leastCounting is how much of each week the windows of a policy must leave, so that no silence is
 	// judged after weeks only.
@@ -66,8 +66,8 @@ func parseQuiet(text string) (quiet, error) {
 		q = append(q, w)
 	}
 	switch {
-	case len(q) > maxWindows:
-		return nil, fmt.Errorf("it has %d windows, want up to %d", len(q), maxWindows)
+	case len(q) > MaxWindows:
+		return nil, fmt.Errorf("it has %d windows, want up to %d", len(q), MaxWindows)
 	case !q.leaves(leastCounting):
 		return nil, fmt.Errorf("the windows leave less than %v of some week, so a silence would hardly ever count; leave more, or use a timeout of never", leastCounting)
 	}
@@ -286,7 +286,7 @@ func (q quiet) walk(from time.Time, most, want time.Duration) (span, counts time
 
 // steady returns for how long from an instant on no clock of the windows' zones is changed.
 func (q quiet) steady(at time.Time) time.Duration {
-	steady := maxSpan
+	steady := MaxSpan
 	for i := range q {
 		if _, end := at.In(q[i].zone).ZoneBounds(); !end.IsZero() {
 			steady = min(steady, end.Sub(at))
@@ -312,6 +312,6 @@ func (q quiet) step(from time.Time, most, want time.Duration) (span, counts time
 // stretch returns the least span from an instant on in which a duration lies outside of the windows; maxSpan
 // if that is longer.
 func (q quiet) stretch(from time.Time, d time.Duration) time.Duration {
-	span, _ := q.walk(from, maxSpan, d)
+	span, _ := q.walk(from, MaxSpan, d)
 	return span
 }

@@ -1,4 +1,4 @@
-package liveness
+package judgement
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ const (
 	LearnUnset LearnMode = iota
 	// LearnOff: none is in force, even if it was applied before.
 	LearnOff
-	// LearnSuggest: it is shown, and in force if [Registry.ApplyLearned] said so.
+	// LearnSuggest: it is shown, and in force if liveness.Registry.ApplyLearned said so.
 	LearnSuggest
 	// LearnApply: it is in force unless the device has a Timeout of its own, and follows what is learned.
 	LearnApply

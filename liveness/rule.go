@@ -1,0 +1,121 @@
+package liveness
+
+import (
+	"time"
+	"unique"
+
+	"github.com/holter-iot/holter/liveness/judgement"
+)
+
+// rule is the policy that holds for a device, and where its timeout comes from. Rules are interned:
+// a fleet has few.
+type rule struct {
+	Policy
+
+	from      string
+	group     *group // nil if no pattern matches the device
+	announced Policy
+	own       bool          // set at run time
+	least     time.Duration // the least deadline that may be learned
+}
+
+// Policy returns the fleet's default, complete.
+func (r *Registry) Policy() Policy { return r.rules.Load().fleet.Complete() }
+
+// resolveLocked returns the rule for a device: its own, then that of the first group whose pattern
+// matches, then what its protocol announced, then the fleet's default; field by field. A policy
+// that was set at run time overrides the configured one.
+func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) unique.Handle[rule] {
+	by := r.rules.Load()
+	g := by.groupOf(id)
+	p, from := by.combineLocked(sh, id, g, announced)
+	_, isSet := sh.own[id]
+	out := rule{
+		Policy: p.Complete(), from: from, group: g, announced: announced, own: isSet,
+		least: max(by.least, announced.Timeout, announced.Interval*3/2),
+	}
+	if out.Learn == judgement.LearnApply {
+		r.learning.applies.Store(true)
+	}
+	return unique.Make(out)
+}
+
+// combineLocked returns what the rules say of a device, without the defaults, and where its timeout comes
+// from.
+func (r *rules) combineLocked(sh *deviceShard, id string, g *group, announced Policy) (p Policy, from string) {
+	own := r.calendars.Expecting(r.ownLocked(sh, id))
+	var ofGroup Policy
+	if g != nil {
+		ofGroup = r.calendars.Expecting(g.Policy)
+	}
+	announced = r.calendars.Expecting(announced)
+	p = own.Or(ofGroup).Or(announced).Or(r.fleet)
+	if p.Timeout != 0 {
+		p.Timeout = max(p.Timeout, r.least)
+	}
+	switch {
+	case own.Timeout != 0:
+		from = ofDevice
+	case ofGroup.Timeout != 0:
+		from = "group " + g.Name
+	case announced.Timeout != 0:
+		from = "announced"
+	default:
+		from = "default"
+	}
+	return p, from
+}
+
+// ofDevice is where a timeout comes from that was set for the device.
+const ofDevice = "device"
+
+// Announced returns what a device's protocol announced last, and the policy that holds for the
+// device; both are zero for a device that was never seen. free reports whether the protocol decides
+// on Interval and Timeout: no configured policy of the device or its group sets one of them.
+// Announced takes a lock.
+func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return Policy{}, Policy{}, false
+	}
+	defer sh.mu.Unlock()
+	above := r.rules.Load().ownLocked(sh, id)
+	rule := d.rule.Value()
+	if rule.group != nil {
+		above = above.Or(rule.group.Policy)
+	}
+	above = r.calendars.Expecting(above)
+	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
+}
+
+// IfAnnounced returns the policy that the rules give a device by what its protocol announced, and the one that
+// they would give it if that announced p. Neither has a deadline that was learned. seen is false for a device
+// that was never seen; then there are none. IfAnnounced takes a lock.
+func (r *Registry) IfAnnounced(id string, p Policy) (now, then Policy, seen bool) {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return now, then, false
+	}
+	defer sh.mu.Unlock()
+	by, rule := r.rules.Load(), d.rule.Value() // which may be of other rules, while they are being replaced
+	now, _ = by.combineLocked(sh, id, rule.group, rule.announced)
+	then, _ = by.combineLocked(sh, id, rule.group, p)
+	return now.Complete(), then.Complete(), d.source != nil
+}
+
+// ownLocked returns the policy that was set for a device: at run time, or in the configuration.
+func (r *rules) ownLocked(sh *deviceShard, id string) Policy { return sh.own[id].Or(r.own[id]) }
+
+func (r *rules) groupOf(id string) *group {
+	for _, g := range r.groups {
+		if Match(g.Match, id) {
+			return g
+		}
+	}
+	return nil
+}
+
+// ParseExpect is the func ParseExpect, but for what was parsed before.
+func (r *Registry) ParseExpect(expression, zone string) (string, error) {
+	return r.calendars.ParseExpect(expression, zone)
+}
