@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/cli"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testprogram"
 )
@@ -25,10 +24,6 @@ var update = flag.Bool("update", false, "write the generated parts of the pages"
 //	go test ./docs -run TestGenerated -update
 func TestGenerated(t *testing.T) {
 	t.Setenv(programEnv, "1")
-	t.Setenv("COLUMNS", "100")
-	t.Run("command line", func(t *testing.T) {
-		compareGenerated(t, "reference/cli.md", commandLine(t))
-	})
 	api := startServer(t)
 	t.Run("API", func(t *testing.T) {
 		description := fetch(t, api+"/openapi.json")
@@ -61,27 +56,6 @@ func compareGenerated(t *testing.T, page, want string) {
 	if err := os.WriteFile(page, []byte(head+marker+want), 0o644); err != nil { //nolint:gosec // a page for everybody
 		t.Fatal(err)
 	}
-}
-
-// commandLine returns the help of each command.
-func commandLine(t *testing.T) string {
-	t.Helper()
-	var b strings.Builder
-	top := help(t)
-	fmt.Fprintf(&b, "```\n%s```\n", top)
-	for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]*(?: [a-z][a-z-]*)*)  +\S`).FindAllStringSubmatch(top, -1) {
-		fmt.Fprintf(&b, "\n## holter %s\n\n```\n%s```\n", m[1], help(t, strings.Fields(m[1])...))
-	}
-	return b.String()
-}
-
-func help(t *testing.T, command ...string) string {
-	t.Helper()
-	var out strings.Builder
-	if code := cli.Main(append(command, "--help"), &out, &out, os.Exit); code != 0 {
-		t.Fatalf("holter %s --help = %d\n%s", strings.Join(command, " "), code, out.String())
-	}
-	return strings.TrimSpace(out.String()) + "\n"
 }
 
 // startServer starts a server with a bridge, whose broker does not answer, and returns the address

@@ -99,33 +99,3 @@ func TestPromtool(t *testing.T) {
 		}
 	}
 }
-
-// TestRunbookCommands wants each command of Holter in the runbook to be there, with its flags.
-func TestRunbookCommands(t *testing.T) {
-	help := map[string]string{}
-	for _, section := range strings.Split(read(t, "../../docs/reference/cli.md"), "\n## holter ")[1:] {
-		name, text, _ := strings.Cut(section, "\n")
-		help[name] = text
-	}
-	number := 0
-	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(read(t, "../../docs/run/runbook.md"), -1) {
-		for _, m := range regexp.MustCompile(`(?:^|\n|; )holter ([a-z-]+)(?: ([a-z-]+))?([^\n#;]*)`).FindAllStringSubmatch(block[1], -1) {
-			text, ok := help[m[1]+" "+m[2]]
-			if !ok {
-				text, ok = help[m[1]]
-			}
-			if !ok {
-				t.Errorf("there is no command holter %s %s", m[1], m[2])
-			}
-			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(m[3], -1) {
-				if !strings.Contains(text, flag) {
-					t.Errorf("holter %s %s has no flag %s", m[1], m[2], flag)
-				}
-			}
-			number++
-		}
-	}
-	if number < 20 {
-		t.Errorf("%d commands were found", number)
-	}
-}

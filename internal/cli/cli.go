@@ -16,7 +16,11 @@ import (
 
 const description = `Holter watches the heartbeats of a fleet of devices and reports for each of them whether it is alive, and why.
 
-Example: ` + example
+Example: ` + example + `
+
+Commands that ask a server find it by --api or HOLTER_API, by default at http://127.0.0.1:8080, and show it the token of --token or HOLTER_API_TOKEN. Those that print data take --json. Durations are written as they are printed: 500ms, 90s, 1h30m, 7d.
+
+Exit status: 0 done, 1 failed, 2 a mistake on the command line or in the configuration, 130 interrupted.`
 
 // commandLine is what a user may type.
 type commandLine struct {
