@@ -85,9 +85,9 @@ check: ## All else that a change has to pass: lint, go.mod, known vulnerabilitie
 	$(RUN) -level check $(RACE) $(MODULES) || status=1; exit $$status
 
 .PHONY: soak
-soak: ## Test what needs hours or real time, or a part of it, as SOAK=TestSoakChaos or SOAK=Fuzz, into docs/numbers/reliability.md (90 minutes)
+soak: ## Test what needs hours or real time, or a part of it, as SOAK=TestSoakChaos or SOAK=Fuzz, into bench/results/soak.md (90 minutes)
 	@deploy/testing/setup.sh all || true
-	@$(RUN) -level soak -run '$(SOAK)' -fuzz $(FUZZTIME) -timeout 6h -md docs/numbers/reliability.md . bench
+	@$(RUN) -level soak -run '$(SOAK)' -fuzz $(FUZZTIME) -timeout 6h -md bench/results/soak.md . bench
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (10s)
@@ -98,29 +98,29 @@ bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
 
 .PHONY: bench-rivals
-bench-rivals: ## Measure timer beside other libraries, into docs/numbers/benchmarks.md (60 minutes)
-	cd bench && $(GO) run . rivals -rounds 10 -md ../docs/numbers/benchmarks.md -svg ../docs/numbers/img
+bench-rivals: ## Measure timer beside other libraries, into bench/results/rivals.md (60 minutes)
+	cd bench && $(GO) run . rivals -rounds 10 -md results/rivals.md -svg results/img
 
 .PHONY: bench-gateway
-bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into docs/numbers/benchmarks.md (30 minutes)
-	cd bench && $(GO) run . gateway -md ../docs/numbers/benchmarks.md
+bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into bench/results/gateway.md (30 minutes)
+	cd bench && $(GO) run . gateway -md results/gateway.md
 
 CHAOS ?= 5m
 .PHONY: chaos
 chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each database, and score every verdict
-	cd bench && $(GO) run . chaos -for $(CHAOS) -md ../docs/numbers/reliability.md
-	cd bench && $(GO) run . chaos -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
-	cd bench && $(GO) run . chaos -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -for $(CHAOS) -md results/chaos.md
+	cd bench && $(GO) run . chaos -for $(CHAOS) -database postgres -md results/chaos.md
+	cd bench && $(GO) run . chaos -for $(CHAOS) -database mariadb -md results/chaos.md
 
 .PHONY: chaos-nodes
 chaos-nodes: ## The same with two servers on one database: a judge and a standby
-	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
-	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database postgres -md results/chaos.md
+	cd bench && $(GO) run . chaos -nodes 2 -for $(CHAOS) -database mariadb -md results/chaos.md
 
 .PHONY: chaos-ears
 chaos-ears: ## The same with three ears that hold the devices' connections, with one server and with two on one database
-	cd bench && $(GO) run . chaos -ears 3 -for $(CHAOS) -md ../docs/numbers/reliability.md
-	cd bench && $(GO) run . chaos -ears 3 -nodes 2 -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -ears 3 -for $(CHAOS) -md results/chaos.md
+	cd bench && $(GO) run . chaos -ears 3 -nodes 2 -for $(CHAOS) -database postgres -md results/chaos.md
 
 FOR      ?= 60m
 # The version before: a commit or tag. By default the latest release before this commit; none without a release.
@@ -135,58 +135,41 @@ chaos-cluster: ## The same for FOR (60m) with all at once: three servers, Postgr
 	else \
 		echo 'There is no release: without PREVIOUS=COMMIT nothing is upgraded.'; \
 	fi; \
-	cd bench && $(GO) run . chaos -nodes 3 -ears 6 -balancer -namespaces -devices 30000 -for $(FOR) -database postgres -md ../docs/numbers/reliability.md "$$@"
+	cd bench && $(GO) run . chaos -nodes 3 -ears 6 -balancer -namespaces -devices 30000 -for $(FOR) -database postgres -md results/chaos.md "$$@"
 
 ATTACK ?= 15
 .PHONY: attack
-attack: ## Attack holter serve in fourteen ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/numbers/reliability.md (14 minutes)
-	cd bench && $(GO) run . attack -seconds $(ATTACK) -md ../docs/numbers/reliability.md
-	cd bench && $(GO) run . forget -md ../docs/numbers/reliability.md
+attack: ## Attack holter serve in fourteen ways for ATTACK seconds (15) each, and by way of HAProxy, into bench/results/attack.md (7 minutes)
+	cd bench && $(GO) run . attack -seconds $(ATTACK) -md results/attack.md
 
 .PHONY: bench-store
 bench-store: ## Measure store and jobs on all their databases (5 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./internal/store ./internal/jobs
 
 .PHONY: bench-delivery
-bench-delivery: ## Measure delivery: a mass of verdicts, webhooks and claims, into docs/numbers/benchmarks.md (10 minutes)
-	cd bench && $(GO) run . delivery -md ../docs/numbers/benchmarks.md
+bench-delivery: ## Measure delivery: a mass of verdicts, and webhooks, into bench/results/delivery.md (10 minutes)
+	cd bench && $(GO) run . delivery -md results/delivery.md
 
 .PHONY: bench-jobs
-bench-jobs: ## Measure the queue of jobs beside River, on PostgreSQL, into docs/numbers/benchmarks.md (5 minutes)
-	cd bench && $(GO) run . jobs -md ../docs/numbers/benchmarks.md
-
-.PHONY: bench-graphs
-bench-graphs: ## Measure dag beside errgroup, into docs/numbers/benchmarks.md (2 minutes)
-	cd bench && $(GO) run . graphs -md ../docs/numbers/benchmarks.md
-
-.PHONY: bench-api
-bench-api: ## Time pages of a million devices, the fleet map and other answers, into docs/numbers/benchmarks.md (6 minutes)
-	cd bench && $(GO) run . api -md ../docs/numbers/benchmarks.md
-
-.PHONY: bench-schedules
-bench-schedules: ## Measure crontab expressions beside robfig/cron, and compare both with Vixie cron, into docs/numbers/benchmarks.md (2 minutes)
-	cd bench && $(GO) run . schedules -md ../docs/numbers/benchmarks.md
+bench-jobs: ## Measure the queue of jobs beside River, on PostgreSQL, into bench/results/jobs.md (5 minutes)
+	cd bench && $(GO) run . jobs -md results/jobs.md
 
 .PHONY: bench-learn
-bench-learn: ## Simulate learned deadlines beside RFC 6298, φ-accrual and NFD-E, into docs/numbers/benchmarks.md (3 minutes)
-	cd bench && $(GO) run . learn -md ../docs/numbers/benchmarks.md -svg ../docs/numbers/img
-
-.PHONY: bench-replay
-bench-replay: ## Replay a run with seven timeouts beside seven servers that have them, into docs/numbers/reliability.md (6 minutes)
-	cd bench && $(GO) run . replay -md ../docs/numbers/reliability.md
+bench-learn: ## Simulate learned deadlines beside RFC 6298, φ-accrual and NFD-E, into bench/results/learn.md (3 minutes)
+	cd bench && $(GO) run . learn -md results/learn.md -svg results/img
 
 .PHONY: bench-mqtt
-bench-mqtt: ## Measure the bridge, and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (35 minutes)
-	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md
+bench-mqtt: ## Measure the bridge, and the broker beside mosquitto and mochi, into bench/results/mqtt.md (35 minutes)
+	cd bench && $(GO) run . mqtt -md results/mqtt.md
 
 .PHONY: bench-e2e
-bench-e2e: ## Measure server, ears and load generator end to end with 500,000 connections, into docs/numbers/benchmarks.md (95 minutes)
-	cd bench && $(GO) run . e2e -md ../docs/numbers/benchmarks.md
-	cd bench && $(GO) run . e2e -ears 2 -md ../docs/numbers/benchmarks.md
+bench-e2e: ## Measure server, ears and load generator end to end with 500,000 connections, into bench/results/e2e.md (95 minutes)
+	cd bench && $(GO) run . e2e -md results/e2e.md
+	cd bench && $(GO) run . e2e -ears 2 -md results/e2e.md
 
 .PHONY: bench-e2e-mqtt
-bench-e2e-mqtt: ## Measure judge, two ears and 500,000 MQTT clients end to end, into docs/numbers/benchmarks.md (60 minutes)
-	cd bench && $(GO) run . e2e -ears 2 -protocol mqtt -md ../docs/numbers/benchmarks.md
+bench-e2e-mqtt: ## Measure judge, two ears and 500,000 MQTT clients end to end, into bench/results/e2e.md (60 minutes)
+	cd bench && $(GO) run . e2e -ears 2 -protocol mqtt -md results/e2e.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools

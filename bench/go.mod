@@ -16,8 +16,6 @@ require (
 	github.com/rfyiamcool/go-timewheel v1.1.0
 	github.com/riverqueue/river v0.51.2
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.2
-	github.com/robfig/cron/v3 v3.0.1
-	github.com/uptrace/bun v1.3.0
 	github.com/zeromicro/go-zero v1.9.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
@@ -70,6 +68,7 @@ require (
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
 	github.com/tmthrgd/go-hex v0.0.0-20190904060850-447a3041c3bc // indirect
+	github.com/uptrace/bun v1.3.0 // indirect
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0 // indirect
 	github.com/uptrace/bun/dialect/pgdialect v1.3.0 // indirect
 	github.com/uptrace/bun/dialect/sqlitedialect v1.3.0 // indirect

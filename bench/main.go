@@ -1,4 +1,4 @@
-// Command bench measures Holter beside others and under faults, and writes what it found into the documentation.
+// Command bench measures Holter beside others and under faults, and writes what it found into results.
 //
 //	cd bench && go run . NAME [flags]
 //
@@ -14,21 +14,16 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/holter-iot/holter/bench/api"
 	"github.com/holter-iot/holter/bench/attack"
 	"github.com/holter-iot/holter/bench/chaos"
 	"github.com/holter-iot/holter/bench/delivery"
 	"github.com/holter-iot/holter/bench/e2e"
-	"github.com/holter-iot/holter/bench/forget"
 	"github.com/holter-iot/holter/bench/gateway"
-	"github.com/holter-iot/holter/bench/graphs"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/learn"
 	"github.com/holter-iot/holter/bench/mqtt"
 	"github.com/holter-iot/holter/bench/queues"
-	"github.com/holter-iot/holter/bench/replays"
 	"github.com/holter-iot/holter/bench/rivals"
-	"github.com/holter-iot/holter/bench/schedules"
 )
 
 func main() {
@@ -44,7 +39,7 @@ func main() {
 // commands are all benchmarks.
 func commands() []run.Command {
 	return []run.Command{
-		rivals.Command(), gateway.Command(), delivery.Command(), mqtt.Command(), e2e.Command(), attack.Command(), forget.Command(), chaos.Command(),
-		graphs.Command(), queues.Command(), schedules.Command(), learn.Command(), replays.Command(), api.Command(),
+		rivals.Command(), gateway.Command(), mqtt.Command(), e2e.Command(), delivery.Command(), queues.Command(), learn.Command(),
+		chaos.Command(), attack.Command(),
 	}
 }

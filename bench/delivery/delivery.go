@@ -1,8 +1,8 @@
-// Package delivery measures what follows a verdict: a mass of verdicts with a job for each, webhooks
-// to an endpoint on this machine, and jobs that are claimed and settled beside the bare database.
+// Package delivery measures what follows a verdict: a mass of verdicts with a job for each, and webhooks
+// to an endpoint on this machine.
 //
-// Each measurement is made in a process of its own, which may use all cores, with a database of its
-// own. The endpoint is one more process, a plain server of package net/http, so that its CPU time is
+// Each measurement is made in a process of its own, which may use all cores, with an SQLite database of
+// its own. The endpoint is one more process, a plain server of package net/http, so that its CPU time is
 // counted apart. Linux only.
 package delivery
 
@@ -25,21 +25,17 @@ const name = "delivery"
 // measurement is a row of the tables.
 type measurement struct {
 	name        string
-	database    string // SQLite, or the kind of its server
-	load, quick int    // events, or jobs
+	load, quick int // events
 	play        func(r *rig, ctx context.Context, load int) (result, error)
 }
 
 func measurements() []measurement {
 	return []measurement{
-		{"webhooks/bare", sqlite, 100_000, 1000, (*rig).post},
-		{"webhooks/1", sqlite, 100_000, 1000, (*rig).single},
-		{"webhooks/100", sqlite, 100_000, 1000, (*rig).batches},
-		{"latency", sqlite, 1000, 5, (*rig).latency},
-		{"claim/SQLite", sqlite, 200_000, 1000, (*rig).claim},
-		{"claim/PostgreSQL", "postgres", 200_000, 1000, (*rig).claim},
-		{"claim/MariaDB", "mariadb", 200_000, 1000, (*rig).claim},
-		{"silence", sqlite, 500_000, 1000, (*rig).silence},
+		{"webhooks/bare", 100_000, 1000, (*rig).post},
+		{"webhooks/1", 100_000, 1000, (*rig).single},
+		{"webhooks/100", 100_000, 1000, (*rig).batches},
+		{"latency", 1000, 5, (*rig).latency},
+		{"silence", 500_000, 1000, (*rig).silence},
 	}
 }
 
@@ -47,9 +43,8 @@ func measurements() []measurement {
 type result struct {
 	usage
 
-	Events        int           // that were delivered, or jobs that were claimed
+	Events        int           // that were delivered
 	Delivered     time.Duration // until the last delivery
-	Bare          usage         // of the bare database
 	P50, P99, Max time.Duration // of an event's arrival after its commit
 }
 
@@ -64,8 +59,8 @@ type bench struct {
 // Command returns the benchmark.
 func Command() run.Command {
 	return run.Command{
-		Name: name, Help: "a mass of verdicts, webhooks and claims", Rounds: 3,
-		Names: "webhooks/bare, webhooks/1, webhooks/100,\nlatency, claim/SQLite, claim/PostgreSQL, claim/MariaDB, silence",
+		Name: name, Help: "a mass of verdicts, and webhooks", Rounds: 3,
+		Names: "webhooks/bare, webhooks/1, webhooks/100, latency, silence",
 		Run: func(ctx context.Context, r *run.Run) error {
 			b := &bench{Run: r, results: make(map[string][]result)}
 			for range b.Rounds {
@@ -110,7 +105,7 @@ func child(ctx context.Context, args []string) (measured.Subject, error) {
 		}
 		load, err := strconv.Atoi(args[1])
 		return measured.Subject{Answer: func(string) (found any, err error) {
-			r, err := open(ctx, m.database)
+			r, err := open(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -13,7 +13,7 @@ import (
 // usage is what something took.
 type usage struct {
 	Elapsed  time.Duration
-	CPU      time.Duration // of the process that is measured, without a server's
+	CPU      time.Duration // of the process that is measured
 	Endpoint time.Duration // CPU of the endpoint
 	Before   int           // bytes in RAM before, after a collection of garbage
 	Growth   int           // how many more it had at most
@@ -46,7 +46,6 @@ type section struct {
 
 func sections() []section {
 	of := func(r result) usage { return r.usage }
-	bare := func(r result) usage { return r.Bare }
 	return []section{{
 		"silence", "500,000 devices fall silent at one instant, and each verdict becomes a job",
 		"From the instant at which all are due to the last commit of events and jobs; the memory in RAM before, after a " +
@@ -79,20 +78,8 @@ func sections() []section {
 			millis("most, ms", func(r result) time.Duration { return r.Max }),
 		},
 		"", nil,
-	}, {
-		"claim/", "Claim and settle, 500 jobs at a time",
-		"In turns of 20,000 jobs on the same table. The bare database: a transaction that reads 500 rows and changes them, one " +
-			"that removes them, each on the disk; no fence, no order per key, no retries. CPU is that of the process, without " +
-			"a server's.",
-		[]figures.Column[result]{
-			rate("jobs/s", of), rate("bare, rows/s", bare), figures.Col("÷ bare", 2, result.ratio),
-			each("µs of CPU per job", of), each("bare", bare),
-		},
-		"at least 0.8 of the bare database", func(r result) bool { return r.ratio() >= 0.8 },
 	}}
 }
-
-func (r result) ratio() float64 { return r.Bare.Elapsed.Seconds() / r.Elapsed.Seconds() }
 
 func seconds(title string, of func(result) time.Duration) figures.Column[result] {
 	return figures.Time(title, 2, time.Second, of)
@@ -102,12 +89,12 @@ func millis(title string, of func(result) time.Duration) figures.Column[result] 
 	return figures.Time(title, 1, time.Millisecond, of)
 }
 
-// each returns a column of microseconds of CPU for each event or job.
+// each returns a column of microseconds of CPU for each event.
 func each(title string, of func(result) usage) figures.Column[result] {
 	return figures.Col(title, 1, func(r result) float64 { return float64(of(r).CPU.Microseconds()) / float64(r.Events) })
 }
 
-// rate returns a column of events or jobs per second.
+// rate returns a column of events per second.
 func rate(title string, of func(result) usage) figures.Column[result] {
 	return figures.Col(title, 0, func(r result) float64 { return float64(r.Events) / of(r).Elapsed.Seconds() })
 }
@@ -115,9 +102,8 @@ func rate(title string, of func(result) usage) figures.Column[result] {
 // report returns all tables.
 func (b *bench) report() string {
 	var w strings.Builder
-	fmt.Fprintf(&w, "Each measurement in a process of its own that may use all cores, SQLite with every commit on the disk "+
-		"unless another database is named; %d rounds. Figures are medians, least and most in parentheses. The longest stalls "+
-		"of the machine meanwhile: %s ms.\n",
+	fmt.Fprintf(&w, "Each measurement in a process of its own that may use all cores, SQLite with every commit on the disk; "+
+		"%d rounds. Figures are medians, least and most in parentheses. The longest stalls of the machine meanwhile: %s ms.\n",
 		b.Rounds, figures.Spread(figures.Fixed(1), b.stalls))
 	for _, s := range sections() {
 		var rows []string

@@ -19,14 +19,10 @@ import (
 	"github.com/holter-iot/holter/internal/jobs"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
-	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/liveness"
 )
 
-const (
-	sqlite       = "sqlite"
-	fleetTimeout = time.Minute
-)
+const fleetTimeout = time.Minute
 
 // rig is a store, a registry and a delivery engine at work, as in holter serve, and an endpoint.
 type rig struct {
@@ -44,9 +40,9 @@ type rig struct {
 }
 
 // open returns a rig with an empty database. The caller closes it.
-func open(ctx context.Context, database string) (*rig, error) {
+func open(ctx context.Context) (*rig, error) {
 	r := &rig{now: time.Now()}
-	err := r.place(database) //nolint:contextcheck // a server ends with the rig
+	err := r.place()
 	if err == nil {
 		err = r.build(ctx)
 	}
@@ -70,24 +66,11 @@ func open(ctx context.Context, database string) (*rig, error) {
 	return r, nil
 }
 
-// place makes an empty database. A server writes each commit to the disk before it confirms it, as
-// it does by default.
-func (r *rig) place(database string) error {
-	if database == sqlite {
-		dir, err := os.MkdirTemp("", "holter-delivery-")
-		r.config.URL = "sqlite:" + filepath.Join(dir, "holter.db")
-		r.ends = append(r.ends, func() error { return os.RemoveAll(dir) })
-		return err
-	}
-	server, err := testdb.New(database)
-	if err != nil {
-		return err
-	}
-	r.ends = append(r.ends, func() error {
-		server.Close()
-		return nil
-	})
-	r.config.URL, err = server.NewDatabase()
+// place makes a folder for an empty database.
+func (r *rig) place() error {
+	dir, err := os.MkdirTemp("", "holter-delivery-")
+	r.config.URL = "sqlite:" + filepath.Join(dir, "holter.db")
+	r.ends = append(r.ends, func() error { return os.RemoveAll(dir) })
 	return err
 }
 
@@ -133,21 +116,20 @@ func (r *rig) url() string { return "http://" + r.endpoint.Addr.String() }
 
 // route makes a webhook endpoint, so that the events from now on become jobs, and pauses the queue if
 // asked to.
-func (r *rig) route(ctx context.Context, batch int, paused bool) (lane jobs.Lane, err error) {
+func (r *rig) route(ctx context.Context, batch int, paused bool) error {
 	const name = "ops"
 	settings := fmt.Sprintf(`{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","batch":%d}`, batch)
 	to := jobs.Endpoint{Name: name, Kind: "webhook", Target: r.url(), Settings: json.RawMessage(settings)}
 	if err := r.engine.PutEndpoint(ctx, to); err != nil {
-		return lane, err
+		return err
 	}
 	endpoint, err := r.engine.Endpoint(name)
 	if err != nil {
-		return lane, err
+		return err
 	}
 	queue, err := r.engine.Queue(jobs.DefaultQueue)
-	lane = jobs.Lane{Queue: queue.Num, Endpoint: endpoint.Num}
-	return lane, errors.Join(err,
-		r.engine.PutRoute(ctx, jobs.Route{Name: name, Queue: lane.Queue, Endpoint: lane.Endpoint}),
+	return errors.Join(err,
+		r.engine.PutRoute(ctx, jobs.Route{Name: name, Queue: queue.Num, Endpoint: endpoint.Num}),
 		r.engine.PauseQueue(ctx, jobs.DefaultQueue, paused))
 }
 

@@ -31,7 +31,7 @@ func (r *rig) batches(ctx context.Context, n int) (result, error) {
 
 // webhooks delivers stored events, so many in a request.
 func (r *rig) webhooks(ctx context.Context, n, batch int) (found result, err error) {
-	if _, err := r.route(ctx, batch, true); err != nil {
+	if err := r.route(ctx, batch, true); err != nil {
 		return found, err
 	}
 	if err := r.fill(ctx, n, 1); err != nil {
@@ -86,7 +86,7 @@ func postOne(ctx context.Context, client *http.Client, url string, i int) (err e
 
 // latency measures how long after its commit an event arrives, one at a time.
 func (r *rig) latency(ctx context.Context, n int) (found result, err error) {
-	if _, err := r.route(ctx, 1, false); err != nil {
+	if err := r.route(ctx, 1, false); err != nil {
 		return found, err
 	}
 	lags := make([]time.Duration, n)
@@ -116,7 +116,7 @@ func (r *rig) silence(ctx context.Context, n int) (found result, err error) {
 	if err := r.heard(ctx, n); err != nil {
 		return found, err
 	}
-	if _, err := r.route(ctx, manyAtOnce, false); err != nil {
+	if err := r.route(ctx, manyAtOnce, false); err != nil {
 		return found, err
 	}
 	err = found.add(r, func() error {

@@ -1,5 +1,5 @@
 // Package rivals measures Holter's timer package and other timers of Go side by side, in interleaved
-// rounds, so that other load on the machine affects all alike. docs/numbers/benchmarks.md explains
+// rounds, so that other load on the machine affects all alike. results/rivals.md explains
 // what it measures.
 package rivals
 

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var numbers = flag.Bool("numbers", false, "measure the console into docs/numbers/console.md (5 minutes)")
+var numbers = flag.Bool("numbers", false, "measure the console into bench/results/console.md (5 minutes)")
 
 // measured is what a page took, in milliseconds since the address was entered.
 type measured struct {
@@ -120,7 +120,7 @@ func writeNumbers(t *testing.T, rows string) {
 	t.Helper()
 	load, _ := os.ReadFile("/proc/loadavg")
 	text := fmt.Sprintf(numbersPage, runtime.NumCPU(), strings.Fields(string(load) + " ?")[0], rows)
-	if err := os.WriteFile("../../docs/numbers/console.md", []byte(text), 0o644); err != nil {
+	if err := os.WriteFile("../../bench/results/console.md", []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
