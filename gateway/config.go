@@ -43,9 +43,6 @@ type Config struct {
 	// MaxNewcomers bounds the connections that have not said hello. When there are more, the one goes
 	// that has been silent for longest. Default: an eighth of MaxConnections, at least 256.
 	MaxNewcomers int
-	// MaxNewcomersPerAddress is how many of these an address may have while there is no room: when it
-	// has more, the one that goes is one of its own. Default: 64.
-	MaxNewcomersPerAddress int
 	// MaxPerAddress bounds the connections of one address. Default 0: no bound.
 	MaxPerAddress int
 	// AcceptRate bounds the connections accepted per second and listening address. Default: 20,000.
@@ -65,10 +62,6 @@ type Config struct {
 	// MaxOutbound bounds the bytes that a connection may leave unread; it is closed when there are
 	// more. Default: 64 KiB.
 	MaxOutbound int
-	// CloseRate is how many connections are closed per second after a verdict, a takeover or
-	// IdleTimeout, so that a mass verdict does not disturb the living. Connections that never said
-	// hello do not wait for it. Default: 2,000.
-	CloseRate int
 	// MaxBeatRate is how many heartbeats per second the gateway is to carry. Above 80 % of it,
 	// devices whose protocol allows that are told to send fewer, and their policies follow, unless
 	// they are configured ones. Default 0: off.
@@ -80,14 +73,11 @@ type Config struct {
 	// KeepAlive is the time after which the kernel probes an idle connection, spread by half of it.
 	// It should be long: silence is judged by the policy. Default 0: off.
 	KeepAlive time.Duration
-	// UserTimeout is how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482).
-	// Default: 60 s.
-	UserTimeout time.Duration
 	// ProbeInterval is the least time between two probes of the event loops; a verdict waits so
 	// long for one at most. Default: 10 ms.
 	ProbeInterval time.Duration
-	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of [liveness.SourceConfig].
-	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
+	// ReconnectGrace and ReconnectGraceMax are those of [liveness.SourceConfig].
+	ReconnectGrace, ReconnectGraceMax time.Duration
 	// Judge judges the devices in another process. Then the registry knows none of them, and what
 	// needs that is not to be had: MaxBeatRate, MaxDevices of a listener, and
 	// [Gateway.Send]. Default: the registry judges.
@@ -126,6 +116,10 @@ type Listener struct {
 	Proxies []netip.Prefix
 }
 
+// maxOutbound is the default of MaxOutbound: the longest message that Send takes. Answers to heartbeats are a few
+// bytes, so a device for which more than that is waiting does not read.
+const maxOutbound = MaxSend
+
 func (c Config) withDefaults() (Config, error) {
 	c.Name = cmp.Or(c.Name, "gateway")
 	c.Logger = cmp.Or(c.Logger, slog.Default())
@@ -146,15 +140,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Loops = cmp.Or(c.Loops, runtime.GOMAXPROCS(0))
 	c.MaxConnections = cmp.Or(c.MaxConnections, sockets.MaxConnections())
-	c.MaxNewcomers = cmp.Or(c.MaxNewcomers, max(c.MaxConnections/8, 256))
-	c.MaxNewcomersPerAddress = cmp.Or(c.MaxNewcomersPerAddress, 64)
+	c.MaxNewcomers = cmp.Or(c.MaxNewcomers, max(c.MaxConnections/newcomersShare, leastNewcomers))
 	c.MaxHandshakes = cmp.Or(c.MaxHandshakes, max(runtime.GOMAXPROCS(0)/2, 1))
 	c.AcceptRate = cmp.Or(c.AcceptRate, 20_000)
-	c.MaxOutbound = cmp.Or(c.MaxOutbound, 64<<10)
-	c.CloseRate = cmp.Or(c.CloseRate, 2_000)
+	c.MaxOutbound = cmp.Or(c.MaxOutbound, maxOutbound)
 	c.ProbeRate = cmp.Or(c.ProbeRate, 2_000)
 	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
-	c.UserTimeout = cmp.Or(c.UserTimeout, time.Minute)
 	c.ProbeInterval = cmp.Or(c.ProbeInterval, 10*time.Millisecond)
 	return c, c.validate()
 }
@@ -197,12 +188,10 @@ func (c Config) validate() error {
 	check("Loops", int64(c.Loops), 1, maxLoops)
 	check("MaxConnections", int64(c.MaxConnections), 1, 1<<30)
 	check("MaxNewcomers", int64(c.MaxNewcomers), 1, 1<<30)
-	check("MaxNewcomersPerAddress", int64(c.MaxNewcomersPerAddress), 1, 1<<30)
 	check("MaxHandshakes", int64(c.MaxHandshakes), 1, 1<<16)
 	check("MaxPerAddress", int64(c.MaxPerAddress), 0, 1<<30)
 	check("AcceptRate", int64(c.AcceptRate), 1, 1<<30)
 	check("MaxOutbound", int64(c.MaxOutbound), 256, 1<<30)
-	check("CloseRate", int64(c.CloseRate), 1, 1<<30)
 	check("MaxBeatRate", int64(c.MaxBeatRate), 0, 1<<30)
 	check("ProbeRate", int64(c.ProbeRate), 1, 1<<20)
 	for _, d := range []struct {
@@ -212,7 +201,6 @@ func (c Config) validate() error {
 		{"HandshakeTimeout", c.HandshakeTimeout, time.Millisecond, time.Hour},
 		{"IdleTimeout", c.IdleTimeout, 0, 366 * 24 * time.Hour},
 		{"KeepAlive", c.KeepAlive, 0, 9 * time.Hour},
-		{"UserTimeout", c.UserTimeout, time.Second, 24 * time.Hour},
 		{"ProbeInterval", c.ProbeInterval, time.Millisecond, time.Second},
 	} {
 		if d.v < d.least || d.v > d.m {

@@ -18,6 +18,11 @@ type conn struct {
 	other netip.Addr // the address of the other end: the device, or the proxy which it comes through
 }
 
+// userTimeout is how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482). A minute outlasts what
+// a mobile network takes to hand a device over, and the kernel's own limit of some 15 minutes would keep a dead
+// connection, and what is queued for it, far beyond the verdict.
+const userTimeout = time.Minute
+
 func newConn(l *loop, at *listener, other netip.Addr) *conn {
 	c := &conn{connection: connection{gateway: l.gateway, listener: at}, loop: l, other: other}
 	c.link = c
@@ -27,7 +32,7 @@ func newConn(l *loop, at *listener, other netip.Addr) *conn {
 // open hands the connection's socket to its event loop.
 func (c *conn) open(fd int) error {
 	g := c.gateway
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.limits.Load().userTimeout.Milliseconds()))
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
 	if err := c.loop.events.Add(fd, c); err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g.initQueues()
 	g.holds = commitwait.New(registry.AfterCommit, settleAll)
 	g.pacer.init()
-	g.newcomers.init(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
+	g.newcomers.init(cfg.MaxNewcomers, newcomersPerAddress)
 	g.large.init(mostLarge, mostLargeOf)
 	g.planLoops()
 	g.counts.loops = make([]loopCounters, g.loopCount)
@@ -123,7 +123,7 @@ func (g *Gateway) addSource(suffix, note string, parts int) (*liveness.Source, e
 	}
 	return g.registry.AddSource(liveness.SourceConfig{
 		Name: c.Name + suffix, Note: note, Parts: parts, Pool: c.Pool, Every: every, Connectionless: suffix == ofPackets,
-		MaxGap: c.MaxGap, ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
+		ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
 	})
 }
 

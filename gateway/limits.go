@@ -13,16 +13,14 @@ type limits struct {
 	maxPerAddress    int
 	handshakeTimeout time.Duration
 	keepAlive        time.Duration
-	userTimeout      time.Duration
 }
 
 func (c *Config) limits() *limits {
-	return &limits{c.MaxConnections, c.MaxPerAddress, c.HandshakeTimeout, c.KeepAlive, c.UserTimeout}
+	return &limits{c.MaxConnections, c.MaxPerAddress, c.HandshakeTimeout, c.KeepAlive}
 }
 
-// SetLimits puts other bounds in force while the gateway runs: MaxConnections, MaxNewcomers,
-// MaxNewcomersPerAddress, MaxPerAddress, AcceptRate, HandshakeTimeout, KeepAlive and UserTimeout of a Config, and
-// the MaxDevices of its listeners, which must be those that the gateway has; it reads nothing else. What is open
+// SetLimits puts other bounds in force while the gateway runs: MaxConnections, MaxNewcomers, MaxPerAddress,
+// AcceptRate, HandshakeTimeout and KeepAlive of a Config, and the MaxDevices of its listeners, which must be those that the gateway has; it reads nothing else. What is open
 // stays open. A listener that counted no devices, and addresses whose connections were not counted, stay so.
 // Errors: more MaxConnections than the event loops were made for; then nothing has changed.
 func (g *Gateway) SetLimits(cfg Config) error {
@@ -37,7 +35,7 @@ func (g *Gateway) SetLimits(cfg Config) error {
 		cfg.MaxPerAddress = g.config.MaxPerAddress
 	}
 	g.limits.Store(cfg.limits())
-	g.newcomers.setLimits(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
+	g.newcomers.setLimit(cfg.MaxNewcomers)
 	for _, l := range g.listeners {
 		l.rate.SetLimit(rate.Limit(cfg.AcceptRate))
 		l.rate.SetBurst(burstOf(cfg.AcceptRate))

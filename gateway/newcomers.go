@@ -24,6 +24,15 @@ type newcomers struct {
 	known     map[*connection]*newcomer // nil for one that hold has taken off, until it leaves
 }
 
+// By default an eighth of all connections may be newcomers: a fleet that comes back all at once says hello within
+// milliseconds, and a flood of silent connections leaves seven eighths to devices. A small gateway has room for
+// leastNewcomers all the same, because a few addresses may each send newcomersPerAddress.
+const newcomersShare, leastNewcomers = 8, 256
+
+// newcomersPerAddress is how many newcomers an address may have while there is no room. Behind one address there may
+// be a site whose devices come back together; with 64, a flood from one address takes a quarter of the room at most.
+const newcomersPerAddress = 64
+
 // helloWithin is how long a newcomer may be silent however many there are, unless there are as many
 // connections as there may be: a hello may need some round trips, and those of a handshake.
 const helloWithin = 2 * time.Second
@@ -41,15 +50,15 @@ type newcomer struct {
 	all, own *list.Element
 }
 
-// setLimits changes the limits; those that are too many go as others come.
-func (n *newcomers) setLimits(limit, perAddress int) {
+// setLimit changes the limit; those that are too many go as others come.
+func (n *newcomers) setLimit(limit int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.limit, n.perAddress = limit, perAddress
+	n.limit = limit
 }
 
 func (n *newcomers) init(limit, perAddress int) {
-	n.setLimits(limit, perAddress)
+	n.limit, n.perAddress = limit, perAddress
 	n.addresses, n.known = make(map[netip.Prefix]*list.List), make(map[*connection]*newcomer)
 }
 
@@ -236,6 +245,6 @@ func (g *Gateway) makeRoom(address netip.Addr) bool {
 func (g *Gateway) warnFull(what string, address netip.Addr) {
 	if n := g.full.count(what); n&(n-1) == 0 {
 		g.log.Warn("there is no room for a connection", "reason", what, "times", n, "address", address, "connections", g.connections.Load(), "newcomers", g.newcomers.count(),
-			"help", "look at who connects from there; the limits are max_connections, max_connections_per_address and max_newcomers of gateway")
+			"help", "look at who connects from there; the limits are max_connections and max_connections_per_address of gateway")
 	}
 }

@@ -107,7 +107,7 @@ func (s *tlsServer) admit(l *listener, tcp *net.TCPConn, proxied bool) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.limits.Load().userTimeout.Milliseconds()))
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
 	})
 	c := &tlsConn{connection: connection{gateway: g, listener: l}, server: s, other: remoteAddr(tcp.RemoteAddr())}
 	c.link = c

@@ -198,7 +198,7 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 var errSlow = errors.New("gateway: the device does not read what is sent to it")
 
 // drain sends what is queued, and closes the connection if the other end takes none of it for
-// UserTimeout.
+// userTimeout.
 func (s *tlsSocket) drain() {
 	for {
 		s.mu.Lock()
@@ -215,7 +215,7 @@ func (s *tlsSocket) drain() {
 		s.mu.Unlock()
 		const atOnce = 16 << 10 // progress is asked for
 		for len(chunk) > 0 && !s.closed.Load() {
-			_ = s.tcp.SetWriteDeadline(time.Now().Add(s.server.gateway.config.UserTimeout))
+			_ = s.tcp.SetWriteDeadline(time.Now().Add(userTimeout))
 			n, err := s.tcp.Write(chunk[:min(len(chunk), atOnce)])
 			if err != nil && !s.closed.Load() {
 				s.server.gateway.counts.slowReaders.Add(1)

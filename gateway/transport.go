@@ -88,13 +88,18 @@ func noHello(timeout time.Duration) *codec.Error {
 	return &codec.Error{Code: codec.Timeout, Text: fmt.Sprintf("the device sent no hello within %v", timeout)}
 }
 
+// closeRate is how many connections are closed per second after a verdict, a takeover or IdleTimeout, so that a mass
+// verdict does not disturb the living. It is a tenth of the rate at which connections are accepted by default, and
+// closes a million connections within 10 minutes.
+const closeRate = 2_000
+
 // initQueues prepares the queues of what is done at a bounded rate. That a probe is left out
 // changes no verdict: those of one second are held, and when there are more, the devices of the
 // oldest are judged next.
 func (g *Gateway) initQueues() {
 	finish := func(e ending) { e.finish(e) }
-	g.closings.init(g.config.CloseRate, finish)
-	g.lateHellos.init(g.config.CloseRate, finish)
+	g.closings.init(closeRate, finish)
+	g.lateHellos.init(closeRate, finish)
 	g.lateHellos.shares = lateShares
 	g.probes.init(g.config.ProbeRate, func(t transport) {
 		if t.writeProbe() {

@@ -35,12 +35,16 @@ type Config struct {
 	Outbox int
 }
 
+// retireAfter is the default of RetireAfter. A bridge that was renamed or taken out is gone for good, and its devices
+// should not stay unknown for long; 10 minutes are enough to put back what was taken out by mistake.
+const retireAfter = 10 * time.Minute
+
 // withDefaults returns c with the defaults in its zero fields, but for those of policies and groups.
 func (c Config) withDefaults() Config {
 	c.MaxDevices = cmp.Or(c.MaxDevices, 2_000_000)
 	c.Outbox = cmp.Or(c.Outbox, 65_536)
 	c.MinTimeout = cmp.Or(c.MinTimeout, time.Second)
-	c.RetireAfter = cmp.Or(c.RetireAfter, 10*time.Minute)
+	c.RetireAfter = cmp.Or(c.RetireAfter, retireAfter)
 	c.Flapping = c.Flapping.withDefaults()
 	return c
 }

@@ -174,9 +174,13 @@ func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
 	return s, nil
 }
 
+// longestGap is the default of MaxGap. An owner pulses every 200 ms at least (watermark.Idle), so a second without a
+// pulse means that the process was stopped, starved or suspended, and heard nothing.
+const longestGap = time.Second
+
 func (c SourceConfig) withDefaults() (SourceConfig, error) {
 	c.Parts = cmp.Or(c.Parts, 1)
-	c.MaxGap = cmp.Or(c.MaxGap, time.Second)
+	c.MaxGap = cmp.Or(c.MaxGap, longestGap)
 	c.ReconnectGrace = cmp.Or(c.ReconnectGrace, 10*time.Second)
 	c.ReconnectGraceMax = cmp.Or(c.ReconnectGraceMax, 5*time.Minute)
 	var errs []error

@@ -38,8 +38,7 @@ type Config struct {
 	// wait, each counted once, sessions of clients that are away with all that they have, and of
 	// clients that are connected what is more than 4 KiB each of messages, subscriptions, ids of
 	// messages with QoS 2, and a will. No client may have more of one kind than a 32nd of what is
-	// free; a quarter is left to clients that are connected. Default: 1 GiB, which is enough for
-	// 800,000 clients that are away, with a subscription each.
+	// free; a quarter is left to clients that are connected. Default: 1 GiB.
 	MaxHeldBytes int
 	// MaxRetained and MaxRetainedBytes bound the retained messages of clients; more are delivered,
 	// but not kept. Defaults: 100,000 and 256 MiB.
@@ -67,6 +66,12 @@ const (
 	maxTopic, maxLevels = 1024, 64
 	// maxAliases bounds the topic aliases towards a client.
 	maxAliases = 64
+	// maxQueueBytes is the default of MaxQueueBytes: a thousand messages, as many as MaxQueue is by default, of 1 KiB
+	// each, which is more than what most devices send.
+	maxQueueBytes = 1 << 20
+	// maxHeldBytes is the default of MaxHeldBytes, a bound for what strangers can make the broker keep. It is enough
+	// for 800,000 clients that are away with a subscription each, or for a thousand full queues.
+	maxHeldBytes = 1 << 30
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -87,10 +92,10 @@ func (c Config) withDefaults() (Config, error) {
 		within("TopicAliases", &c.TopicAliases, 16, 1, 65_535),
 		within("MaxInflight", &c.MaxInflight, 64, 1, 60_000),
 		within("MaxQueue", &c.MaxQueue, 1000, 1, 60_000),
-		within("MaxQueueBytes", &c.MaxQueueBytes, 1<<20, 1<<10, 1<<40),
+		within("MaxQueueBytes", &c.MaxQueueBytes, maxQueueBytes, 1<<10, 1<<40),
 		within("MaxSubscriptions", &c.MaxSubscriptions, 1000, 1, 1<<20),
 		within("MaxSessions", &c.MaxSessions, 1_000_000, 1, 1<<30),
-		within("MaxHeldBytes", &c.MaxHeldBytes, 1<<30, 1<<20, 1<<40),
+		within("MaxHeldBytes", &c.MaxHeldBytes, maxHeldBytes, 1<<20, 1<<40),
 		within("MaxRetained", &c.MaxRetained, 100_000, 1, 1<<30),
 		within("MaxRetainedBytes", &c.MaxRetainedBytes, 256<<20, 1<<10, 1<<40),
 		within("SessionExpiry", &c.SessionExpiry, 24*time.Hour, time.Second, 366*24*time.Hour),

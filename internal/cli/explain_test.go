@@ -279,7 +279,7 @@ func TestExplain(t *testing.T) {
 			name: "absent", change: func(*httpapi.Device) {}, source: httpapi.Source{Name: "line", Absent: true},
 			want: []string{
 				"  clock           stands still: the source is configured no more; holter has listened for 0s without it",
-				`                  after source.retire_after of that, or at once with "holter sources retire line",`,
+				`                  after 10m of that, or at once with "holter sources retire line",`,
 				"                  its devices are judged by the clocks of the other sources, with the silence that they have",
 			},
 		},

@@ -242,7 +242,7 @@ func standstill(around surroundings) []row {
 	case around.waiting():
 		return []row{
 			{label: "clock", text: "stands still: the source is configured no more; holter has listened for " + terminal.Span(around.source.Missed) + " without it"},
-			{text: fmt.Sprintf("after source.retire_after of that, or at once with \"holter sources retire %s\",", terminal.Printable(around.source.Name))},
+			{text: fmt.Sprintf("after 10m of that, or at once with \"holter sources retire %s\",", terminal.Printable(around.source.Name))},
 			{text: "its devices are judged by the clocks of the other sources, with the silence that they have"},
 		}
 	case around.gone():

@@ -354,7 +354,7 @@ func TestReloadEar(t *testing.T) {
 	if _, answer := ear.say("HELLO a hunter2hunter2\n"); !strings.HasPrefix(answer, "OK ") {
 		t.Error(answer)
 	}
-	write("token: hunter3hunter3\ndrain: {delay: 1s}\ngateway: {max_outbound: 4096}\n")
+	write("token: hunter3hunter3\ndrain: {delay: 1s}\ngateway: {idle_timeout: 1h}\n")
 	ear.hangup(reloaded, 1)
 	if _, answer := ear.say("HELLO b hunter2hunter2\n"); !strings.HasPrefix(answer, "ERR ") {
 		t.Error(answer)
@@ -363,7 +363,7 @@ func TestReloadEar(t *testing.T) {
 		t.Error(answer)
 	}
 	log := ear.logged()
-	if !strings.Contains(log, `"changed":"token, drain.delay"`) || !strings.Contains(log, `"key":"gateway.max_outbound"`) || strings.Contains(log, "hunter") {
+	if !strings.Contains(log, `"changed":"token, drain.delay"`) || !strings.Contains(log, `"key":"gateway.idle_timeout"`) || strings.Contains(log, "hunter") {
 		t.Errorf("the log:\n%s", log)
 	}
 	write("token: [\n")

@@ -48,7 +48,6 @@ type Config struct {
 	Listen    []Listener            // where devices and MQTT clients connect; never empty for holter ear, always for holter monitor
 	HTTP      string                // HOST:PORT of the API
 	HTTPRate  int                   // requests per second from one IP address; 0 is no limit
-	Streams   int                   // largest number of streams of events; 0 if it was not given
 	Console   string                // on or off: whether the web console is served; never for holter ear
 	Origins   []string              // whose pages may read the API in a browser
 	TLS       cert.Files            // of the API; unset means plain HTTP

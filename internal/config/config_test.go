@@ -39,7 +39,7 @@ func TestResolveFull(t *testing.T) {
 		Token: config.NewSecret("0123456789"),
 		Log:   config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
 		Fleet: liveness.Config{
-			Policy: slow, MinTimeout: 5 * time.Second, MaxDevices: 700_000, RetireAfter: 20 * time.Minute,
+			Policy: slow, MinTimeout: 5 * time.Second, MaxDevices: 700_000,
 			Groups: []liveness.GroupConfig{
 				{
 					Name: "site 7", Match: "site-7/*", Policy: liveness.Policy{Timeout: 5 * time.Minute},
@@ -55,23 +55,23 @@ func TestResolveFull(t *testing.T) {
 			Flapping: liveness.FlappingConfig{Threshold: 7, Window: 15 * time.Minute},
 		},
 		Source: liveness.SourceConfig{
-			MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute,
+			ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute,
 		},
 		Gateway: gateway.Config{
-			ReusePort: true, MaxConnections: 600_000, MaxPerAddress: 1000, MaxNewcomers: 5000, MaxNewcomersPerAddress: 100, AcceptRate: 5000,
-			HandshakeTimeout: 3 * time.Second, MaxHandshakes: 4, IdleTimeout: 10 * time.Minute,
-			MaxOutbound: 131072, CloseRate: 500, MaxBeatRate: 250_000, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
+			ReusePort: true, MaxConnections: 600_000, MaxPerAddress: 1000, AcceptRate: 5000,
+			HandshakeTimeout: 3 * time.Second, IdleTimeout: 10 * time.Minute,
+			MaxBeatRate: 250_000, KeepAlive: time.Minute,
 		},
 		MaxLine:  2048,
-		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, MaxBytes: 1 << 30, Cache: 2000, GapsMaxAge: 240 * time.Hour, GapsMaxBytes: 5_000_000},
+		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, MaxBytes: 1 << 30, GapsMaxAge: 240 * time.Hour, GapsMaxBytes: 5_000_000},
 		Jobs:     config.Jobs{Keep: 3000, MaxAge: 2 * time.Hour},
 		TLS:      cert.Files{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
 		Database: config.NewSecret("postgres://holter:secret@db.example/holter"),
 		Node:     "berlin-1", Advertise: "https://berlin-1.example:8081",
-		HTTPRate: 500, Streams: 2000, Console: "off", Origins: []string{"https://board.example", "http://localhost:3000"},
+		HTTPRate: 500, Console: "off", Origins: []string{"https://board.example", "http://localhost:3000"},
 		MQTT: config.MQTT{
 			Users: "/etc/holter/users", Rules: "/etc/holter/rules.yaml", Anonymous: config.AnonymousAnyone, MaxPacket: 65536,
-			SessionExpiry: 168 * time.Hour, MaxQueue: 5000, MaxQueueBytes: 4 << 20, MaxHeldBytes: 512 << 20, MaxRetained: 20_000, MaxRetainedBytes: 16 << 20, Routed: true,
+			SessionExpiry: 168 * time.Hour, MaxQueue: 5000, MaxRetained: 20_000, MaxRetainedBytes: 16 << 20, Routed: true,
 		},
 		Link: config.Link{
 			Listen: "0.0.0.0:7710",
@@ -181,9 +181,9 @@ func zeroFields(v reflect.Value, path string) (zero []string) {
 // unset returns the fields of a configuration that are zero, but for those that no file can set.
 func unset(cfg config.Config) []string {
 	others := []string{
-		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "TLS.Ciphers", "Fleet.Outbox", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Judge", "Gateway.Pool", "Gateway.Loops",
-		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxGap", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
-		"Link.TLS.Optional", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Node", "Store.Outbox", "Store.Tail", "Store.Follower", "Source.Name", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every", "Source.Connectionless", "inForce",
+		"TLS.Clients", "TLS.Optional", "TLS.Revoked", "TLS.MinVersion", "TLS.Ciphers", "Fleet.Outbox", "Fleet.RetireAfter", "Gateway.Listen", "Gateway.Name", "Gateway.Guard", "Gateway.Judge", "Gateway.Pool", "Gateway.Loops",
+		"Gateway.ProbeRate", "Gateway.ProbeInterval", "Gateway.MaxNewcomers", "Gateway.MaxHandshakes", "Gateway.MaxOutbound", "Gateway.ReconnectGrace", "Gateway.ReconnectGraceMax", "Gateway.Logger",
+		"Link.TLS.Optional", "Link.TLS.MinVersion", "Link.TLS.Ciphers", "Store.Memory", "Store.Cache", "Store.Node", "Store.Outbox", "Store.Tail", "Store.Follower", "Source.Name", "Source.MaxGap", "Source.Note", "Source.Parts", "Source.Pool", "Source.Every", "Source.Connectionless", "inForce",
 	}
 	return slices.DeleteFunc(zeroFields(reflect.ValueOf(cfg), "Config"), func(field string) bool {
 		return slices.Contains(others, strings.TrimPrefix(field, "Config."))

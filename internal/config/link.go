@@ -127,14 +127,14 @@ func (r *resolver) checkLink() {
 	}
 }
 
-// ofEars are the keys of the file that an ear has, too. Of source and gateway it has some.
+// ofEars are the keys of the file that an ear has, too. Of link and gateway it has some.
 func ofEars() []string {
-	return []string{"listen", "http", "tls", "data", "node", "open", "token", "devices_file", "reuse_port", "log", "source", "gateway", "mqtt", "link", "judges", "drain"}
+	return []string{"listen", "http", "tls", "data", "node", "open", "token", "devices_file", "reuse_port", "log", "gateway", "mqtt", "link", "judges", "drain"}
 }
 
 // notOfEars are keys in sections of which an ear has some.
 func notOfEars() []string {
-	return []string{"source.reconnect_grace", "source.reconnect_grace_max", "source.retire_after", "gateway.max_beat_rate", "link.listen"}
+	return []string{"gateway.max_beat_rate", "link.listen"}
 }
 
 // checkEar rejects what only a judge can have, and an ear without judges.

@@ -84,7 +84,7 @@ func TestResolveEar(t *testing.T) {
 		{"over the network", "link: {tls: {cert: c, key: k, ca: a}}\n", given("judges", "judge.example:7710"), []string{"judge.example:7710"}, "127.0.0.1:8081"},
 		{
 			"all that an ear has", "listen: [{address: ':7700', tls: {}}]\ntls: {cert: c, key: k}\ndata: d\nnode: n\ntoken: t\nreuse_port: true\nopen: false\n" +
-				"log: {level: warn}\nsource: {max_gap: 2s}\ngateway: {max_connections: 5, close_rate: 1}\nhttp: 127.0.0.1:9\njudges: [unix:a]\n", nil, []string{"unix:a"}, "127.0.0.1:9",
+				"log: {level: warn}\ngateway: {max_connections: 5, accept_rate: 1}\nhttp: 127.0.0.1:9\njudges: [unix:a]\n", nil, []string{"unix:a"}, "127.0.0.1:9",
 		},
 	}
 	for _, tt := range tests {
@@ -129,7 +129,7 @@ func TestEarMistakes(t *testing.T) {
 		{"none beside one", "{}\n", append(given("listen", "off", "listen", "127.0.0.1:1"), judge...), "--listen: off stands beside device ports; remove it, or them"},
 		{"reachable", "{}\n", append(given("listen", ":7700"), judge...), "--listen: other machines reach :7700, and there is no token"},
 		{"database", "database: 'sqlite:a'\n", judge, "ear.yaml:1:11: database: " + has},
-		{"grace", "source: {max_gap: 1s, reconnect_grace: 5s}\n", judge, "ear.yaml:1:40: source.reconnect_grace: " + has},
+		{"grace", "source: {reconnect_grace: 5s}\n", judge, "ear.yaml:1:9: source: " + has},
 		{"pace", "gateway: {max_beat_rate: 5}\n", judge, "ear.yaml:1:26: gateway.max_beat_rate: " + has},
 		{"drain", "drain: {delay: -1s, limit: 0s}\n", judge, "ear.yaml:1:16: drain.delay: "},
 		{"drain without a limit", "drain: {limit: 0s}\n", judge, "ear.yaml:1:16: drain.limit: 0s is out of range; allowed are 100ms to 1d"},

@@ -16,8 +16,6 @@ type MQTT struct {
 	MaxPacket        int           // bytes
 	SessionExpiry    time.Duration // longest time for which the session of a client is kept that is away
 	MaxQueue         int           // messages that a session holds
-	MaxQueueBytes    int           // the same
-	MaxHeldBytes     int           // of what is held for all clients together
 	MaxRetained      int           // messages
 	MaxRetainedBytes int           // the same
 	Routed           bool          // messages reach the clients of the judge and of all its ears; else those of this process

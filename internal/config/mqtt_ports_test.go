@@ -77,14 +77,14 @@ func TestLongPortThatSpeaksMQTT(t *testing.T) {
 func TestMQTTOfAnEar(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "ear.yaml", "judges: ['unix:j']\nlisten: [off]\nmqtt: {listen: ':1883', users: u, rules: r, anonymous: never, max_packet: 2048, session_expiry: 1s, "+
-		"max_queue: 1, max_queue_bytes: 1024, max_held_bytes: 1048576, max_retained: 2, max_retained_bytes: 4096, route: cluster}\n")
+		"max_queue: 1, max_retained: 2, max_retained_bytes: 4096, route: cluster}\n")
 	cfg, err := config.ResolveEar("ear.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := config.MQTT{
 		Users: "u", Rules: "r", Anonymous: config.AnonymousNever, MaxPacket: 2048, SessionExpiry: time.Second,
-		MaxQueue: 1, MaxQueueBytes: 1024, MaxHeldBytes: 1 << 20, MaxRetained: 2, MaxRetainedBytes: 4096, Routed: true,
+		MaxQueue: 1, MaxRetained: 2, MaxRetainedBytes: 4096, Routed: true,
 	}
 	if listens := config.Plain(cfg).Listen; cfg.MQTT != want || !reflect.DeepEqual(listens, []config.Listener{mqttAt(":1883")}) {
 		t.Errorf("MQTT = %+v at %+v, want %+v", cfg.MQTT, listens, want)

@@ -19,8 +19,6 @@ func mqttFields(d *strictyaml.Reader, listen *string, m *MQTT) []strictyaml.Fiel
 		{Key: "max_packet", Set: strictyaml.Plain(d, &m.MaxPacket, count{min: 1 << 10, max: 256 << 20}.parse)},
 		{Key: "session_expiry", Set: strictyaml.Value(d, &m.SessionExpiry, span{min: time.Second, max: aYear + 24*time.Hour}.parse)},
 		{Key: "max_queue", Set: strictyaml.Plain(d, &m.MaxQueue, count{min: 1, max: 60_000}.parse)},
-		{Key: "max_queue_bytes", Set: strictyaml.Plain(d, &m.MaxQueueBytes, count{min: 1 << 10, max: 1 << 40}.parse)},
-		{Key: "max_held_bytes", Set: strictyaml.Plain(d, &m.MaxHeldBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
 		{Key: "max_retained", Set: strictyaml.Plain(d, &m.MaxRetained, count{min: 1, max: 1 << 30}.parse)},
 		{Key: "max_retained_bytes", Set: strictyaml.Plain(d, &m.MaxRetainedBytes, count{min: 1 << 10, max: 1 << 40}.parse)},
 		{Key: "route", Set: strictyaml.Value(d, &m.Routed, parseRoute)},

@@ -31,7 +31,6 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "listen", Set: listenList(d, &c.Listen)},
 		{Key: "http", Set: strictyaml.Value(d, &c.HTTP, parseAddress)},
 		{Key: "http_rate", Set: strictyaml.Plain(d, &c.HTTPRate, count{min: 1, max: 1_000_000, off: true}.parse)},
-		{Key: "http_max_streams", Set: strictyaml.Plain(d, &c.Streams, count{min: 1, max: 100_000}.parse)},
 		{Key: "http_console", Set: strictyaml.Value(d, &c.Console, parseConsole)},
 		{Key: "http_allow_origins", Set: list(d, &c.Origins, "write an origin", parseOrigin)},
 		{Key: "tls", Fields: certificate(d, &c.TLS)},
@@ -81,10 +80,8 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 
 func sourceFields(d *strictyaml.Reader, c *Config) []strictyaml.Field {
 	return []strictyaml.Field{
-		{Key: "max_gap", Set: strictyaml.Value(d, &c.Source.MaxGap, span{min: time.Millisecond, max: time.Hour}.parse)},
 		{Key: "reconnect_grace", Set: strictyaml.Value(d, &c.Source.ReconnectGrace, span{min: time.Millisecond, max: aYear}.parse)},
 		{Key: "reconnect_grace_max", Set: strictyaml.Value(d, &c.Source.ReconnectGraceMax, span{min: time.Millisecond, max: aYear}.parse)},
-		{Key: "retire_after", Set: strictyaml.Value(d, &c.Fleet.RetireAfter, span{min: time.Second, max: aYear}.parse)},
 	}
 }
 
@@ -93,7 +90,6 @@ func eventsFields(d *strictyaml.Reader, c *store.Config) []strictyaml.Field {
 		{Key: "keep", Set: strictyaml.Plain(d, &c.Keep, count{min: 1, max: 1_000_000_000}.parse)},
 		{Key: "max_age", Set: strictyaml.Value(d, &c.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
 		{Key: "max_bytes", Set: strictyaml.Plain(d, &c.MaxBytes, count{min: 1 << 20, max: 1 << 40}.parse)},
-		{Key: "cache", Set: strictyaml.Plain(d, &c.Cache, count{min: 1000, max: 100_000_000}.parse)},
 	}
 }
 
@@ -110,18 +106,12 @@ func gatewayFields(d *strictyaml.Reader, c *Config) []strictyaml.Field {
 	return []strictyaml.Field{
 		{Key: "max_connections", Set: strictyaml.Plain(d, &g.MaxConnections, count{min: 1, max: 100 * million}.parse)},
 		{Key: "max_connections_per_address", Set: strictyaml.Plain(d, &g.MaxPerAddress, count{min: 1, max: 100 * million, off: true}.parse)},
-		{Key: "max_newcomers", Set: strictyaml.Plain(d, &g.MaxNewcomers, count{min: 1, max: 100 * million}.parse)},
-		{Key: "max_newcomers_per_address", Set: strictyaml.Plain(d, &g.MaxNewcomersPerAddress, count{min: 1, max: 100 * million}.parse)},
 		{Key: "accept_rate", Set: strictyaml.Plain(d, &g.AcceptRate, count{min: 1, max: 10 * million}.parse)},
 		{Key: "handshake_timeout", Set: strictyaml.Value(d, &g.HandshakeTimeout, span{min: time.Millisecond, max: time.Hour}.parse)},
-		{Key: "max_handshakes", Set: strictyaml.Plain(d, &g.MaxHandshakes, count{min: 1, max: 65536}.parse)},
 		{Key: "idle_timeout", Set: strictyaml.Value(d, &g.IdleTimeout, span{min: time.Millisecond, max: aYear, off: true}.parse)},
 		{Key: "max_line", Set: strictyaml.Plain(d, &c.MaxLine, count{min: 64, max: mebibyte}.parse)},
-		{Key: "max_outbound", Set: strictyaml.Plain(d, &g.MaxOutbound, count{min: 1024, max: 1024 * mebibyte}.parse)},
 		{Key: "max_beat_rate", Set: strictyaml.Plain(d, &g.MaxBeatRate, count{min: 1, max: 100 * million, off: true}.parse)},
-		{Key: "close_rate", Set: strictyaml.Plain(d, &g.CloseRate, count{min: 1, max: 10 * million}.parse)},
 		{Key: "keepalive", Set: strictyaml.Value(d, &g.KeepAlive, span{min: time.Second, max: 9 * time.Hour, off: true}.parse)},
-		{Key: "user_timeout", Set: strictyaml.Value(d, &g.UserTimeout, span{min: time.Millisecond, max: 24 * time.Hour}.parse)},
 	}
 }
 

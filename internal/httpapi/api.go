@@ -46,8 +46,7 @@ type Config struct {
 	// the listener's backlog, and hold up the listening clock of the heartbeats. To make room, a
 	// connection is closed: the oldest without a valid token of the address that has the most of
 	// these, if they are more than a 16th, after 250 ms; else that which has been idle longest, for at
-	// least 1 s. The others are closed after their next answer. At least 4. Default: 1,024, or what
-	// MaxStreams needs.
+	// least 1 s. The others are closed after their next answer. At least 4. Default: 1,024.
 	MaxConnections int
 	// MaxStreams is the largest number of streams of events. Further ones are refused. It is three
 	// quarters of MaxConnections at most, so that there is always room for health checks. Default:
@@ -273,9 +272,13 @@ func (a *API) setLimits(rate float64, origins []string) {
 // [API.Listen] as well.
 func (a *API) Handler() http.Handler { return a.handler }
 
+// maxConnections is the default of MaxConnections. Three quarters of it may be streams, 768 of some 28 KB of memory
+// each: far more than there are browsers that show a fleet, and 21 MB if somebody opens them all.
+const maxConnections = 1024
+
 func (c Config) withDefaults() (Config, error) {
 	c.Version, c.BeatSource = cmp.Or(c.Version, "unknown"), cmp.Or(c.BeatSource, "http")
-	c.MaxConnections = cmp.Or(c.MaxConnections, max(1024, c.MaxStreams/3*4+4))
+	c.MaxConnections = cmp.Or(c.MaxConnections, maxConnections)
 	c.MaxStreams = cmp.Or(c.MaxStreams, c.MaxConnections*3/4)
 	if c.Node == "" {
 		host, err := os.Hostname()

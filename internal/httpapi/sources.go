@@ -44,7 +44,7 @@ func (a *API) registerSources(api huma.API) {
 	serveEmpty(a, api, operation("administration", "retire-source", "POST /v1/sources/{name}/retire", "Retire a source that will not come back",
 		"For a source that is not configured any more. Its devices, which are unknown until then, keep their heard silence "+
 			"and are judged by the clocks of the other sources of its kind, or of all sources if there is none. It happens automatically after "+
-			"retire_after. A source that is configured again takes its devices back. 409: the source is in use; remove it from the configuration first.",
+			"10 min of listening. A source that is configured again takes its devices back. 409: the source is in use; remove it from the configuration first.",
 		http.StatusNotFound, http.StatusConflict), a.retireSource)
 }
 

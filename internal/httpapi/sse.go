@@ -47,7 +47,7 @@ func (a *API) takeStream(w http.ResponseWriter) bool {
 	a.streams.Add(-1)
 	a.refused.Add(1)
 	writeLater(w, http.StatusServiceUnavailable, 10*time.Second, fmt.Sprintf("there are %d streams already, and no room for another; "+
-		"come back later, read /v1/events page by page, or raise http_max_streams", a.config.MaxStreams))
+		"come back later, or read /v1/events page by page", a.config.MaxStreams))
 	return false
 }
 

@@ -370,7 +370,7 @@ func TestStreamWaitsForTheStart(t *testing.T) {
 					first <- answer.Status + " " + string(text)
 				}()
 				time.Sleep(time.Second)
-				if answer, text := s.get(t, "/v1/events/stream"); answer.StatusCode != 503 || !strings.Contains(text, "raise http_max_streams") {
+				if answer, text := s.get(t, "/v1/events/stream"); answer.StatusCode != 503 || !strings.Contains(text, "come back later") {
 					t.Errorf("one too many = %s %s", answer.Status, text)
 				}
 				got := <-first

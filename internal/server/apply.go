@@ -54,7 +54,7 @@ func (f *front) apply(p *plan, l *logs) {
 
 // fleetKeys are the settings of the registry.
 func fleetKeys() []string {
-	return []string{"policy", "groups", "devices", "flapping", "min_timeout", "max_devices", "source.retire_after"}
+	return []string{"policy", "groups", "devices", "flapping", "min_timeout", "max_devices"}
 }
 
 // apply puts the settings of a plan in force. What fails stays as it was, and is in the plan.

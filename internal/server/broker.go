@@ -28,7 +28,7 @@ func (f *front) buildBroker() (err error) {
 		return nil
 	}
 	cfg := mqtt.Config{
-		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue, MaxQueueBytes: c.MaxQueueBytes, MaxHeldBytes: c.MaxHeldBytes,
+		MaxPacket: c.MaxPacket, SessionExpiry: c.SessionExpiry, MaxQueue: c.MaxQueue,
 		MaxRetained: c.MaxRetained, MaxRetainedBytes: c.MaxRetainedBytes, Reserved: f.reserved(), Store: f.records, Logger: f.log,
 	}
 	if len(f.config.Listen) > 0 { // else there is nobody who knows what a client may do

@@ -90,7 +90,7 @@ func (f *front) buildGateway(ctx context.Context) (err error) {
 		return err
 	}
 	cfg := f.config.Gateway
-	cfg.MaxGap, cfg.ReconnectGrace, cfg.ReconnectGraceMax = f.config.Source.MaxGap, f.config.Source.ReconnectGrace, f.config.Source.ReconnectGraceMax
+	cfg.ReconnectGrace, cfg.ReconnectGraceMax = f.config.Source.ReconnectGrace, f.config.Source.ReconnectGraceMax
 	cfg.Logger = f.log
 	if cfg.Guard, err = f.guard(); err != nil {
 		return err

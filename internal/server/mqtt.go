@@ -34,7 +34,7 @@ func bridgeConfigs(c *config.Config, log *slog.Logger) ([]mqttbridge.Config, err
 func bridgeConfig(c *config.Config, b *config.Bridge) (out mqttbridge.Config, err error) {
 	out = b.Config
 	out.Password, out.Ignore = passwordOf(b), ownTopics(c)
-	out.MaxGap, out.ReconnectGrace, out.ReconnectGraceMax = c.Source.MaxGap, c.Source.ReconnectGrace, c.Source.ReconnectGraceMax
+	out.ReconnectGrace, out.ReconnectGraceMax = c.Source.ReconnectGrace, c.Source.ReconnectGraceMax
 	if out.TLS, err = bridgeTLS(b.Files); err != nil {
 		return out, b.Mistake("tls: " + err.Error())
 	}

@@ -21,8 +21,7 @@ func (s *served) posts(id, message string) (status int, body string) {
 func TestSendToEars(t *testing.T) {
 	t.Parallel()
 	judge, at := judged(t)
-	limits := "gateway: {max_outbound: 50000}"
-	one, two := hear(t, "one", at, limits), hear(t, "two", at, limits)
+	one, two := hear(t, "one", at), hear(t, "two", at)
 	testwait.Until(t, "all are ready", func() bool { return judge.judges() && one.ready() && two.ready() })
 	wants := func(message string, status int, text string) {
 		t.Helper()
@@ -41,7 +40,7 @@ func TestSendToEars(t *testing.T) {
 	}
 	wants(`{"text": "a\nb"}`, 422, "the device's protocol does not allow this text: line: a message is one line of text")
 	wants(`{"text": "`+strings.Repeat("x", 2000)+`"}`, 413, "the message is too long: line: a message has at most 1020 bytes, not 2000")
-	wants(`{"text": "`+strings.Repeat("x", 50_001)+`"}`, 413, "the message is too long: 50001 bytes, want at most 50000")
+	wants(`{"text": "`+strings.Repeat("x", 64<<10+1)+`"}`, 413, "the message is too long: 65537 bytes, want at most 65536")
 	long := fmt.Sprintf(`{"hex": %q, "timeout": "0.1s"}`, strings.Repeat("00", 40_000)) // the device reads nothing
 	late := false
 	testwait.Until(t, "too much waits to be read", func() bool {

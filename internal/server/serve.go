@@ -148,7 +148,6 @@ func (s *server) buildAPI(certificates *tls.Config) error {
 		Rate:         float64(s.config.HTTPRate),
 		TLS:          certificates,
 		AllowOrigins: s.config.Origins,
-		MaxStreams:   s.config.Streams,
 		Auth:         s.auth,
 		Local:        config.Loopback(s.config.HTTP) && !s.config.Open,
 		Starting:     s.waiting,

@@ -72,6 +72,9 @@ const (
 	// cachedFor is for how long an event stays in memory at least, if there is room. Readers that
 	// are further behind read the database.
 	cachedFor = time.Minute
+	// cacheSize is the default of Config.Cache, how many events are in memory at most: the verdicts of 100,000 devices
+	// that fall silent within a minute, at some 700 bytes each, so that all who follow read them without the database.
+	cacheSize = 100_000
 	// leastCached is how many of the latest events stay.
 	leastCached = 1000
 )
