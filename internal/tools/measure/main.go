@@ -1,11 +1,12 @@
 // Command measure prints the size of each package of a Go tree: lines, lengths of files and
 // functions, density of comments, and exported names.
 //
-//	go run ./internal/tools/measure [-unused] [folder]
+//	go run ./internal/tools/measure [-unused | -path] [folder]
 //
 // It reads the files that are not tests below the folder (default: the current one), other modules
 // included, and writes one row for each package and one for the whole. With -unused it lists
-// instead the exported names of each package that no code outside of it uses but tests.
+// instead the exported names of each package that no code outside of it uses but tests. With -path it
+// builds the program so that it counts, and lists the functions that a heartbeat and a verdict run through.
 package main
 
 import (
@@ -20,18 +21,22 @@ import (
 
 func main() {
 	unused := flag.Bool("unused", false, "list the exported names that only tests or nobody outside the package uses")
+	paths := flag.Bool("path", false, "list the functions that a heartbeat and a verdict run through, by file")
 	flag.Parse()
 	root := "."
 	if flag.NArg() > 0 {
 		root = flag.Arg(0)
 	}
-	if err := run(os.Stdout, root, *unused); err != nil {
+	if err := run(os.Stdout, root, *unused, *paths); err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, root string, unused bool) error {
+func run(w io.Writer, root string, unused, paths bool) error {
+	if paths {
+		return printPaths(w, root)
+	}
 	t, err := load(root)
 	if err != nil {
 		return err
