@@ -28,7 +28,7 @@ const (
 	mostBalanced = 1 << 16
 )
 
-// balancerRules are those lines of the configuration that docs/run/deploy.md recommends which say how devices are led.
+// balancerRules are those lines of the configuration that docs/run/cluster.md recommends which say how devices are led.
 const balancerRules = `    mode tcp
     timeout connect 5s
     timeout client  26h

@@ -13,13 +13,13 @@ import (
 
 // HAProxy is configured as the documentation says.
 func TestBalancerRules(t *testing.T) {
-	page, err := os.ReadFile("../../docs/run/deploy.md")
+	page, err := os.ReadFile("../../docs/run/cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(balancerRules) {
 		if !strings.Contains(string(page), "\n"+strings.TrimSuffix(line, "\n")) {
-			t.Errorf("docs/run/deploy.md does not have %q", line)
+			t.Errorf("docs/run/cluster.md does not have %q", line)
 		}
 	}
 }

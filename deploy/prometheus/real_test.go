@@ -91,7 +91,7 @@ func ourConfig(t *testing.T, h *holter) string {
 func namesExist(t *testing.T, h *holter, queries map[string]string) {
 	t.Helper()
 	_, body := testprogram.Get(h.api + "/metrics")
-	known := string(body) + read(t, "../../docs/reference/metrics.md") + read(t, "../../docs/run/deploy.md")
+	known := string(body) + read(t, "../../docs/reference/metrics.md") + read(t, "../../docs/run/cluster.md")
 	names := regexp.MustCompile(`\b(?:holter|process|go)_[a-z0-9_]+`)
 	for name, query := range queries {
 		for _, metric := range names.FindAllString(query, -1) {
