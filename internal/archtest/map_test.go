@@ -12,7 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "draw the map of CONTRIBUTING.md anew")
 
-// TestMap holds the picture of the packages in CONTRIBUTING.md against the imports.
+// TestMap holds the picture of the packages in CONTRIBUTING.md against the imports, and the table of folders
+// below it against the picture.
 func TestMap(t *testing.T) {
 	const begin, end = "```mermaid\n", "```\n"
 	file := filepath.Join(moduleRoot(t), "CONTRIBUTING.md")
@@ -26,6 +27,12 @@ func TestMap(t *testing.T) {
 		t.Fatalf("%s has no picture in a block of mermaid", file)
 	}
 	want := drawMap(loadModule(t))
+	table, _, _ := strings.Cut(tail, "\n## ")
+	for _, folder := range strings.Fields(want)[2:] {
+		if folder != "-->" && !strings.Contains(table, "`"+folder+"`") {
+			t.Errorf("the table of folders below the picture does not name `%s`", folder)
+		}
+	}
 	if got == want {
 		return
 	}
