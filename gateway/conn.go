@@ -61,7 +61,7 @@ func (c *conn) Closed() {
 // Traffic implements [eventloop.Handler]: it handles what came in, and writes the answers together.
 func (c *conn) Traffic(input []byte) (used int) {
 	defer c.guard()
-	if c.awaitsHeader() {
+	if c.codec == nil && c.awaitsHeader() {
 		if used = c.takeHeader(input); used == 0 || used == len(input) {
 			return used
 		}
@@ -80,7 +80,7 @@ func (c *conn) Traffic(input []byte) (used int) {
 	switch {
 	case end && !c.endsLater():
 		c.Close()
-	case more || c.introduces():
+	case more || !c.established && c.introduces():
 		c.Pause(x.wall.Add(intakeStep))
 	case c.begun || x.yields && used+n < len(input):
 		c.rests = true

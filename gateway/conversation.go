@@ -96,10 +96,10 @@ func (x *exchange) address() netip.Addr { return x.sender.address() }
 // message if there is budget left, and whether the conversation is to be ended once x.out, and what is
 // held, is written.
 func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
-	if t.ending() {
+	if t.details != nil && t.ending() {
 		return nil, true
 	}
-	for rest = input; len(rest) > 0 && !end && x.budget > 0 && !t.asks() && !x.yields; x.budget-- {
+	for rest = input; len(rest) > 0 && !end && x.budget > 0 && (t.details == nil || !t.asks()) && !x.yields; x.budget-- {
 		if t.codec == nil {
 			protocol, err := x.listener.sniff(rest)
 			if err != nil {
@@ -121,6 +121,10 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 			return rest, false
 		}
 		rest = rest[n:]
+		var done bool
+		if done, end = t.onlyBeats(x); done {
+			continue
+		}
 		end = t.message(x)
 		x.begun = x.outcome.Unfinished
 		for x.begun && !(x.fair && time.Since(x.wall) > mostTurn) {
@@ -129,6 +133,26 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 		x.yields = x.begun || x.fair && time.Since(x.wall) > mostTurn
 	}
 	return rest, end
+}
+
+// onlyBeats handles and answers a message that is a heartbeat and nothing else, as most are, of a device for
+// which nothing is kept here but its session, as for most. It returns false, and does nothing, for all others.
+func (t *conversation) onlyBeats(x *exchange) (done, end bool) {
+	m := &x.message
+	switch {
+	case t.details != nil, !t.established, t.guest, t.attached, x.udpSession != nil: // a judge elsewhere, answers that are held, MQTT, datagrams
+		return false, false
+	case m.Kind != codec.Beat, len(m.ID) > 0, m.Err != nil, m.Odd != "": // it is to be compared, refused or counted
+		return false, false
+	case !t.session.Beat(x.now):
+		return false, false
+	}
+	x.counts.messages.Store(x.counts.messages.Load() + 1) // only this goroutine writes it
+	t.noise = 0
+	x.outcome = codec.Outcome{Now: x.wall}
+	t.paceBeat(x)
+	x.out = t.codec.Reply(x.out, m, &x.outcome)
+	return true, x.outcome.Broken != nil && t.fail(x, x.outcome.Broken)
 }
 
 // maxMessage returns how long the device's messages may be.

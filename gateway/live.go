@@ -219,33 +219,9 @@ func (c *connection) goesOn() {
 	}
 }
 
-// deliver writes out, and behind it what the codec has to send. It returns false if the connection
-// has ended.
-func (c *connection) deliver(out []byte) bool {
-	more := false
-	if c.attached && c.held() == nil && !c.ending() {
-		if room := c.gateway.config.MaxOutbound/2 - c.link.buffered(); room > 0 {
-			out, more = c.codec.(codec.Live).Pump(out, room)
-		}
-	}
-	open := c.link.write(out)
-	if open && more && c.link.buffered() == 0 {
-		c.Wake() // others have their turn first
-	}
-	return open
-}
-
 // drained is called when the kernel has taken all that had to wait.
 func (c *connection) drained() {
 	if c.attached {
 		c.Wake()
 	}
-}
-
-// mostUnsent returns how many bytes may wait for the kernel.
-func (c *connection) mostUnsent() int {
-	if c.attached {
-		return c.gateway.config.MaxOutbound + c.maxMessage()
-	}
-	return c.gateway.config.MaxOutbound
 }

@@ -20,14 +20,6 @@ func newHint(key, ref uint32) hint { return hint(key)<<32 | hint(ref) }
 func (h hint) key() uint32 { return uint32(h >> 32) }
 func (h hint) ref() ref    { return ref(h) }
 
-// ref names a slot within a shard.
-type ref uint32
-
-func newRef(group uint8, slot uint32) ref { return ref(group)<<slotBits | ref(slot) }
-
-func (r ref) group() uint8 { return uint8(r >> slotBits) }
-func (r ref) slot() uint32 { return uint32(r & slotMask) }
-
 const (
 	arity = 8
 	// root is the place of the least hint, so that the children of each node begin at a multiple of

@@ -29,6 +29,14 @@ func (id ID) original() dualmap.Original {
 	return dualmap.Original{Slot: id.ref().slot(), Generation: uint32(id >> (64 - dualmap.GenerationBits))}
 }
 
+// ref names a slot within a shard.
+type ref uint32
+
+func newRef(group uint8, slot uint32) ref { return ref(group)<<slotBits | ref(slot) }
+
+func (r ref) group() uint8 { return uint8(r >> slotBits) }
+func (r ref) slot() uint32 { return uint32(r & slotMask) }
+
 // Resolution is the unit in which deadlines are kept, unless [Config.Precision] is another. A
 // deadline is rounded up to a multiple of it.
 const Resolution = time.Duration(1) << coarsest

@@ -162,13 +162,17 @@ func (c *Conn) handle(h Handler, events uint32) {
 // read reads a slice, and has it handled.
 func (c *Conn) read(h Handler) {
 	l := c.loop
-	input := c.input()
-	kept := len(input)
+	kept := 0
+	if c.kept != nil {
+		kept = len(c.kept.input)
+	}
 	if cap(l.input) < kept+Slice {
 		l.input = make([]byte, kept+Slice)
 	}
 	buffer := l.input[:kept+Slice]
-	copy(buffer, input)
+	if kept > 0 {
+		copy(buffer, c.kept.input)
+	}
 	n, err := l.poller.read(int(c.fd), buffer[kept:])
 	switch {
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
@@ -190,7 +194,7 @@ func (c *Conn) read(h Handler) {
 
 // traffic has input handled, and keeps the rest.
 func (c *Conn) traffic(h Handler, input []byte) {
-	if used := h.Traffic(input); c.fd >= 0 {
+	if used := h.Traffic(input); c.fd >= 0 && (used < len(input) || c.kept != nil) {
 		c.keep(input[used:])
 	}
 }
@@ -246,7 +250,12 @@ func (c *Conn) Write(b []byte) bool {
 }
 
 // Buffered returns how many bytes the kernel has not taken yet.
-func (c *Conn) Buffered() int { return len(c.output()) }
+func (c *Conn) Buffered() int {
+	if c.kept == nil {
+		return 0
+	}
+	return len(c.kept.output)
+}
 
 // Unread returns how many bytes wait in the socket, which the loop has not read yet.
 func (c *Conn) Unread() int {

@@ -37,6 +37,7 @@ type poller struct {
 	events    [maxEvents]unix.EpollEvent
 	count     int   // of those
 	streak    int   // events since there were none
+	busy      bool  // there were many
 	failed    error // of the last call
 }
 
@@ -128,27 +129,24 @@ func (p *poller) wakeAt(t time.Time) { _ = p.file.SetReadDeadline(t) } // which 
 
 // takeEvents takes the events that are there. It returns false if there are none.
 func (p *poller) takeEvents(uintptr) bool {
-	n, err := p.takeReady()
-	p.count, p.failed = max(n, 0), err
+	var n int
+	if p.busy {
+		n, p.failed = unix.EpollWait(p.epoll, p.events[:], 0)
+	} else {
+		ready, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&p.events[0])), maxEvents, 0, 0, 0)
+		n, p.failed = result(ready, errno)
+	}
+	p.count = max(n, 0)
 	if p.streak += p.count; n == 0 {
 		p.streak = 0
 	}
+	p.busy = p.streak >= longStreak
 	return n != 0
-}
-
-func (p *poller) isBusy() bool { return p.streak >= longStreak }
-
-func (p *poller) takeReady() (int, error) {
-	if p.isBusy() {
-		return unix.EpollWait(p.epoll, p.events[:], 0)
-	}
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&p.events[0])), maxEvents, 0, 0, 0)
-	return result(n, errno)
 }
 
 // read reads at most what b has room for.
 func (p *poller) read(fd int, b []byte) (int, error) {
-	if p.isBusy() {
+	if p.busy {
 		return unix.Read(fd, b)
 	}
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
@@ -157,7 +155,7 @@ func (p *poller) read(fd int, b []byte) (int, error) {
 
 // write writes what the kernel takes of b.
 func (p *poller) write(fd int, b []byte) (int, error) {
-	if p.isBusy() || len(b) > Slice {
+	if p.busy || len(b) > Slice {
 		return unix.Write(fd, b)
 	}
 	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))

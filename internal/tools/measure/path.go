@@ -172,7 +172,7 @@ func freePorts(n int) (addresses []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() //nolint:errcheck // nothing was written
+		defer l.Close()
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses, nil
@@ -203,7 +203,7 @@ func (s *subject) put(what, body string) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if answer.StatusCode >= http.StatusMultipleChoices {
 		err = fmt.Errorf("PUT %s: %s %s", what, answer.Status, text)
