@@ -30,7 +30,7 @@
 //
 // [Graph.Run] with targets runs only what these need. [Extend] adds nodes to a run, from a node of it that finds out what there is to do.
 // [Graph.DepthFirst] and [Graph.BreadthFirst] walk from nodes to those after them. A [Drawing] shows a graph, or a run with outcomes
-// and times, as SVG, or as a text for Graphviz or Mermaid.
+// and times, as a text for Mermaid or Graphviz.
 //
 // # Concurrency
 //

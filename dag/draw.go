@@ -12,7 +12,7 @@ import (
 // A Drawing is a graph as it is drawn, maybe with what came of a run: see [Graph.Drawing] and [Report.Drawing]. It belongs to the
 // caller, and may be changed before it is drawn, or made from anything else. Control characters of all texts are replaced by U+FFFD.
 type Drawing struct {
-	// Title stands above. Default: none.
+	// Title stands above the picture. Mermaid leaves it out. Default: none.
 	Title string
 	// Nodes are drawn in this order where nothing else counts. Names are unique.
 	Nodes []DrawingNode
@@ -28,9 +28,9 @@ type DrawingNode struct {
 	When bool
 	// State is the word for how the node is. The outcomes, "running" and "pending" have colors. Default: none.
 	State string
-	// Start and End are the times of the node. DOT and SVG show how long it took where both are set.
+	// Start and End are the times of the node. A drawing shows how long it took where both are set.
 	Start, End time.Time
-	// Note is shown by SVG, shortened, and as a tooltip, by DOT only as a tooltip: such as an error or a result.
+	// Note is a tooltip, such as an error or a result. Mermaid leaves it out.
 	Note string
 	// Attributes are those of Graphviz, such as color or URL (https://graphviz.org/docs/nodes/), for DOT. They override what DOT sets.
 	Attributes map[string]string
@@ -85,13 +85,33 @@ func (d Drawing) edges(yield func(from, to int)) {
 	}
 }
 
-// summary returns the state and how long it took, or "".
-func (n *DrawingNode) summary() string {
+// label returns the name and, in a second line, the state and how long the node took.
+func (n *DrawingNode) label() string {
 	text := n.State
 	if !n.Start.IsZero() && !n.End.IsZero() {
 		text = strings.TrimSpace(text + " " + span(n.End.Sub(n.Start)))
 	}
-	return text
+	if text == "" {
+		return n.Name
+	}
+	return n.Name + "\n" + text
+}
+
+// A look is the colors of a state. The text has a contrast of 7 or more to the fill.
+type look struct{ line, fill, text string }
+
+// looks returns the looks of the states that have one.
+func looks() map[string]look {
+	gray := look{line: "#7b8794", fill: "#f1f3f5", text: "#3e4c59"}
+	return map[string]look{
+		"done":     {line: "#2e7d32", fill: "#e6f4ea", text: "#14431a"},
+		"failed":   {line: "#c62828", fill: "#fdeaea", text: "#6b1111"},
+		"waiting":  {line: "#b26a00", fill: "#fff3dc", text: "#573300"},
+		"running":  {line: "#1565c0", fill: "#e4f0fc", text: "#0b3a70"},
+		"pending":  {line: "#7b8794", fill: "#ffffff", text: "#3e4c59"},
+		"skipped":  gray,
+		"canceled": gray,
+	}
 }
 
 // span returns a duration with as many digits as a reader needs.
@@ -127,11 +147,7 @@ func (d Drawing) DOT() string {
 
 // writeDOT writes the line of node i.
 func (n *DrawingNode) writeDOT(b *strings.Builder, i int) {
-	label := n.Name
-	if text := n.summary(); text != "" {
-		label += "\n" + text
-	}
-	fmt.Fprintf(b, "\tn%d [label=\"%s\"", i, escapeDOT(label))
+	fmt.Fprintf(b, "\tn%d [label=\"%s\"", i, escapeDOT(n.label()))
 	if n.When {
 		b.WriteString(" shape=diamond")
 	}
@@ -147,21 +163,28 @@ func (n *DrawingNode) writeDOT(b *strings.Builder, i int) {
 	b.WriteString("];\n")
 }
 
-// Mermaid returns the drawing as a flowchart of Mermaid (https://mermaid.js.org/syntax/flowchart.html): nodes with their names, a rhombus
-// for one with a condition, and arrows.
+// Mermaid returns the drawing as a flowchart of Mermaid (https://mermaid.js.org/syntax/flowchart.html): a box for each node, a rhombus for
+// one with a condition, and an arrow from each node to those after it. The text is the same for the same drawing.
 func (d Drawing) Mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
 	for i := range d.Nodes {
-		n := &d.Nodes[i]
-		left, right := "[", "]"
-		if n.When {
-			left, right = "{", "}"
-		}
-		fmt.Fprintf(&b, "    n%d%s\"%s\"%s\n", i, left, escapeMermaid(n.Name), right)
+		d.Nodes[i].writeMermaid(&b, i)
 	}
 	d.edges(func(from, to int) { fmt.Fprintf(&b, "    n%d --> n%d\n", from, to) })
 	return b.String()
+}
+
+// writeMermaid writes the lines of node i.
+func (n *DrawingNode) writeMermaid(b *strings.Builder, i int) {
+	left, right := "[", "]"
+	if n.When {
+		left, right = "{", "}"
+	}
+	fmt.Fprintf(b, "    n%d%s\"%s\"%s\n", i, left, escapeMermaid(n.label()), right)
+	if look, ok := looks()[n.State]; ok {
+		fmt.Fprintf(b, "    style n%d stroke:%s,fill:%s,color:%s\n", i, look.line, look.fill, look.text)
+	}
 }
 
 // drawable replaces what no drawing can show, and what would change the direction of the text after it. A carriage return, alone or
@@ -174,7 +197,7 @@ func drawable(name string) string {
 			return '\n'
 		case r == '\t':
 			return ' '
-		case r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control), r == '\uFFFE', r == '\uFFFF': // the last two are not for XML
+		case r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control), r == '\uFFFE', r == '\uFFFF': // the last two are no characters
 			return '\uFFFD'
 		}
 		return r

@@ -2,10 +2,13 @@ package dag_test
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holter-iot/holter/dag"
@@ -44,6 +47,90 @@ func TestDraw(t *testing.T) {
 	}
 	if got := g.Drawing().Mermaid(); !strings.Contains(got, "n0 --> n1\n    n3 --> n1\n") {
 		t.Errorf("Mermaid with the node that was missing =\n%s", got)
+	}
+}
+
+// A run is drawn with what came of each node.
+func TestDrawRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sleep := dag.Node[trace]{Name: "a", Run: func(context.Context, *trace) error { time.Sleep(90 * time.Second); return nil }}
+		g := build(
+			t, dag.Config[trace]{Continue: true, Limit: 1}, sleep, when(false, node("b", nil, "a")), node("c", errors.New(`no "luck"`), "a"),
+			node("d", nil, "c"), node("w", dag.ErrWaiting),
+		)
+		r, _ := g.Run(t.Context(), new(trace))
+		d := r.Drawing()
+		d.Title = "run 7"
+		d.Nodes[0].Attributes = map[string]string{"URL": "https://example.com/?a&b", "color": "blue"}
+		want := `digraph {
+	node [shape=box];
+	label="run 7";
+	labelloc=t;
+	n0 [label="a\ndone 1m30s" style=filled color="#2e7d32" fillcolor="#e6f4ea" "URL"="https://example.com/?a&amp;b" "color"="blue"];
+	n1 [label="b\nskipped 0s" shape=diamond style=filled color="#7b8794" fillcolor="#f1f3f5"];
+	n2 [label="c\nfailed 0s" style=filled color="#c62828" fillcolor="#fdeaea" tooltip="no \"luck\""];
+	n3 [label="d\ncanceled" style=filled color="#7b8794" fillcolor="#f1f3f5"];
+	n4 [label="w\nwaiting 0s" style=filled color="#b26a00" fillcolor="#fff3dc"];
+	n0 -> n1;
+	n0 -> n2;
+	n2 -> n3;
+}
+`
+		if got := d.DOT(); got != want {
+			t.Errorf("DOT =\n%s\nwant\n%s", got, want)
+		}
+		want = `flowchart TD
+    n0["a<br/>done 1m30s"]
+    style n0 stroke:#2e7d32,fill:#e6f4ea,color:#14431a
+    n1{"b<br/>skipped 0s"}
+    style n1 stroke:#7b8794,fill:#f1f3f5,color:#3e4c59
+    n2["c<br/>failed 0s"]
+    style n2 stroke:#c62828,fill:#fdeaea,color:#6b1111
+    n3["d<br/>canceled"]
+    style n3 stroke:#7b8794,fill:#f1f3f5,color:#3e4c59
+    n4["w<br/>waiting 0s"]
+    style n4 stroke:#b26a00,fill:#fff3dc,color:#573300
+    n0 --> n1
+    n0 --> n2
+    n2 --> n3
+`
+		if got := d.Mermaid(); got != want {
+			t.Errorf("Mermaid =\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// What a part of a drawing has no value for is left out. Only a drawing made by hand can have such parts, or a circle.
+func TestDrawLittle(t *testing.T) {
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	d := dag.Drawing{Nodes: []dag.DrawingNode{
+		{Name: "a", State: "at sea", After: []string{"nobody"}},
+		{Name: "b", Start: at},
+		{Name: "c", Start: at, End: at.Add(26 * time.Hour)},
+		{Name: "d", After: []string{"d", "ms"}},
+		{Name: "ms", After: []string{"d"}, Start: at, End: at.Add(12345678)},
+		{Name: "s", Start: at, End: at.Add(1234567890)},
+		{Name: "min", Start: at, End: at.Add(61 * time.Minute)},
+	}}
+	want := `digraph {
+	node [shape=box];
+	n0 [label="a\nat sea"];
+	n1 [label="b"];
+	n2 [label="c\n26h0m"];
+	n3 [label="d"];
+	n4 [label="ms\n12ms"];
+	n5 [label="s\n1.23s"];
+	n6 [label="min\n1h1m"];
+	n3 -> n3;
+	n4 -> n3;
+	n3 -> n4;
+}
+`
+	if got := d.DOT(); got != want {
+		t.Errorf("DOT =\n%s\nwant\n%s", got, want)
+	}
+	if got, want := (dag.Drawing{}).DOT(), "digraph {\n\tnode [shape=box];\n}\n"; got != want {
+		t.Errorf("an empty drawing is %q, want %q", got, want)
 	}
 }
 

@@ -73,7 +73,8 @@ func TestPlaybooks(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, shown)
 		}
 	}
-	holter("patience</text><text class=\"dag-more\"", "runs", "graph", run)
+	holter(`["patience<br/>canceled`, "runs", "graph", run)
+	holter(`label="patience\ncanceled`, "runs", "graph", run, "--dot")
 	holter("has ended already", "runs", "cancel", run)
 	holter("run ", "playbooks", "run", "by-hand", "a")
 	failed := until("failed", "runs", "list", "--state", "failed")

@@ -19,7 +19,7 @@ import (
 type runsCommand struct {
 	List   runsListCommand `cmd:"" default:"withargs" help:"List the runs of playbooks, the latest first."`
 	Get    runGetCommand   `cmd:"" help:"Show a run, with its steps."`
-	Graph  runGraphCommand `cmd:"" help:"Draw the steps of a run as SVG."`
+	Graph  runGraphCommand `cmd:"" help:"Draw the steps of a run, for Mermaid or Graphviz."`
 	Cancel changeCommand   `cmd:"" help:"Cancel a run, by its number."`
 }
 
@@ -68,23 +68,30 @@ func (c *runGetCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 type runGraphCommand struct {
 	apiFlags
 
-	ID uint64 `arg:"" name:"run" help:"Number of the run."`
+	ID  uint64 `arg:"" name:"run" help:"Number of the run."`
+	DOT bool   `name:"dot" help:"Print a graph in the language of Graphviz, with results and errors as tooltips."`
 }
 
 // Help is the text below the usage line.
 func (*runGraphCommand) Help() string {
-	return `The picture goes to the standard output. Any browser shows it.
+	return `Print the steps of a run, with states and times, as a flowchart in the language of Mermaid, which many pages and editors show.
 
-Example:
+Examples:
 
-    holter runs graph 7 > run.svg`
+    holter runs graph 7
+    holter runs graph 7 --dot | dot -Tsvg > run.svg`
 }
 
 // Run draws the run.
 func (c *runGraphCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	path := pathOf("runs", strconv.FormatUint(c.ID, 10))
 	return ask(ctx, api, out, false, http.MethodGet, path, nil, func(r *httpapi.RunDetails) error {
-		_, err := io.WriteString(out.stdout, runDrawing(r).SVG())
+		picture := runDrawing(r)
+		text := picture.Mermaid()
+		if c.DOT {
+			text = picture.DOT()
+		}
+		_, err := io.WriteString(out.stdout, text)
 		return err
 	})
 }
