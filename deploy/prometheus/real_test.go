@@ -16,12 +16,10 @@ import (
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
-// fleet is a configuration in which a source hears nothing, for want of its broker, no collector takes traces, and
-// verdicts come soon.
+// fleet is a configuration in which a source hears nothing, for want of its broker, and verdicts come soon.
 const fleet = `
 policy: {timeout: 1s, interval: 300ms}
 bridges: [{name: site, url: "mqtt://127.0.0.1:9", presets: [raw]}]
-trace: {otlp: "http://127.0.0.1:9"}
 `
 
 // TestPrometheus asks a Prometheus that scrapes a server, with the configuration of this directory, each

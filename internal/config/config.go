@@ -71,7 +71,6 @@ type Config struct {
 	Store     store.Config // Memory, Node and Outbox are never given
 	Jobs      Jobs
 	Playbooks []playbook.Playbook
-	Trace     Trace // never for holter ear
 
 	ForgetAfter time.Duration // of listening without a sign of life an offline device is forgotten; 0: never
 	// ForgetUnverified is ForgetAfter for devices that were never verified. Both hold for these.
@@ -90,13 +89,6 @@ type Config struct {
 type Jobs struct {
 	Keep   int           // how many, the latest; 0: none
 	MaxAge time.Duration // for how long after their end; 0 if it was not given
-}
-
-// Trace says where spans of events are sent.
-type Trace struct {
-	OTLP        string  // URL of the collector, to which /v1/traces is added; empty: nowhere
-	HeadersFile string  // file with headers for it, one a line; empty: none
-	Sample      float64 // share of the events, above 0 and at most 1; 0 if it was not given
 }
 
 // Log says what is logged, and how.

@@ -81,7 +81,6 @@ func TestResolveFull(t *testing.T) {
 		Bridges:   fullBridges(),
 		Report:    config.Report{To: "plant", Prefix: "fleet", HomeAssistant: true, DiscoveryPrefix: "ha"},
 		Playbooks: fullPlaybooks(),
-		Trace:     config.Trace{OTLP: "https://collector.example/otlp", HeadersFile: "/etc/holter/trace-headers", Sample: 0.25},
 	}
 	got = config.Plain(got)
 	if !reflect.DeepEqual(got, want) {
@@ -306,7 +305,7 @@ func TestDocumentation(t *testing.T) {
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",
 		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}", "gaps": "gaps: {zzz: 1}", "jobs": "jobs: {zzz: 1}",
-		"link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "drain": "drain: {zzz: 1}", "trace": "trace: {zzz: 1}",
+		"link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "drain": "drain: {zzz: 1}",
 		"playbooks": "playbooks: [{zzz: 1}]", "steps": "playbooks: [{steps: [{zzz: 1}]}]",
 	}
 	for section, text := range sections {

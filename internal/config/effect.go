@@ -137,9 +137,6 @@ func storeEffects() []setting {
 		{"jobs.keep", Live, func(c *Config) any { return &c.Jobs.Keep }, nil},
 		{"jobs.max_age", Live, func(c *Config) any { return &c.Jobs.MaxAge }, nil},
 		{"playbooks", Live, func(c *Config) any { return &c.Playbooks }, nil},
-		{"trace.otlp", Rebuilt, func(c *Config) any { return &c.Trace.OTLP }, nil},
-		{"trace.headers_file", Rebuilt, func(c *Config) any { return &c.Trace.HeadersFile }, nil},
-		{"trace.sample", Rebuilt, func(c *Config) any { return &c.Trace.Sample }, nil},
 	}
 }
 

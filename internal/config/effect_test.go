@@ -25,7 +25,7 @@ func TestEveryKeyHasAnEffect(t *testing.T) {
 		"": "{zzz: 1}", "policy": "policy: {zzz: 1}", "policy.learn": "policy: {learn: {zzz: 1}}", "log": "log: {zzz: 1}", "source": "source: {zzz: 1}",
 		"gateway": "gateway: {zzz: 1}", "mqtt": "mqtt: {zzz: 1}", "report": "report: {zzz: 1}", "events": "events: {zzz: 1}", "gaps": "gaps: {zzz: 1}",
 		"jobs": "jobs: {zzz: 1}", "tls": "tls: {zzz: 1}", "link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "flapping": "flapping: {zzz: 1}",
-		"drain": "drain: {zzz: 1}", "trace": "trace: {zzz: 1}",
+		"drain": "drain: {zzz: 1}",
 	} {
 		for _, key := range allowed(t, text) {
 			if key = strings.TrimPrefix(section+"."+key, "."); !slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, key+".") }) {

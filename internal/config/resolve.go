@@ -110,7 +110,6 @@ func (r *resolver) finish() (Config, error) {
 	r.checkReport()
 	r.checkLink()
 	r.checkEar()
-	r.checkTrace()
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}

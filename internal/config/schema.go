@@ -74,7 +74,6 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "max_age", Set: strictyaml.Value(d, &c.Jobs.MaxAge, span{min: time.Minute, max: aYear}.parse)},
 		}},
 		{Key: "playbooks", Set: playbookList(d, &c.Playbooks)},
-		{Key: "trace", Fields: traceFields(d, &c.Trace)},
 	}
 }
 

@@ -21,8 +21,6 @@ type Config struct {
 	// Logger gets what an operator should know, such as endpoints that are disabled, and a database
 	// that fails. Default: nothing is logged.
 	Logger *slog.Logger
-	// Tracer traces deliveries of events. Default: nothing is traced.
-	Tracer Tracer
 	// Private are the networks that may be delivered to although they are not part of the public
 	// internet, such as 10.0.0.0/8. Default: none.
 	Private []netip.Prefix

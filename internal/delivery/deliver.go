@@ -123,7 +123,10 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 			ack.Body = bodyOf(&messages[k], batch[i])
 		}
 		acks[i] = ack
-		e.report(ctx, name, p, batch[i], ack, began, now)
+		if ack.Outcome != jobs.Postpone { // which was no attempt
+			e.config.Logger.DebugContext(ctx, "a delivery has ended", "job", batch[i].job.ID, "name", batch[i].job.Name, "queue", name, "endpoint", p.Name,
+				"attempt", batch[i].job.Attempts+1, "took", now.Sub(began), "error", ack.Error)
+		}
 	}
 	return acks, after
 }

@@ -34,9 +34,6 @@ func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time
 		return m, a, &jobs.Ack{Outcome: jobs.Postpone, RunAt: now.Add(readAgain), Error: err.Error()}
 	}
 	m.Job = it.job.ID
-	if e.config.Tracer != nil && it.event != nil {
-		m.Traceparent = e.config.Tracer.Attempt(it.event, it.job.ID, it.job.Attempts+1)
-	}
 	if len(m.Data) == 0 { // it is a replayed dead letter without a body
 		return m, a, &jobs.Ack{Outcome: jobs.Dead, Error: errNothing.Error(), Body: bodyOf(&m, it)}
 	}
@@ -81,11 +78,7 @@ func (e *Engine) message(ctx context.Context, it *item) (sink.Message, error) {
 }
 
 func (e *Engine) eventMessage(ev *liveness.Event) (sink.Message, error) {
-	out := cloudevent.New(ev, e.config.Node)
-	if e.config.Tracer != nil {
-		out.Traceparent = e.config.Tracer.Event(ev)
-	}
-	data, err := json.Marshal(out)
+	data, err := json.Marshal(cloudevent.New(ev, e.config.Node))
 	if err != nil {
 		return sink.Message{}, fmt.Errorf("write event %d as JSON: %w", ev.Offset, err)
 	}

@@ -41,9 +41,6 @@ func (s *server) deliveryConfig() (delivery.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if s.tracer != nil {
-		cfg.Tracer = s.tracer
-	}
 	guard := sink.NewGuard(cfg.Private)
 	cfg.Kinds = map[string]sink.Kind{
 		"mqtt": mqttsink.Kind(guard), "nats": jetstream.Kind(guard), "kafka": kafka.Kind(guard),

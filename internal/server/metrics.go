@@ -25,9 +25,6 @@ func (s *server) collect(m metrics.Sample) {
 	}
 	s.brokerMetrics(m)
 	s.mqttMetrics(m)
-	if s.tracer != nil {
-		s.traceMetrics(m)
-	}
 	if s.reporter != nil {
 		s.reportMetrics(m)
 	}

@@ -59,7 +59,6 @@ type server struct {
 	books      *playbook.Engine
 	cron       *cron.Engine
 	reporter   *mqttreport.Reporter // nil without a report
-	tracer     *tracer              // nil if nothing is traced
 	api        *httpapi.API
 	auth       *tokenAuth
 	examine    Examine // nil: none
@@ -102,10 +101,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err := s.buildStore(); err != nil {
 		return err
 	}
-	if err := s.buildTracer(); err != nil {
-		return err
-	}
-	if s.registry, err = liveness.New(s.sink(), s.config.Fleet); err != nil {
+	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
 		return err
 	}
 	if err := s.buildDelivery(); err != nil {
@@ -216,9 +212,6 @@ func (s *server) run(parent context.Context) error {
 func (s *server) startServices(ctx context.Context, services *errgroup.Group) {
 	services.Go(func() error { return s.registry.Run(ctx) })
 	services.Go(func() error { return s.runBroker(ctx) })
-	if s.tracer != nil {
-		services.Go(func() error { return s.tracer.spans.Run(ctx) })
-	}
 }
 
 // startEdges starts all that ends first, but for the API.

@@ -31,7 +31,6 @@ type Event struct {
 	Subject         string    `json:"subject" doc:"The device, source or group."`
 	Time            time.Time `json:"time"`
 	DataContentType string    `json:"datacontenttype" enum:"application/json"`
-	Traceparent     string    `json:"traceparent,omitempty" doc:"The trace of the event, in deliveries of a server that traces (W3C Trace Context)."`
 	Data            EventData `json:"data"`
 }
 

@@ -28,8 +28,6 @@ type Message struct {
 	URL         string // where to deliver if the endpoint has no target
 	ContentType string // of Data; application/cloudevents+json for an event
 	Data        []byte
-	// Traceparent is that of this attempt, for receivers that continue its trace; empty for none.
-	Traceparent string
 	// Event is the event that the message reports; nil if it reports none, or the event is no longer
 	// known.
 	Event *liveness.Event

@@ -61,8 +61,7 @@ func (h *webhook) send(ctx context.Context, messages []sink.Message) sink.Result
 		target = messages[0].URL
 	}
 	m := messages[0]
-	if len(messages) > 1 { // each of which has a trace of its own
-		m.Traceparent = ""
+	if len(messages) > 1 {
 		m.ID, m.ContentType, m.Data = array(messages)
 	}
 	if h.template != nil {
@@ -131,9 +130,6 @@ func (h *webhook) setHeader(header http.Header, m *sink.Message) error {
 		header.Set(name, value)
 	}
 	header.Set("Content-Type", m.ContentType)
-	if m.Traceparent != "" {
-		header.Set("Traceparent", m.Traceparent)
-	}
 	s := h.signer
 	if s == nil {
 		secrets, err := credentials(h.secrets)

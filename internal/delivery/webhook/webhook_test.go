@@ -32,8 +32,6 @@ const (
 type far struct {
 	answer func(ids []int) int
 	came   [][]int
-
-	parents []string // traceparent of each
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -54,7 +52,7 @@ func (f *far) RoundTrip(r *http.Request) (*http.Response, error) {
 	for _, m := range list {
 		ids = append(ids, m.ID)
 	}
-	f.came, f.parents = append(f.came, ids), append(f.parents, r.Header.Get("traceparent"))
+	f.came = append(f.came, ids)
 	code := f.answer(ids)
 	return &http.Response{StatusCode: code, Status: strconv.Itoa(code), Header: make(http.Header), Body: http.NoBody, Request: r}, nil
 }
@@ -106,20 +104,6 @@ func TestWebhookRefused(t *testing.T) {
 				t.Errorf("%s after %d requests %v, want %s after %d", got, len(f.came), f.came, c.want, c.requests)
 			}
 		})
-	}
-}
-
-// A message has the trace of its attempt; messages in an array have traces of their own.
-func TestWebhookTraceparent(t *testing.T) {
-	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for n, want := range map[int]string{1: parent, 2: ""} {
-		f := &far{answer: func([]int) int { return 204 }}
-		list := numbered(n, 0)
-		list[0].Traceparent = parent
-		webhook.Through(f).Deliver(t.Context(), list)
-		if len(f.parents) != 1 || f.parents[0] != want {
-			t.Errorf("%d messages: traceparent %q, want %q", n, f.parents, want)
-		}
 	}
 }
 
