@@ -134,7 +134,7 @@ func (r *Roster) look(ctx context.Context, db *sqldb.DB) error {
 		return err
 	}
 	var rows []row
-	err = db.Read(ctx, "read the rows of the servers", func(ctx context.Context, q *bun.DB) error {
+	err = db.Read(ctx, "read the rows of the servers", func(ctx context.Context, q sqldb.Reader) error {
 		rows = nil
 		return q.NewSelect().Model(&rows).Scan(ctx)
 	})

@@ -44,7 +44,7 @@ func takeNumber(ctx context.Context, tx sqldb.Tx) (n uint64, err error) {
 // where returns the schedules that a condition selects, by name.
 func (t *table) where(ctx context.Context, condition string, args ...any) ([]Schedule, error) {
 	var rows []scheduleRow
-	err := t.db.Read(ctx, "read schedules", func(ctx context.Context, q *bun.DB) error {
+	err := t.db.Read(ctx, "read schedules", func(ctx context.Context, q sqldb.Reader) error {
 		rows = nil
 		return q.NewSelect().Model(&rows).Where(condition, args...).Order("name").Scan(ctx)
 	})
@@ -56,7 +56,7 @@ func (t *table) List(ctx context.Context) ([]Schedule, error) { return t.where(c
 
 // Count returns how many schedules there are.
 func (t *table) Count(ctx context.Context) (n int, err error) {
-	err = t.db.Read(ctx, "count schedules", func(ctx context.Context, q *bun.DB) error {
+	err = t.db.Read(ctx, "count schedules", func(ctx context.Context, q sqldb.Reader) error {
 		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM schedules").Scan(&n)
 	})
 	return n, err
@@ -136,7 +136,7 @@ func (t *table) Agenda(ctx context.Context, now time.Time, limit int, kinds ...[
 	var due []scheduleRow
 	var ready []bool
 	var next, nextRun []int64
-	err := t.db.Read(ctx, "look for what is due", func(ctx context.Context, q *bun.DB) error {
+	err := t.db.Read(ctx, "look for what is due", func(ctx context.Context, q sqldb.Reader) error {
 		due, ready, next, nextRun = nil, nil, nil, nil
 		if err := q.NewSelect().Model(&due).Where("due <= ?", sqldb.Nanos(now)).Order("due").Limit(int64(limit)).Scan(ctx); err != nil {
 			return err

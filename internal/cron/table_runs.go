@@ -182,7 +182,7 @@ func (t *table) own(ctx context.Context, schedules []Schedule) error {
 
 // find returns the runs that a query selects.
 func (t *table) find(ctx context.Context, selection func(q *bun.SelectQuery) *bun.SelectQuery) (runs []Run, err error) {
-	err = t.db.Read(ctx, "read runs of schedules", func(ctx context.Context, q *bun.DB) error {
+	err = t.db.Read(ctx, "read runs of schedules", func(ctx context.Context, q sqldb.Reader) error {
 		runs = nil
 		return selection(q.NewSelect().Model(&runs)).Scan(ctx)
 	})

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -134,7 +132,7 @@ func eachClaim(jobs []Job, do func(claim int64, ids []uint64) error) error {
 // updateClaimed changes jobs that are still claimed.
 func updateClaimed(ctx context.Context, tx sqldb.Tx, set string, jobs []Job) error {
 	return eachClaim(jobs, func(claim int64, ids []uint64) error {
-		_, err := tx.NewRaw("UPDATE jobs SET "+set+" WHERE ? AND claim = ?", withIDs(tx, ids), claim).Exec(ctx)
+		_, err := tx.Exec(ctx, "UPDATE jobs SET "+set+" WHERE id IN (?) AND claim = ?", sqldb.Ints(ids), claim)
 		return err
 	})
 }
@@ -153,7 +151,7 @@ func remove(ctx context.Context, tx sqldb.Tx, jobs []Job) (counts map[Lane]int64
 	}
 	for lane, jobs := range lanes {
 		err := eachClaim(jobs, func(claim int64, ids []uint64) error {
-			n, err := sqldb.Changed(tx.NewRaw("DELETE FROM jobs WHERE ? AND claim = ?", withIDs(tx, ids), claim).Exec(ctx))
+			n, err := tx.Exec(ctx, "DELETE FROM jobs WHERE id IN (?) AND claim = ?", sqldb.Ints(ids), claim)
 			counts[lane] -= n
 			return err
 		})
@@ -161,8 +159,8 @@ func remove(ctx context.Context, tx sqldb.Tx, jobs []Job) (counts map[Lane]int64
 			return nil, false, nil, err
 		}
 	}
-	for chunk := range slices.Chunk(bodies, idsPerStatement) { // but not of jobs that were claimed again
-		_, err := tx.NewRaw("DELETE FROM job_bodies WHERE id IN (?) AND id NOT IN (SELECT id FROM jobs WHERE id IN (?))", bun.List(chunk), bun.List(chunk)).Exec(ctx)
+	for chunk := range slices.Chunk(sqldb.Ints(bodies), idsPerStatement) { // but not of jobs that were claimed again
+		_, err := tx.Exec(ctx, "DELETE FROM job_bodies WHERE id IN (?) AND id NOT IN (SELECT id FROM jobs WHERE id IN (?))", chunk, chunk)
 		if err != nil {
 			return nil, false, nil, err
 		}
@@ -203,7 +201,7 @@ func release(ctx context.Context, tx sqldb.Tx, gone []Job) (released bool, elsew
 // unblock lets blocked jobs be claimed.
 func unblock(ctx context.Context, tx sqldb.Tx, first map[int64]uint64) error {
 	for chunk := range slices.Chunk(slices.Collect(maps.Values(first)), idsPerStatement) {
-		if _, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE id IN (?) AND due = ?", bun.List(chunk), int64(blocked)).Exec(ctx); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE jobs SET due = 0 WHERE id IN (?) AND due = ?", sqldb.Ints(chunk), int64(blocked)); err != nil {
 			return err
 		}
 	}

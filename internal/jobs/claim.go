@@ -13,9 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -222,38 +219,21 @@ func (c *claim) pick(p Priority, free [][]candidate, found []candidate) []candid
 // idsPerStatement is the maximum number of jobs in a statement.
 const idsPerStatement = 1000
 
-// withIDs is the condition that a job is one of some. PostgreSQL parses an array in a tenth of the
-// time that it needs for a list.
-func withIDs(tx sqldb.Tx, ids []uint64) bun.Safe {
-	before, after := "id IN (", ")"
-	if tx.Dialect().Name() == dialect.PG {
-		before, after = "id = ANY('{", "}')"
-	}
-	text := append(make([]byte, 0, len(before)+10*len(ids)), before...)
-	for i, id := range ids {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendUint(text, id, 10)
-	}
-	return bun.Safe(append(text, after...))
-}
-
 // look finds the jobs that may be claimed, and whether any job blocks others. Mostly none does, and
 // then the keys need not be compared, which takes half of the time of a claim.
 //
 // A new job with a key that was enqueued to run later comes with the due ones only when all jobs
 // before it are not new any more.
 func (c *claim) look(ctx context.Context, tx sqldb.Tx) (v view, err error) {
-	if tx.Dialect().Name() == dialect.PG {
+	if tx.Postgres() {
 		// PostgreSQL would read a whole lane to sort it, since its statistics of a table that is full
 		// at one time and empty at another are mostly wrong. A claim would take ten times as long.
-		if _, err := tx.Tx.Tx.ExecContext(ctx, "SET LOCAL enable_sort = off"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return v, err
 		}
 	}
 	query, args := c.query()
-	rows, err := tx.Tx.Tx.QueryContext(ctx, tx.Bind(query), args...)
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return v, err
 	}
@@ -355,7 +335,7 @@ func block(ctx context.Context, tx sqldb.Tx, found []candidate, into []move) (fr
 		}
 	}
 	for chunk := range slices.Chunk(behind, idsPerStatement) {
-		_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = ?, held = okey WHERE id IN (?)", int64(blocked), bun.List(chunk)).Exec(ctx)
+		_, err := tx.Exec(ctx, "UPDATE jobs SET claim = 0, due = ?, held = okey WHERE id IN (?)", int64(blocked), sqldb.Ints(chunk))
 		if err != nil {
 			return nil, err
 		}
@@ -367,20 +347,15 @@ func block(ctx context.Context, tx sqldb.Tx, found []candidate, into []move) (fr
 func firstHeld(ctx context.Context, tx sqldb.Tx, keys map[int64]bool, without []uint64) (map[int64]uint64, error) {
 	first := make(map[int64]uint64)
 	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
-		where, args := "held IN (?)", []any{bun.List(chunk)}
+		where, args := "held IN (?)", []any{chunk}
 		if len(without) > 0 {
-			where, args = where+" AND id NOT IN (?)", append(args, bun.List(without))
+			where, args = where+" AND id NOT IN (?)", append(args, sqldb.Ints(without))
 		}
-		err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-			var key int64
-			var id uint64
-			err := rows.Scan(&key, &id)
-			first[key] = id
-			return err
-		}, "SELECT held, MIN(id) FROM jobs WHERE "+where+" GROUP BY held", args...)
+		some, err := sqldb.Pairs[int64, uint64](ctx, tx, "SELECT held, MIN(id) FROM jobs WHERE "+where+" GROUP BY held", args...)
 		if err != nil {
 			return nil, err
 		}
+		maps.Copy(first, some)
 	}
 	return first, nil
 }
@@ -399,8 +374,8 @@ func (c *claim) take(ctx context.Context, tx sqldb.Tx, found []candidate, keep u
 	taken := int64(0)
 	for old, ids := range byClaim {
 		for chunk := range slices.Chunk(ids, idsPerStatement) {
-			n, err := sqldb.Changed(tx.NewRaw("UPDATE jobs SET claim = ?, due = ?, held = "+held+" WHERE ? AND claim = ?",
-				c.number, c.until, withIDs(tx, chunk), old).Exec(ctx))
+			n, err := tx.Exec(ctx, "UPDATE jobs SET claim = ?, due = ?, held = "+held+" WHERE id IN (?) AND claim = ?",
+				c.number, c.until, sqldb.Ints(chunk), old)
 			if err != nil {
 				return err
 			}
@@ -429,9 +404,8 @@ func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, err
 		}
 	}
 	for chunk := range slices.Chunk(ids, idsPerStatement) {
-		var rows []bodyRow
-		err := tx.NewSelect().Model(&rows).ExcludeColumn("data").ColumnExpr("CASE WHEN LENGTH(data) <= ? THEN data END AS data", smallBody).
-			Where("id IN (?)", bun.List(chunk)).Scan(ctx)
+		rows, err := sqldb.All(ctx, tx, (*bodyRow).fields, "SELECT id, "+bodyColumns+", CASE WHEN LENGTH(data) <= ? THEN data END FROM job_bodies WHERE id IN (?)",
+			smallBody, sqldb.Ints(chunk))
 		if err != nil {
 			return nil, err
 		}

@@ -5,32 +5,38 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // DeadLetter is a job that could not be delivered.
 type DeadLetter struct {
-	bun.BaseModel `bun:"table:dead_jobs"`
 	Body
 
-	ID       uint64    `bun:"id,pk"`
-	Lane     Lane      `bun:"lane"`
-	Attempts int       `bun:"attempts"`
-	Error    string    `bun:"error"`
-	Status   int       `bun:"status"` // of the last response; 0 if there was none
-	Response string    `bun:"response"`
-	Died     time.Time `bun:"died"`
+	ID       uint64
+	Lane     Lane
+	Attempts int
+	Error    string
+	Status   int // of the last response; 0 if there was none
+	Response string
+	Died     time.Time
 }
+
+// fields are those of deadColumns, and the data.
+func (d *DeadLetter) fields() []any {
+	return append([]any{&d.ID, &d.Lane, &d.Attempts, &d.Error, &d.Status, &d.Response, sqldb.Instant(&d.Died)}, d.Body.fields()...)
+}
+
+const deadColumns = "id, lane, attempts, error, status, response, died, " + bodyColumns
 
 // dyingRow is what dead letters need of rows of jobs.
 type dyingRow struct {
-	ID       uint64         `bun:"id"`
-	Claim    int64          `bun:"claim"`
-	Attempts int            `bun:"attempts"`
-	Error    sql.NullString `bun:"error"`
+	ID       uint64
+	Claim    int64
+	Attempts int
+	Error    sql.NullString
 }
+
+func (r *dyingRow) fields() []any { return []any{&r.ID, &r.Claim, &r.Attempts, &r.Error} }
 
 // why returns the error of a dead letter. If the job died without another attempt, because it was too
 // old, the error of the last attempt is added.
@@ -48,8 +54,8 @@ func (s *Store) insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now ti
 		for i, a := range chunk {
 			ids[i] = a.Job.ID
 		}
-		var rows []dyingRow
-		if err := tx.NewRaw("SELECT id, claim, attempts, error FROM jobs WHERE id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+		rows, err := sqldb.All(ctx, tx, (*dyingRow).fields, "SELECT id, claim, attempts, error FROM jobs WHERE id IN (?)", sqldb.Ints(ids))
+		if err != nil {
 			return err
 		}
 		dying := make(map[uint64]*dyingRow)
@@ -69,10 +75,7 @@ func (s *Store) insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now ti
 			})
 			ended = append(ended, a.ended(StateDead, row.why(a), now))
 		}
-		if len(letters) == 0 {
-			continue
-		}
-		if _, err := tx.NewInsert().Model(&letters).Exec(ctx); err != nil {
+		if err := putDead(ctx, tx, letters); err != nil {
 			return err
 		}
 		if err := s.keepEnded(ctx, tx, ended); err != nil {
@@ -82,21 +85,34 @@ func (s *Store) insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now ti
 	return nil
 }
 
+func putDead(ctx context.Context, tx sqldb.Tx, letters []DeadLetter) error {
+	t := &sqldb.Table{
+		Name: "dead_jobs", Ints: []string{"id", "lane", "attempts", "status", "died", "priority", "created", "deadline"},
+		Texts: []string{"error", "response", "message", "okey", "name", "url", "content_type"}, Blobs: []string{"data"},
+	}
+	return tx.Insert(ctx, t, len(letters), func(args []any, i int) []any {
+		d := &letters[i]
+		return append(args, int64(d.ID), d.Lane.code(), int64(d.Attempts), int64(d.Status), sqldb.Nanos(d.Died), int64(d.Priority), sqldb.Nanos(d.Created),
+			sqldb.Nanos(d.Deadline), d.Error, d.Response, d.Message, d.Key, d.Name, d.URL, d.ContentType, d.Data)
+	})
+}
+
 // Dead returns up to limit dead letters, by number. The Data of each may have a megabyte.
 func (s *Store) Dead(ctx context.Context, filter Filter, limit int) ([]DeadLetter, error) {
-	return s.dead(ctx, filter, limit)
+	return s.dead(ctx, filter, limit, "data")
 }
 
 // DeadHeads is Dead without Data.
 func (s *Store) DeadHeads(ctx context.Context, filter Filter, limit int) ([]DeadLetter, error) {
-	return s.dead(ctx, filter, limit, "data")
+	return s.dead(ctx, filter, limit, "NULL")
 }
 
-func (s *Store) dead(ctx context.Context, filter Filter, limit int, without ...string) (dead []DeadLetter, err error) {
+func (s *Store) dead(ctx context.Context, filter Filter, limit int, data string) (dead []DeadLetter, err error) {
 	where, args := filter.where()
-	err = s.db.Read(ctx, "read dead letters", func(ctx context.Context, q *bun.DB) error {
-		dead = nil
-		return q.NewSelect().Model(&dead).ExcludeColumn(without...).Where(where, args...).Order("id").Limit(int64(limit)).Scan(ctx)
+	err = s.db.Read(ctx, "read dead letters", func(ctx context.Context, q sqldb.Reader) (err error) {
+		query := "SELECT " + deadColumns + ", " + data + " FROM dead_jobs WHERE " + where + " ORDER BY id LIMIT ?"
+		dead, err = sqldb.All(ctx, q, (*DeadLetter).fields, query, append(args, limit)...)
+		return err
 	})
 	return dead, err
 }
@@ -142,8 +158,8 @@ func (s *Store) eachDead(
 	ctx context.Context, filter Filter, op string, do func(ctx context.Context, tx sqldb.Tx, rows []DeadLetter) (map[Lane]int64, error),
 ) (int, error) {
 	return s.inSteps(ctx, op, filter, func(ctx context.Context, tx sqldb.Tx, where string, args []any) (st step, err error) {
-		var rows []DeadLetter
-		err = tx.NewSelect().Model(&rows).Column("id", "lane", "okey", "name", "priority").Where(where, args...).Order("id").Limit(deadStep).Scan(ctx)
+		rows, err := sqldb.All(ctx, tx, func(d *DeadLetter) []any { return []any{&d.ID, &d.Lane, &d.Key, &d.Name, &d.Priority} },
+			"SELECT id, lane, okey, name, priority FROM dead_jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, deadStep)...)
 		if err != nil || len(rows) == 0 {
 			return st, err
 		}
@@ -155,7 +171,7 @@ func (s *Store) eachDead(
 			ids[i] = rows[i].ID
 		}
 		st.n, st.last, st.wake = len(rows), ids[len(ids)-1], lanesOf(st.counts)
-		_, err = tx.NewRaw("DELETE FROM dead_jobs WHERE id IN (?)", bun.List(ids)).Exec(ctx)
+		_, err = tx.Exec(ctx, "DELETE FROM dead_jobs WHERE id IN (?)", sqldb.Ints(ids))
 		return st, err
 	})
 }

@@ -3,11 +3,10 @@ package jobs
 import (
 	"context"
 	"database/sql"
+	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/sqldb"
@@ -87,17 +86,12 @@ func (s *Store) keepDone(ctx context.Context, tx sqldb.Tx, done []*Ack, now time
 		}
 	}
 	errs := make(map[uint64]string)
-	for chunk := range slices.Chunk(failed, idsPerStatement) {
-		err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-			var id uint64
-			var failed sql.NullString
-			err := rows.Scan(&id, &failed)
-			errs[id] = failed.String
-			return err
-		}, "SELECT id, error FROM jobs WHERE id IN (?)", bun.List(chunk))
+	for chunk := range slices.Chunk(sqldb.Ints(failed), idsPerStatement) {
+		some, err := sqldb.Pairs[uint64, string](ctx, tx, "SELECT id, COALESCE(error, '') FROM jobs WHERE id IN (?)", chunk)
 		if err != nil {
 			return err
 		}
+		maps.Copy(errs, some)
 	}
 	views := make([]View, 0, len(done))
 	for _, a := range done {
@@ -128,7 +122,7 @@ func (s *Store) keepDeleted(ctx context.Context, tx sqldb.Tx, views []View) erro
 func (s *Store) Get(ctx context.Context, id uint64, now time.Time) (View, error) {
 	views, err := s.List(ctx, Filter{IDs: []uint64{id}}, 1, now)
 	if err == nil && len(views) == 0 {
-		err = s.db.Read(ctx, "read a job that ended", func(ctx context.Context, q *bun.DB) error {
+		err = s.db.Read(ctx, "read a job that ended", func(ctx context.Context, q sqldb.Reader) error {
 			views, err = readEnded(ctx, q, "id = ?", id)
 			return err
 		})
@@ -162,13 +156,13 @@ func readEnded(ctx context.Context, q sqldb.Querier, where string, args ...any) 
 // findEnded is Find for jobs that ended, from the greatest number down: After is the number to go on
 // below, 0 for none.
 func (s *Store) findEnded(ctx context.Context, query Query, limit int) (views []View, next uint64, err error) {
-	err = s.db.Read(ctx, "read jobs that ended", func(ctx context.Context, q *bun.DB) error {
-		var first []uint64
+	err = s.db.Read(ctx, "read jobs that ended", func(ctx context.Context, q sqldb.Reader) error {
 		below := query.After
 		if below == 0 {
 			below = 1 << 62
 		}
-		if err := q.NewRaw("SELECT id FROM ended_jobs WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?", below, findStep-1).Scan(ctx, &first); err != nil {
+		first, err := sqldb.Values[uint64](ctx, q, "SELECT id FROM ended_jobs WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET ?", below, findStep-1)
+		if err != nil {
 			return err
 		}
 		where, args := []string{"id < ?", "state = ?"}, []any{below, slices.Index(endedStates(), query.State)}
@@ -178,7 +172,7 @@ func (s *Store) findEnded(ctx context.Context, query Query, limit int) (views []
 			add("id >= ?", next)
 		}
 		if query.Lanes != nil {
-			add("lane IN (?)", bun.List(codes(query.Lanes)))
+			add("lane IN (?)", codes(query.Lanes))
 		}
 		if query.Key != "" {
 			add("okey = ?", query.Key)
@@ -209,9 +203,9 @@ func (s *Store) findEnded(ctx context.Context, query Query, limit int) (views []
 // sweepEnded deletes the summaries of jobs that ended too long ago, or that are too many.
 func (s *Store) sweepEnded(ctx context.Context, keep Retention, now time.Time) error {
 	var last []int64
-	err := s.db.Read(ctx, "count jobs that ended", func(ctx context.Context, q *bun.DB) error {
-		last = nil
-		return q.NewRaw("SELECT ended FROM ended_jobs ORDER BY ended DESC LIMIT 1 OFFSET ?", max(keep.Ended-1, 0)).Scan(ctx, &last)
+	err := s.db.Read(ctx, "count jobs that ended", func(ctx context.Context, q sqldb.Reader) (err error) {
+		last, err = sqldb.Values[int64](ctx, q, "SELECT ended FROM ended_jobs ORDER BY ended DESC LIMIT 1 OFFSET ?", max(keep.Ended-1, 0))
+		return err
 	})
 	if err != nil {
 		return err
@@ -221,13 +215,12 @@ func (s *Store) sweepEnded(ctx context.Context, keep Retention, now time.Time) e
 		before = max(before, last[0])
 	}
 	for deleted := int64(1); deleted > 0 && ctx.Err() == nil; {
-		err := s.write(ctx, "delete jobs that ended", func(ctx context.Context, tx sqldb.Tx) (err error) {
-			deleted = 0
-			var ids []uint64
-			if err := tx.NewRaw("SELECT id FROM ended_jobs WHERE ended < ? ORDER BY ended LIMIT ?", before, sweepStep).Scan(ctx, &ids); err != nil || len(ids) == 0 {
+		err := s.write(ctx, "delete jobs that ended", func(ctx context.Context, tx sqldb.Tx) error {
+			ids, err := sqldb.Values[int64](ctx, tx, "SELECT id FROM ended_jobs WHERE ended < ? ORDER BY ended LIMIT ?", before, sweepStep)
+			if deleted = 0; err != nil || len(ids) == 0 {
 				return err
 			}
-			deleted, err = sqldb.Changed(tx.NewRaw("DELETE FROM ended_jobs WHERE ?", withIDs(tx, ids)).Exec(ctx))
+			deleted, err = tx.Exec(ctx, "DELETE FROM ended_jobs WHERE id IN (?)", ids)
 			return err
 		})
 		if err != nil {

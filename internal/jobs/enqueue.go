@@ -2,13 +2,13 @@ package jobs
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
 )
@@ -58,15 +58,6 @@ func (s *Store) Enqueue(ctx context.Context, jobs []Spec) ([]uint64, error) {
 	}
 	s.wake(lanesOf(counts)...)
 	return numbers, nil
-}
-
-// keyRow is a row of job_keys.
-type keyRow struct {
-	bun.BaseModel `bun:"table:job_keys"`
-
-	Name    string    `bun:"name,pk"`
-	ID      uint64    `bun:"id"`
-	Created time.Time `bun:"created"`
 }
 
 // enqueueRouted is enqueue, after the job routes.
@@ -175,36 +166,37 @@ const debounceWindows = 10
 // standIn returns the number of the job that stands for a new one with its idempotency key, after it has
 // renewed that if the new one is debounced; 0 if there is none.
 func standIn(ctx context.Context, tx sqldb.Tx, job *Spec, now time.Time) (uint64, error) {
-	var keys []keyRow
-	err := tx.NewSelect().Model(&keys).Where("name = ?", job.Unique).Scan(ctx)
-	if err != nil || len(keys) == 0 {
-		return 0, err
-	}
-	first := &keys[0]
+	var first uint64
+	var created time.Time
+	err := tx.QueryRowContext(ctx, "SELECT id, created FROM job_keys WHERE name = ?", job.Unique).Scan(&first, sqldb.Instant(&created))
 	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 0, nil
+	case err != nil:
+		return 0, err
 	case job.Debounce:
-		last := first.Created.Add((debounceWindows - 1) * job.Window) // it was to run a window after the request
-		renewed, err := renew(ctx, tx, first.ID, job, earliest(job.RunAt, last))
+		last := created.Add((debounceWindows - 1) * job.Window) // it was to run a window after the request
+		renewed, err := renew(ctx, tx, first, job, earliest(job.RunAt, last))
 		if err != nil || !renewed {
 			return 0, err
 		}
-	case job.Window > 0 && !now.Before(first.Created.Add(job.Window)):
+	case job.Window > 0 && !now.Before(created.Add(job.Window)):
 		return 0, nil
 	}
-	return first.ID, nil
+	return first, nil
 }
 
 // renew gives a job that waits for its first time to run the content of another one, and reports whether
 // it did wait.
 func renew(ctx context.Context, tx sqldb.Tx, id uint64, by *Spec, runAt time.Time) (bool, error) {
-	n, err := sqldb.Changed(tx.NewRaw("UPDATE jobs SET due = ? WHERE id = ? AND claim = 0 AND due > 0 AND due < ? AND error IS NULL",
-		dueOf(runAt), id, int64(blocked)).Exec(ctx))
+	n, err := tx.Exec(ctx, "UPDATE jobs SET due = ? WHERE id = ? AND claim = 0 AND due > 0 AND due < ? AND error IS NULL",
+		dueOf(runAt), id, int64(blocked))
 	if err != nil || n == 0 {
 		return false, err
 	}
 	b := by.stored(id)
-	_, err = tx.NewRaw("UPDATE job_bodies SET content_type = ?, data = ?, created = ?, deadline = ? WHERE id = ?",
-		b.ContentType, b.Data, sqldb.Nanos(runAt), sqldb.Nanos(b.Deadline), id).Exec(ctx)
+	_, err = tx.Exec(ctx, "UPDATE job_bodies SET content_type = ?, data = ?, created = ?, deadline = ? WHERE id = ?",
+		b.ContentType, b.Data, runAt, b.Deadline, id)
 	return true, err
 }
 

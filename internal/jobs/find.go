@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -37,7 +35,7 @@ func (s *Store) Find(ctx context.Context, query Query, limit int, now time.Time)
 	if query.State.Ended() {
 		return s.findEnded(ctx, query, limit)
 	}
-	err = s.db.Read(ctx, "read jobs", func(ctx context.Context, q *bun.DB) (err error) {
+	err = s.db.Read(ctx, "read jobs", func(ctx context.Context, q sqldb.Reader) (err error) {
 		views = nil
 		bounded := query
 		if next, err = bounded.bound(ctx, q); err != nil {
@@ -68,7 +66,7 @@ func (f *Query) check() error {
 
 // bound limits a query to the next findStep jobs, and returns the last of them if others may follow;
 // else 0.
-func (f *Query) bound(ctx context.Context, q bun.IDB) (last uint64, err error) {
+func (f *Query) bound(ctx context.Context, q sqldb.Querier) (last uint64, err error) {
 	err = q.QueryRowContext(ctx, "SELECT id FROM jobs WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?", f.After, findStep-1).Scan(&last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
@@ -78,7 +76,7 @@ func (f *Query) bound(ctx context.Context, q bun.IDB) (last uint64, err error) {
 }
 
 // read reads up to limit jobs. The database does not know patterns, nor the keys of a lane.
-func (f *Query) read(ctx context.Context, q bun.IDB, limit int, now time.Time) (views []View, err error) {
+func (f *Query) read(ctx context.Context, q sqldb.Querier, limit int, now time.Time) (views []View, err error) {
 	where, args := f.where()
 	state, instants := f.State.where(now)
 	where, args = where+state, append(args, instants...)

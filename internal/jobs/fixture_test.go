@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/jobs"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
@@ -115,14 +113,14 @@ func onDatabases(t *testing.T, kinds []testdb.Database, cfg config, test func(t 
 // Exec runs a statement that the package does not know of.
 func (r *rig) Exec(ctx context.Context, query string) error {
 	return r.db.WriteShared(ctx, "test", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.Tx.Tx.ExecContext(ctx, query)
+		_, err := tx.Exec(ctx, query)
 		return err
 	})
 }
 
 // Scan scans the first row of a query.
 func (r *rig) Scan(ctx context.Context, query string, dest ...any) error {
-	return r.db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error { return q.DB.QueryRowContext(ctx, query).Scan(dest...) })
+	return r.db.Read(ctx, "test", func(ctx context.Context, q sqldb.Reader) error { return q.QueryRowContext(ctx, query).Scan(dest...) })
 }
 
 // device returns an event of a device.

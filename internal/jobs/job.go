@@ -7,8 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -34,16 +32,25 @@ func (l *Lane) Scan(src any) error {
 
 // Body is what a job delivers. The jobs of events have none: theirs is made from the event.
 type Body struct {
-	Message     string    `bun:"message"` // id that the receiver sees; empty: job:NUMBER
-	Key         string    `bun:"okey"`    // ordering key within the lane; empty for none
-	Name        string    `bun:"name"`    // by which new jobs of a lane take turns; empty for none
-	Priority    Priority  `bun:"priority"`
-	URL         string    `bun:"url"` // where to deliver; empty for a job of an endpoint
-	ContentType string    `bun:"content_type"`
-	Data        []byte    `bun:"data"`
-	Created     time.Time `bun:"created"`
-	Deadline    time.Time `bun:"deadline"` // after which it is not delivered any more; zero for none
+	Message     string // id that the receiver sees; empty: job:NUMBER
+	Key         string // ordering key within the lane; empty for none
+	Name        string // by which new jobs of a lane take turns; empty for none
+	Priority    Priority
+	URL         string // where to deliver; empty for a job of an endpoint
+	ContentType string
+	Data        []byte
+	Created     time.Time
+	Deadline    time.Time // after which it is not delivered any more; zero for none
 }
+
+// fields are those of bodyColumns, and the data.
+func (b *Body) fields() []any {
+	return []any{
+		&b.Message, &b.Key, &b.Name, &b.Priority, &b.URL, &b.ContentType, sqldb.Instant(&b.Created), sqldb.Instant(&b.Deadline), sqldb.Bytes(&b.Data),
+	}
+}
+
+const bodyColumns = "message, okey, name, priority, url, content_type, created, deadline"
 
 // Priority decides which of the jobs of a queue and endpoint come first. The zero one is normal.
 type Priority int8
@@ -172,25 +179,26 @@ func (s *Store) insertShared(ctx context.Context, tx sqldb.Tx, rows []jobRow) er
 // takeNumbers returns the first of n new job numbers. Jobs are committed in the order of their
 // numbers, since the row that it changes is locked until the transaction ends.
 func takeNumbers(ctx context.Context, tx sqldb.Tx, n int) (first uint64, err error) {
-	if _, err := tx.NewRaw("UPDATE job_numbers SET last = last + ? WHERE id = 1", n).Exec(ctx); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE job_numbers SET last = last + ? WHERE id = 1", n); err != nil {
 		return 0, err
 	}
 	last, err := lastNumber(ctx, tx)
 	return last - uint64(n) + 1, err
 }
 
-func lastNumber(ctx context.Context, q bun.IDB) (last uint64, err error) {
+func lastNumber(ctx context.Context, q sqldb.Querier) (last uint64, err error) {
 	err = q.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&last)
 	return last, err
 }
 
 // bodyRow is a row of job_bodies.
 type bodyRow struct {
-	bun.BaseModel `bun:"table:job_bodies"`
 	Body
 
-	ID uint64 `bun:"id,pk"`
+	ID uint64
 }
+
+func (r *bodyRow) fields() []any { return append([]any{&r.ID}, r.Body.fields()...) }
 
 // stored returns the body of a job as it is kept.
 func (b Body) stored(id uint64) Body {

@@ -3,10 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
@@ -92,16 +89,12 @@ func (t *nameTable) own() (list []Lane) {
 
 // readNames reads the job routes and default queues.
 func readNames(ctx context.Context, tx sqldb.Tx) (*nameTable, error) {
-	t := &nameTable{queues: make(map[uint32]uint32)}
-	if err := tx.NewSelect().Model(&t.routes).Order("num").Scan(ctx); err != nil {
+	routes, err := readSettings(ctx, tx, "job_routes", (*JobRoute).fields)
+	if err != nil {
 		return nil, err
 	}
-	return t, sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-		var num, queue uint32
-		err := rows.Scan(&num, &queue)
-		t.queues[num] = queue
-		return err
-	}, "SELECT num, queue FROM endpoints")
+	queues, err := sqldb.Pairs[uint32, uint32](ctx, tx, "SELECT num, queue FROM endpoints")
+	return &nameTable{routes: routes, queues: queues}, err
 }
 
 // routeJobs returns jobs with their lanes. Transactions of Write take turns, so what was read is good
@@ -161,7 +154,7 @@ func (s *Store) PutJobRoute(ctx context.Context, r JobRoute) error {
 		if err := given(ctx, tx, "endpoints", r.Endpoint); err != nil {
 			return changed{}, err
 		}
-		err := upsert(ctx, tx, "job_routes", r.Name, &r.Num, &r)
+		err := upsert(ctx, tx, "job_routes", r.Name, &r.Num, r.fields())
 		return changed{route: r.Num}, err
 	})
 }
@@ -173,7 +166,7 @@ func (s *Store) DeleteJobRoute(ctx context.Context, name string) error {
 		if err != nil {
 			return changed{}, err
 		}
-		_, err = tx.NewRaw("DELETE FROM job_routes WHERE num = ?", num).Exec(ctx)
+		_, err = tx.Exec(ctx, "DELETE FROM job_routes WHERE num = ?", num)
 		return changed{route: num}, err
 	})
 }
@@ -215,8 +208,8 @@ func follows(ctx context.Context, tx sqldb.Tx, moves []move) error {
 	for i := range moves {
 		from[i] = moves[i].from
 	}
-	var used []int64
-	if err := tx.NewRaw("SELECT DISTINCT lane FROM jobs WHERE lane IN (?)", bun.List(codes(from))).Scan(ctx, &used); err != nil {
+	used, err := sqldb.Values[int64](ctx, tx, "SELECT DISTINCT lane FROM jobs WHERE lane IN (?)", codes(from))
+	if err != nil {
 		return err
 	}
 	for _, m := range moves {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/sqldb"
 )
@@ -62,19 +60,19 @@ func (f *Filter) where() (string, []any) {
 		where, args = where+" AND id <= ?", append(args, f.upto)
 	}
 	if f.IDs != nil {
-		where, args = where+" AND id IN (?)", append(args, bun.List(append([]uint64{0}, f.IDs...)))
+		where, args = where+" AND id IN (?)", append(args, sqldb.Ints(f.IDs))
 	}
 	if f.Lanes != nil {
-		where, args = where+" AND lane IN (?)", append(args, bun.List(codes(f.Lanes)))
+		where, args = where+" AND lane IN (?)", append(args, codes(f.Lanes))
 	}
 	return where, args
 }
 
-// codes returns the codes of lanes, and one of no lane, since a list in SQL must not be empty.
+// codes returns the codes of lanes.
 func codes(lanes []Lane) []int64 {
-	list := []int64{-1}
-	for _, l := range lanes {
-		list = append(list, l.code())
+	list := make([]int64, len(lanes))
+	for i, l := range lanes {
+		list[i] = l.code()
 	}
 	return list
 }
@@ -83,7 +81,7 @@ func codes(lanes []Lane) []int64 {
 func (s *Store) List(ctx context.Context, filter Filter, limit int, now time.Time) ([]View, error) {
 	where, args := filter.where()
 	var views []View
-	err := s.db.Read(ctx, "read jobs", func(ctx context.Context, q *bun.DB) error {
+	err := s.db.Read(ctx, "read jobs", func(ctx context.Context, q sqldb.Reader) error {
 		views = nil
 		err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var v View
@@ -144,7 +142,7 @@ func readHeads(ctx context.Context, q sqldb.Querier, views []View) error {
 			v := at[id]
 			v.Name, v.Priority, v.URL, v.OrderingKey, v.Created = b.Name, b.Priority, b.URL, b.Key, sqldb.Time(created)
 			return nil
-		}, "SELECT id, name, priority, url, okey, created FROM job_bodies WHERE id IN (?)", bun.List(chunk))
+		}, "SELECT id, name, priority, url, okey, created FROM job_bodies WHERE id IN (?)", sqldb.Ints(chunk))
 		if err != nil {
 			return err
 		}
@@ -154,11 +152,10 @@ func readHeads(ctx context.Context, q sqldb.Querier, views []View) error {
 
 // Body returns the body of a job; nil for the job of an event. Errors: [ErrUnknown].
 func (s *Store) Body(ctx context.Context, id uint64) (*Body, error) {
-	var rows []bodyRow
+	var bodies []Body
 	var jobs int
-	err := s.db.Read(ctx, "read jobs", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		if err := q.NewSelect().Model(&rows).Where("id = ?", id).Scan(ctx); err != nil || len(rows) > 0 {
+	err := s.db.Read(ctx, "read jobs", func(ctx context.Context, q sqldb.Reader) (err error) {
+		if bodies, err = sqldb.All(ctx, q, (*Body).fields, "SELECT "+bodyColumns+", data FROM job_bodies WHERE id = ?", id); err != nil || len(bodies) > 0 {
 			return err
 		}
 		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs WHERE id = ?", id).Scan(&jobs)
@@ -166,8 +163,8 @@ func (s *Store) Body(ctx context.Context, id uint64) (*Body, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case len(rows) > 0:
-		return &rows[0].Body, nil
+	case len(bodies) > 0:
+		return &bodies[0], nil
 	case jobs == 0:
 		return nil, errkind.Errorf(ErrUnknown, "there is no job %d; it may be done", id)
 	}
@@ -188,7 +185,7 @@ type step struct {
 func (s *Store) inSteps(
 	ctx context.Context, op string, filter Filter, do func(ctx context.Context, tx sqldb.Tx, where string, args []any) (step, error),
 ) (total int, err error) {
-	err = s.db.Read(ctx, op, func(ctx context.Context, q *bun.DB) (err error) {
+	err = s.db.Read(ctx, op, func(ctx context.Context, q sqldb.Reader) (err error) {
 		filter.upto, err = lastNumber(ctx, q)
 		return err
 	})
@@ -244,8 +241,8 @@ func (s *Store) Delete(ctx context.Context, filter Filter) (int, error) {
 func (s *Store) RetryNow(ctx context.Context, lanes []Lane) (int, error) {
 	var n int64
 	err := s.write(ctx, "retry jobs now", func(ctx context.Context, tx sqldb.Tx) (err error) {
-		n, err = sqldb.Changed(tx.NewRaw("UPDATE jobs SET due = 0 WHERE lane IN (?) AND due > 0 AND due < ? AND claim = 0 AND error IS NOT NULL",
-			bun.List(codes(lanes)), int64(blocked)).Exec(ctx))
+		n, err = tx.Exec(ctx, "UPDATE jobs SET due = 0 WHERE lane IN (?) AND due > 0 AND due < ? AND claim = 0 AND error IS NOT NULL",
+			codes(lanes), int64(blocked))
 		return err
 	})
 	if err == nil && n > 0 {
@@ -270,11 +267,11 @@ func (s *Store) Wake(ctx context.Context, ids []uint64) (claimed []uint64, err e
 					claimed = append(claimed, job.ID)
 				}
 				return nil
-			}, "SELECT "+jobColumns+" FROM jobs WHERE id IN (?)", bun.List(chunk))
+			}, "SELECT "+jobColumns+" FROM jobs WHERE id IN (?)", sqldb.Ints(chunk))
 			if err != nil {
 				return err
 			}
-			_, err = tx.NewRaw("UPDATE jobs SET due = 0 WHERE id IN (?) AND due > 0 AND due < ? AND claim = 0", bun.List(chunk), int64(blocked)).Exec(ctx)
+			_, err = tx.Exec(ctx, "UPDATE jobs SET due = 0 WHERE id IN (?) AND due > 0 AND due < ? AND claim = 0", sqldb.Ints(chunk), int64(blocked))
 			if err != nil {
 				return err
 			}

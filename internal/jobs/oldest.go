@@ -6,9 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -32,7 +29,7 @@ func (s *Store) Oldest(ctx context.Context, now time.Time) (oldest []Oldest, err
 	if len(depths) == 0 {
 		return nil, nil
 	}
-	err = s.db.Read(ctx, "find the oldest jobs", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "find the oldest jobs", func(ctx context.Context, q sqldb.Reader) error {
 		oldest = nil
 		for lane := range depths {
 			o, err := oldestOf(ctx, q, lane, now)
@@ -46,10 +43,10 @@ func (s *Store) Oldest(ctx context.Context, now time.Time) (oldest []Oldest, err
 	return oldest, err
 }
 
-func oldestOf(ctx context.Context, q *bun.DB, lane Lane, now time.Time) (Oldest, error) {
+func oldestOf(ctx context.Context, q sqldb.Reader, lane Lane, now time.Time) (Oldest, error) {
 	o := Oldest{Lane: lane}
 	first := ""
-	if q.Dialect().Name() == dialect.MySQL { // it would sort all jobs of the lane
+	if q.MySQL() { // it would sort all jobs of the lane
 		first = " FORCE INDEX (PRIMARY)"
 	}
 	var created, due int64

@@ -9,8 +9,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -65,15 +63,11 @@ type move struct {
 
 const moveColumns = "from_lane, to_lane, upto, since, seen"
 
+func (m *move) fields() []any { return []any{&m.from, &m.to, &m.upto, &m.since, &m.seen} }
+
 // readMoves reads all moves. They are few, and none once the jobs from before them are gone.
-func readMoves(ctx context.Context, tx sqldb.Tx) (moves []move, err error) {
-	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-		var m move
-		err := rows.Scan(&m.from, &m.to, &m.upto, &m.since, &m.seen)
-		moves = append(moves, m)
-		return err
-	}, "SELECT "+moveColumns+" FROM job_moves")
-	return moves, err
+func readMoves(ctx context.Context, tx sqldb.Tx) ([]move, error) {
+	return sqldb.All(ctx, tx, (*move).fields, "SELECT "+moveColumns+" FROM job_moves")
 }
 
 // follow stores the lanes that routes lead to, and the moves if they have changed. first is the number
@@ -88,9 +82,9 @@ func follow(ctx context.Context, tx sqldb.Tx, jobs []routed, first uint64) error
 		old, known := lanes[job.route]
 		switch {
 		case !known:
-			_, err = tx.NewRaw("INSERT INTO route_lanes (route, lane) VALUES (?, ?)", job.route, job.lane.code()).Exec(ctx)
+			_, err = tx.Exec(ctx, "INSERT INTO route_lanes (route, lane) VALUES (?, ?)", job.route, job.lane)
 		case old != job.lane:
-			_, err = tx.NewRaw("UPDATE route_lanes SET lane = ? WHERE route = ?", job.lane.code(), job.route).Exec(ctx)
+			_, err = tx.Exec(ctx, "UPDATE route_lanes SET lane = ? WHERE route = ?", job.lane, job.route)
 			if err == nil {
 				last := first + uint64(i) - 1
 				err = addMoves(ctx, tx, move{from: old, to: job.lane, upto: last, since: last})
@@ -110,14 +104,7 @@ func lanesOfRoutes(ctx context.Context, tx sqldb.Tx, jobs []routed) (map[uint32]
 	for i := range jobs {
 		routes[jobs[i].route] = true
 	}
-	lanes := make(map[uint32]Lane, len(routes))
-	return lanes, sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-		var route uint32
-		var lane Lane
-		err := rows.Scan(&route, &lane)
-		lanes[route] = lane
-		return err
-	}, "SELECT route, lane FROM route_lanes WHERE route IN (?)", bun.List(slices.Collect(maps.Keys(routes))))
+	return sqldb.Pairs[uint32, Lane](ctx, tx, "SELECT route, lane FROM route_lanes WHERE route IN (?)", sqldb.Ints(slices.Collect(maps.Keys(routes))))
 }
 
 // addMoves adds a move. The new lane also waits for what the old lane waits for.
@@ -136,11 +123,10 @@ func addMoves(ctx context.Context, tx sqldb.Tx, added move) error {
 		i := slices.IndexFunc(moves, func(old move) bool { return old.from == m.from && old.to == m.to })
 		if i >= 0 { // merged, a job may wait for more than it has to, but still only for smaller numbers
 			m.upto, m.since, m.seen = max(m.upto, moves[i].upto), min(m.since, moves[i].since), max(m.seen, moves[i].seen)
-			_, err = tx.NewRaw("UPDATE job_moves SET upto = ?, since = ?, seen = ? WHERE from_lane = ? AND to_lane = ?",
-				m.upto, m.since, m.seen, m.from.code(), m.to.code()).Exec(ctx)
+			_, err = tx.Exec(ctx, "UPDATE job_moves SET upto = ?, since = ?, seen = ? WHERE from_lane = ? AND to_lane = ?",
+				m.upto, m.since, m.seen, m.from, m.to)
 		} else {
-			_, err = tx.NewRaw("INSERT INTO job_moves ("+moveColumns+") VALUES (?, ?, ?, ?, ?)",
-				m.from.code(), m.to.code(), m.upto, m.since, m.seen).Exec(ctx)
+			_, err = tx.Exec(ctx, sqldb.InsertInto("job_moves", moveColumns), m.fields()...)
 		}
 		if err != nil {
 			return err
@@ -154,12 +140,12 @@ const lookStep = 5000
 
 // lookEnd returns the last number of a look at the jobs after a number, up to another one.
 func lookEnd(ctx context.Context, tx sqldb.Tx, after, upto uint64) (uint64, error) {
-	var ids []uint64
-	err := tx.NewRaw("SELECT id FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", after, upto, lookStep).Scan(ctx, &ids)
-	if err != nil || len(ids) == 0 {
-		return upto, err
+	end := upto
+	err := tx.QueryRowContext(ctx, "SELECT id FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", after, upto, lookStep).Scan(&end)
+	if errors.Is(err, sql.ErrNoRows) {
+		return upto, nil
 	}
-	return ids[0], nil
+	return end, err
 }
 
 // look sets held of some more jobs of the old lane. New jobs that are to run later are left out, since
@@ -169,13 +155,13 @@ func (m *move) look(ctx context.Context, tx sqldb.Tx) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.NewRaw("UPDATE jobs SET held = okey, due = COALESCE(due, 0) WHERE id > ? AND id <= ? AND lane = ? AND okey <> 0 AND held IS NULL"+
-		" AND (due IS NULL OR claim <> 0)", m.seen, to, m.from.code()).Exec(ctx)
+	_, err = tx.Exec(ctx, "UPDATE jobs SET held = okey, due = COALESCE(due, 0) WHERE id > ? AND id <= ? AND lane = ? AND okey <> 0 AND held IS NULL"+
+		" AND (due IS NULL OR claim <> 0)", m.seen, to, m.from)
 	if err != nil {
 		return err
 	}
 	m.seen = to
-	_, err = tx.NewRaw("UPDATE job_moves SET seen = ? WHERE from_lane = ? AND to_lane = ?", to, m.from.code(), m.to.code()).Exec(ctx)
+	_, err = tx.Exec(ctx, "UPDATE job_moves SET seen = ? WHERE from_lane = ? AND to_lane = ?", to, m.from, m.to)
 	return err
 }
 
@@ -305,7 +291,7 @@ func forgetMoves(ctx context.Context, tx sqldb.Tx) error {
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		_, err = tx.NewRaw("DELETE FROM job_moves WHERE from_lane = ? AND to_lane = ?", m.from.code(), m.to.code()).Exec(ctx)
+		_, err = tx.Exec(ctx, "DELETE FROM job_moves WHERE from_lane = ? AND to_lane = ?", m.from, m.to)
 		if err != nil {
 			return err
 		}

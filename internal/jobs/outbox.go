@@ -3,11 +3,10 @@ package jobs
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"slices"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
@@ -54,15 +53,12 @@ func (s *Store) Insert(ctx context.Context, tx sqldb.Tx, first uint64, events []
 // Needed returns the offset of the oldest event that a job needs; math.MaxUint64 if there is none.
 // Jobs are in the order of their events, and new ones need newer events.
 func (s *Store) Needed(ctx context.Context) (uint64, error) {
-	var events []uint64
-	err := s.db.Read(ctx, "find the oldest event that is needed", func(ctx context.Context, q *bun.DB) error {
-		events = nil
-		return q.NewRaw("SELECT event FROM jobs WHERE event > 0 ORDER BY id LIMIT 1").Scan(ctx, &events)
-	})
-	if err != nil || len(events) == 0 {
-		return math.MaxUint64, err
+	needed := uint64(math.MaxUint64)
+	err := s.db.ReadRow(ctx, "find the oldest event that is needed", []any{&needed}, "SELECT event FROM jobs WHERE event > 0 ORDER BY id LIMIT 1")
+	if errors.Is(err, sql.ErrNoRows) {
+		return needed, nil
 	}
-	return events[0], nil
+	return needed, err
 }
 
 // Describe sets the function that returns the bodies of jobs of events, for the dead letters that
@@ -121,7 +117,7 @@ func (s *Store) Release(ctx context.Context, before uint64) (needed uint64, err 
 // needing returns the next jobs, after a number, whose events are before an offset, and whether there
 // may be more. Jobs are in the order of their events.
 func (s *Store) needing(ctx context.Context, after, before uint64) (jobs []Job, more bool, err error) {
-	err = s.db.Read(ctx, "find jobs with old events", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "find jobs with old events", func(ctx context.Context, q sqldb.Reader) error {
 		jobs, more = nil, false
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var job Job

@@ -7,9 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -115,9 +112,9 @@ type rowPlace struct{ name, queue, endpoint, key string }
 func (s *Store) findRows(ctx context.Context, after uint64, without []string) (found []foundRow, more bool, err error) {
 	where, args := "error IS NULL AND id > ?", []any{MaxBody, after}
 	if len(without) > 0 {
-		where, args = where+" AND COALESCE(queue, '') NOT IN (?)", append(args, bun.List(without))
+		where, args = where+" AND COALESCE(queue, '') NOT IN (?)", append(args, without)
 	}
-	err = s.db.Read(ctx, "find rows of applications", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "find rows of applications", func(ctx context.Context, q sqldb.Reader) error {
 		found, more = nil, false
 		size := int64(0)
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
@@ -176,7 +173,7 @@ func (t *taking) read(ctx context.Context, tx sqldb.Tx, found []foundRow) error 
 		ids[i] = found[i].id
 	}
 	only := ""
-	if tx.Dialect().Name() == dialect.MySQL { // a scan of the table would lock the place where applications insert
+	if tx.MySQL() { // a scan of the table would lock the place where applications insert
 		only = " FORCE INDEX (PRIMARY)"
 	}
 	locked := make(map[uint64]*OutboxRow)
@@ -186,7 +183,7 @@ func (t *taking) read(ctx context.Context, tx sqldb.Tx, found []foundRow) error 
 		locked[r.ID] = r
 		return err
 	}, "SELECT "+rowColumns+", CASE WHEN OCTET_LENGTH(body) <= ? THEN body END FROM holter_outbox"+only+" WHERE id IN (?) FOR UPDATE SKIP LOCKED",
-		MaxBody, bun.List(ids))
+		MaxBody, sqldb.Ints(ids))
 	if err != nil {
 		return err
 	}
@@ -250,7 +247,7 @@ func (s *Store) RefusedRows(ctx context.Context, after uint64, limit int) (refus
 	if !s.HasOutbox() {
 		return nil, nil
 	}
-	err = s.db.Read(ctx, "read refused rows of applications", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "read refused rows of applications", func(ctx context.Context, q sqldb.Reader) error {
 		refused = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var r OutboxRow

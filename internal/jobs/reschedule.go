@@ -74,10 +74,10 @@ func readWaiting(ctx context.Context, tx sqldb.Tx, id uint64) (job waitingJob, e
 
 // advance makes the job due.
 func (j *waitingJob) advance(ctx context.Context, tx sqldb.Tx, now time.Time) error {
-	if _, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE id = ? AND due > 0", j.ID).Exec(ctx); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE jobs SET due = 0 WHERE id = ? AND due > 0", j.ID); err != nil {
 		return err
 	}
-	_, err := tx.NewRaw("UPDATE job_bodies SET created = ? WHERE id = ? AND created > ?", sqldb.Nanos(now), j.ID, sqldb.Nanos(now)).Exec(ctx)
+	_, err := tx.Exec(ctx, "UPDATE job_bodies SET created = ? WHERE id = ? AND created > ?", now, j.ID, now)
 	return err
 }
 
@@ -100,10 +100,10 @@ func (j *waitingJob) postpone(ctx context.Context, tx sqldb.Tx, at, now time.Tim
 	if j.tried {
 		held, younger = heldByKey, " AND created < "+strconv.FormatInt(sqldb.Nanos(at), 10)
 	}
-	if _, err := tx.NewRaw("UPDATE jobs SET due = ?, held = "+held+" WHERE id = ?", dueOf(at), j.ID).Exec(ctx); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE jobs SET due = ?, held = "+held+" WHERE id = ?", dueOf(at), j.ID); err != nil {
 		return err
 	}
-	_, err = tx.NewRaw("UPDATE job_bodies SET created = ? WHERE id = ?"+younger, sqldb.Nanos(at), j.ID).Exec(ctx)
+	_, err = tx.Exec(ctx, "UPDATE job_bodies SET created = ? WHERE id = ?"+younger, at, j.ID)
 	return err
 }
 

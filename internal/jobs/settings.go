@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -12,23 +13,21 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/uptrace/bun"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // Queue says how jobs are worked on.
 type Queue struct {
-	bun.BaseModel `bun:"table:queues"`
-
-	Num         uint32        `bun:"num,pk"` // assigned by the store
-	Name        string        `bun:"name"`
-	Paused      bool          `bun:"paused"`
-	Concurrency int           `bun:"concurrency"` // deliveries at a time
-	Rate        float64       `bun:"rate"`        // deliveries per second; 0 for no limit
-	Attempts    int           `bun:"attempts"`    // after which a job becomes a dead letter
-	Backoff     time.Duration `bun:"backoff"`     // maximum wait before the first retry; it doubles with each retry
-	MaxBackoff  time.Duration `bun:"max_backoff"`
-	MaxAge      time.Duration `bun:"max_age"`  // of a job, after which it becomes a dead letter
-	MaxJobs     int64         `bun:"max_jobs"` // beyond which it accepts no more
+	Num         uint32 // assigned by the store
+	Name        string
+	Paused      bool
+	Concurrency int           // deliveries at a time
+	Rate        float64       // deliveries per second; 0 for no limit
+	Attempts    int           // after which a job becomes a dead letter
+	Backoff     time.Duration // maximum wait before the first retry; it doubles with each retry
+	MaxBackoff  time.Duration
+	MaxAge      time.Duration // of a job, after which it becomes a dead letter
+	MaxJobs     int64         // beyond which it accepts no more
 }
 
 // DefaultQueue is the name of the queue that always exists.
@@ -43,46 +42,40 @@ func NewQueue(name string) Queue {
 
 // Endpoint is a place that jobs are delivered to.
 type Endpoint struct {
-	bun.BaseModel `bun:"table:endpoints"`
-
-	Num      uint32          `bun:"num,pk"` // assigned by the store
-	Name     string          `bun:"name"`
-	Kind     string          `bun:"kind"`     // such as webhook
-	Target   string          `bun:"target"`   // such as a URL
-	Settings json.RawMessage `bun:"settings"` // of its kind
-	Disabled bool            `bun:"disabled"`
-	Note     string          `bun:"note"`  // why it is disabled
-	Queue    uint32          `bun:"queue"` // of jobs that name no queue; 0 for DefaultQueue
+	Num      uint32 // assigned by the store
+	Name     string
+	Kind     string          // such as webhook
+	Target   string          // such as a URL
+	Settings json.RawMessage // of its kind
+	Disabled bool
+	Note     string // why it is disabled
+	Queue    uint32 // of jobs that name no queue; 0 for DefaultQueue
 }
 
 // Route says which events become jobs of which queue and endpoint.
 type Route struct {
-	bun.BaseModel `bun:"table:routes"`
-
-	Num        uint32 `bun:"num,pk"` // assigned by the store
-	Name       string `bun:"name"`
-	Types      Words  `bun:"types"`   // of events; empty for all
-	Reasons    Words  `bun:"reasons"` // empty for all
-	Group      string `bun:"grp"`     // pattern; empty for all
-	Device     string `bun:"device"`  // pattern, and then only events of devices; empty for all
-	Suppressed bool   `bun:"hushed"`  // also suppressed events: of devices in maintenance, or in an outage of their group
-	Queue      uint32 `bun:"queue"`
-	Endpoint   uint32 `bun:"endpoint"`
-	Paused     bool   `bun:"paused"`
+	Num        uint32 // assigned by the store
+	Name       string
+	Types      Words  // of events; empty for all
+	Reasons    Words  // empty for all
+	Group      string // pattern; empty for all
+	Device     string // pattern, and then only events of devices; empty for all
+	Suppressed bool   // also suppressed events: of devices in maintenance, or in an outage of their group
+	Queue      uint32
+	Endpoint   uint32
+	Paused     bool
 }
 
 // JobRoute says where jobs with a name go, as far as their senders leave that open, and how many of the
 // deliveries of their queue and endpoint they have. Of several routes whose patterns match a name, the
 // one with the longest pattern counts.
 type JobRoute struct {
-	bun.BaseModel `bun:"table:job_routes"`
-
-	Num      uint32 `bun:"num,pk"` // assigned by the store
-	Name     string `bun:"name"`
-	Jobs     string `bun:"jobs"`     // pattern of their names
-	Queue    uint32 `bun:"queue"`    // 0: that of the endpoint
-	Endpoint uint32 `bun:"endpoint"` // for jobs without an endpoint or a URL; 0 for none
-	Weight   int    `bun:"weight"`   // turns of a name, beside 1 of a name without a route
+	Num      uint32 // assigned by the store
+	Name     string
+	Jobs     string // pattern of their names
+	Queue    uint32 // 0: that of the endpoint
+	Endpoint uint32 // for jobs without an endpoint or a URL; 0 for none
+	Weight   int    // turns of a name, beside 1 of a name without a route
 }
 
 // Words are words without commas, which separate them in a column.
@@ -113,16 +106,13 @@ type Settings struct {
 // Load returns all settings. From then on events become jobs by these routes.
 func (s *Store) Load(ctx context.Context) (Settings, error) {
 	var out Settings
-	err := s.db.Read(ctx, "read queues, endpoints and routes", func(ctx context.Context, q *bun.DB) error {
-		return q.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {
-			out = Settings{}
-			for _, list := range []any{&out.Queues, &out.Endpoints, &out.Routes, &out.JobRoutes} {
-				if err == nil {
-					err = tx.NewSelect().Model(list).Order("num").Scan(ctx)
-				}
-			}
-			return err
-		})
+	err := s.db.ReadTx(ctx, "read queues, endpoints and routes", func(ctx context.Context, q sqldb.Reader) error {
+		var errs [4]error
+		out.Queues, errs[0] = readSettings(ctx, q, "queues", (*Queue).fields)
+		out.Endpoints, errs[1] = readSettings(ctx, q, "endpoints", (*Endpoint).fields)
+		out.Routes, errs[2] = readSettings(ctx, q, "routes", (*Route).fields)
+		out.JobRoutes, errs[3] = readSettings(ctx, q, "job_routes", (*JobRoute).fields)
+		return cmp.Or(errs[:]...)
 	})
 	if err != nil {
 		return Settings{}, err

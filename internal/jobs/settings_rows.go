@@ -2,9 +2,10 @@ package jobs
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
-
-	"github.com/uptrace/bun"
+	"errors"
+	"strings"
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/sqldb"
@@ -15,7 +16,7 @@ func (s *Store) PutQueue(ctx context.Context, q Queue) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	return s.put(ctx, "queues", q.Name, &q.Num, &q, nil)
+	return s.put(ctx, "queues", q.Name, &q.Num, q.fields(), nil)
 }
 
 // PutEndpoint creates an endpoint, or changes the one that has its name. If its jobs go to another queue
@@ -32,7 +33,7 @@ func (s *Store) PutEndpoint(ctx context.Context, p Endpoint) error {
 	return s.reroute(ctx, "endpoints", func(ctx context.Context, tx sqldb.Tx) (changed, error) {
 		err := given(ctx, tx, "queues", p.Queue)
 		if err == nil {
-			err = upsert(ctx, tx, "endpoints", p.Name, &p.Num, &p)
+			err = upsert(ctx, tx, "endpoints", p.Name, &p.Num, p.fields())
 		}
 		return changed{endpoint: p.Num}, err
 	})
@@ -48,7 +49,7 @@ func (s *Store) PutRoute(ctx context.Context, r Route) error {
 	if err := r.ValidateEvents(); err != nil {
 		return err
 	}
-	return s.put(ctx, "routes", r.Name, &r.Num, &r, func(ctx context.Context, tx sqldb.Tx) error {
+	return s.put(ctx, "routes", r.Name, &r.Num, r.fields(), func(ctx context.Context, tx sqldb.Tx) error {
 		if err := exists(ctx, tx, "queues", r.Queue); err != nil {
 			return err
 		}
@@ -59,7 +60,7 @@ func (s *Store) PutRoute(ctx context.Context, r Route) error {
 // exists returns an error if no row has a number.
 func exists(ctx context.Context, tx sqldb.Tx, table string, num uint32) error {
 	n := 0
-	if err := tx.NewRaw("SELECT COUNT(*) FROM ? WHERE num = ?", bun.Ident(table), num).Scan(ctx, &n); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE num = ?", num).Scan(&n); err != nil {
 		return err
 	}
 	if n == 0 {
@@ -69,8 +70,8 @@ func exists(ctx context.Context, tx sqldb.Tx, table string, num uint32) error {
 }
 
 // put updates the row with a name, or inserts one with a new number, which it sets, if check returns
-// no error. row is a pointer to the row, which has num; check may be nil.
-func (s *Store) put(ctx context.Context, table, name string, num *uint32, row any, check func(context.Context, sqldb.Tx) error) error {
+// no error. row are the fields of the row, with num; check may be nil.
+func (s *Store) put(ctx context.Context, table, name string, num *uint32, row []any, check func(context.Context, sqldb.Tx) error) error {
 	return s.write(ctx, "change the "+table, func(ctx context.Context, tx sqldb.Tx) error {
 		if check != nil {
 			if err := check(ctx, tx); err != nil {
@@ -89,21 +90,48 @@ func given(ctx context.Context, tx sqldb.Tx, table string, num uint32) error {
 	return exists(ctx, tx, table, num)
 }
 
-func upsert(ctx context.Context, tx sqldb.Tx, table, name string, num *uint32, row any) error {
-	var nums []uint32
-	if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), name).Scan(ctx, &nums); err != nil {
+func upsert(ctx context.Context, tx sqldb.Tx, table, name string, num *uint32, row []any) error {
+	err := tx.QueryRowContext(ctx, "SELECT num FROM "+table+" WHERE name = ?", name).Scan(num)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) + 1 FROM "+table).Scan(num)
+	}
+	if err != nil {
 		return err
 	}
-	if len(nums) > 0 {
-		*num = nums[0]
-		_, err := tx.NewUpdate().Model(row).WherePK().Exec(ctx)
-		return err
-	}
-	if err := tx.NewRaw("SELECT COALESCE(MAX(num), 0) + 1 FROM ?", bun.Ident(table)).Scan(ctx, num); err != nil {
-		return err
-	}
-	_, err := tx.NewInsert().Model(row).Exec(ctx)
+	columns := settingColumns(table)
+	_, err = tx.Exec(ctx, sqldb.InsertInto(table, columns)+tx.Upsert("num", strings.Split(columns, ", ")[1:]...), row...)
 	return err
+}
+
+// settingColumns returns the columns of a table of settings, the first of which is num.
+func settingColumns(table string) string {
+	return map[string]string{
+		"queues":     "num, name, paused, concurrency, rate, attempts, backoff, max_backoff, max_age, max_jobs",
+		"endpoints":  "num, name, kind, target, settings, disabled, note, queue",
+		"routes":     "num, name, types, reasons, grp, device, hushed, queue, endpoint, paused",
+		"job_routes": "num, name, jobs, queue, endpoint, weight",
+	}[table]
+}
+
+func (q *Queue) fields() []any {
+	return []any{&q.Num, &q.Name, &q.Paused, &q.Concurrency, &q.Rate, &q.Attempts, &q.Backoff, &q.MaxBackoff, &q.MaxAge, &q.MaxJobs}
+}
+
+func (p *Endpoint) fields() []any {
+	return []any{&p.Num, &p.Name, &p.Kind, &p.Target, sqldb.JSON(&p.Settings), &p.Disabled, &p.Note, &p.Queue}
+}
+
+func (r *Route) fields() []any {
+	return []any{&r.Num, &r.Name, &r.Types, &r.Reasons, &r.Group, &r.Device, &r.Suppressed, &r.Queue, &r.Endpoint, &r.Paused}
+}
+
+func (r *JobRoute) fields() []any {
+	return []any{&r.Num, &r.Name, &r.Jobs, &r.Queue, &r.Endpoint, &r.Weight}
+}
+
+// readSettings reads a table of settings, by number.
+func readSettings[T any](ctx context.Context, q sqldb.Querier, table string, fields func(*T) []any) ([]T, error) {
+	return sqldb.All(ctx, q, fields, "SELECT "+settingColumns(table)+" FROM "+table+" ORDER BY num")
 }
 
 // DeleteQueue deletes a queue. Errors: [ErrUnknown]; [ErrInUse] while it has jobs or dead letters, or a
@@ -128,7 +156,7 @@ func (s *Store) DeleteEndpoint(ctx context.Context, name string) error {
 // DeleteRoute deletes a route; its jobs stay. Errors: [ErrUnknown].
 func (s *Store) DeleteRoute(ctx context.Context, name string) error {
 	return s.drop(ctx, "routes", name, func(ctx context.Context, tx sqldb.Tx, num uint32) error { // which another route may get
-		_, err := tx.NewRaw("DELETE FROM route_lanes WHERE route = ?", num).Exec(ctx)
+		_, err := tx.Exec(ctx, "DELETE FROM route_lanes WHERE route = ?", num)
 		return err
 	})
 }
@@ -143,21 +171,18 @@ func (s *Store) drop(ctx context.Context, table, name string, first func(ctx con
 		if err := first(ctx, tx, num); err != nil {
 			return err
 		}
-		_, err = tx.NewRaw("DELETE FROM ? WHERE num = ?", bun.Ident(table), num).Exec(ctx)
+		_, err = tx.Exec(ctx, "DELETE FROM "+table+" WHERE num = ?", num)
 		return err
 	})
 }
 
 // numOf returns the number of the row with a name.
-func numOf(ctx context.Context, tx sqldb.Tx, table, name string) (uint32, error) {
-	var nums []uint32
-	if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), sqldb.Text(name, maxError)).Scan(ctx, &nums); err != nil {
-		return 0, err
+func numOf(ctx context.Context, tx sqldb.Tx, table, name string) (num uint32, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT num FROM "+table+" WHERE name = ?", sqldb.Text(name, maxError)).Scan(&num)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errkind.Errorf(ErrUnknown, "there is no %.80q among the %s", name, table)
 	}
-	if len(nums) == 0 {
-		return 0, errkind.Errorf(ErrUnknown, "there is no %.80q among the %s", name, table)
-	}
-	return nums[0], nil
+	return num, err
 }
 
 // inUse returns an error if a route, or an endpoint, has a number in a column, or a job or a dead letter
@@ -168,8 +193,8 @@ func inUse(ctx context.Context, tx sqldb.Tx, column, name string, num uint32, la
 		users["endpoints"] = "endpoint"
 	}
 	for table, what := range users {
-		var names []string
-		if err := tx.NewRaw("SELECT name FROM ? WHERE ? = ? ORDER BY name LIMIT 1", bun.Ident(table), bun.Ident(column), num).Scan(ctx, &names); err != nil {
+		names, err := sqldb.Values[string](ctx, tx, "SELECT name FROM "+table+" WHERE "+column+" = ? ORDER BY name LIMIT 1", num)
+		if err != nil {
 			return err
 		}
 		if len(names) > 0 {
@@ -177,8 +202,8 @@ func inUse(ctx context.Context, tx sqldb.Tx, column, name string, num uint32, la
 		}
 	}
 	for table, what := range map[string]string{"jobs": "jobs", "dead_jobs": "dead letters"} {
-		var some []int64
-		if err := tx.NewRaw("SELECT id FROM "+table+" WHERE "+lanes+" LIMIT 1", args...).Scan(ctx, &some); err != nil {
+		some, err := sqldb.Values[int64](ctx, tx, "SELECT id FROM "+table+" WHERE "+lanes+" LIMIT 1", args...)
+		if err != nil {
 			return err
 		}
 		if len(some) > 0 {

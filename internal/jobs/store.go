@@ -81,7 +81,7 @@ func (s *Store) Depths() map[Lane]int64 {
 // transaction that raises the fence: run later, by a process that was stopped in between, it would
 // release the jobs that its successor has claimed.
 func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
-	if _, err := tx.NewRaw("UPDATE jobs SET " + claimable + " WHERE due IS NOT NULL AND claim <> 0").Exec(ctx); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE jobs SET "+claimable+" WHERE due IS NOT NULL AND claim <> 0"); err != nil {
 		return err
 	}
 	last, err := lastNumber(ctx, tx)
@@ -112,14 +112,7 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 // count counts the jobs of each lane. Since transactions do not overlap, those that were begun before
 // are in the result, and the ones that follow are not, see [Store.add].
 func (s *Store) count(ctx context.Context, tx sqldb.Tx) error {
-	depths := make(map[Lane]int64)
-	err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-		var lane Lane
-		var n int64
-		err := rows.Scan(&lane, &n)
-		depths[lane] = n
-		return err
-	}, "SELECT lane, COUNT(*) FROM jobs GROUP BY lane")
+	depths, err := sqldb.Pairs[Lane, int64](ctx, tx, "SELECT lane, COUNT(*) FROM jobs GROUP BY lane")
 	if err != nil {
 		return err
 	}

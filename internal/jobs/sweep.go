@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -40,7 +38,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) (int, 
 	for ctx.Err() == nil {
 		var deleted int64
 		err := s.write(ctx, "delete old dead letters", func(ctx context.Context, tx sqldb.Tx) error {
-			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", sqldb.Nanos(s.db.OldBefore(now, keep.KeyAge))).Exec(ctx); err != nil {
+			if _, err := tx.Exec(ctx, "DELETE FROM job_keys WHERE created < ?", s.db.OldBefore(now, keep.KeyAge)); err != nil {
 				return err
 			}
 			if err := forgetMoves(ctx, tx); err != nil {
@@ -50,7 +48,7 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) (int, 
 			if deleted = 0; err != nil || len(ids) == 0 {
 				return err
 			}
-			deleted, err = sqldb.Changed(tx.NewRaw("DELETE FROM dead_jobs WHERE id IN (?)", bun.List(ids)).Exec(ctx))
+			deleted, err = tx.Exec(ctx, "DELETE FROM dead_jobs WHERE id IN (?)", ids)
 			return err
 		})
 		if err != nil || deleted == 0 {
@@ -62,17 +60,13 @@ func (s *Store) Sweep(ctx context.Context, keep Retention, now time.Time) (int, 
 }
 
 // surplus returns some of the oldest dead letters that are too old or too many.
-func surplus(ctx context.Context, tx sqldb.Tx, keep int, old time.Time) (ids []uint64, err error) {
-	var limit []uint64
-	if err := tx.NewRaw("SELECT id FROM dead_jobs ORDER BY id DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(ctx, &limit); err != nil {
+func surplus(ctx context.Context, tx sqldb.Tx, keep int, old time.Time) ([]int64, error) {
+	firstKept := int64(0)
+	err := tx.QueryRowContext(ctx, "SELECT id FROM dead_jobs ORDER BY id DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(&firstKept)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
 	}
-	firstKept := uint64(0)
-	if len(limit) > 0 {
-		firstKept = limit[0]
-	}
-	err = tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", firstKept, sqldb.Nanos(old), sweepStep).Scan(ctx, &ids)
-	return ids, err
+	return sqldb.Values[int64](ctx, tx, "SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", firstKept, old, sweepStep)
 }
 
 // longestWait is the longest wait for a retry where no queue allows more: a receiver may ask for a day.

@@ -132,8 +132,8 @@ func (s *Store) moveWaits(ctx context.Context) error {
 				return err
 			}
 			by := int64(move.by)
-			_, err = tx.NewRaw("UPDATE jobs SET due = CASE WHEN due > ? THEN due - ? ELSE 0 END WHERE id > ? AND id <= ?"+
-				" AND claim = 0 AND due > 0 AND due < ? AND (error IS NOT NULL OR id > ?)", by, by, move.after, to, int64(blocked), since).Exec(ctx)
+			_, err = tx.Exec(ctx, "UPDATE jobs SET due = CASE WHEN due > ? THEN due - ? ELSE 0 END WHERE id > ? AND id <= ?"+
+				" AND claim = 0 AND due > 0 AND due < ? AND (error IS NOT NULL OR id > ?)", by, by, move.after, to, int64(blocked), since)
 			return err
 		})
 		if err != nil {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/mqtt"
 )
@@ -58,7 +56,7 @@ func (s *Store) Load(ctx context.Context, each func(mqtt.Change) error) error {
 
 // kinds returns the kinds of which there are records.
 func (s *Store) kinds(ctx context.Context) (kinds []mqtt.Kind, err error) {
-	err = s.db.Read(ctx, "load MQTT sessions", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "load MQTT sessions", func(ctx context.Context, q sqldb.Reader) error {
 		kinds = nil
 		for next := (sql.Null[mqtt.Kind]{}); ; kinds = append(kinds, next.V) {
 			err := q.NewRaw("SELECT MIN(kind) FROM mqtt_records WHERE kind > ?", next.V).Scan(ctx, &next)
@@ -77,7 +75,7 @@ func (s *Store) loadKind(ctx context.Context, kind mqtt.Kind, each func(mqtt.Cha
 	for n := pageRows; n == pageRows; {
 		n = 0
 		var failed error // that each returned
-		err := s.db.Read(ctx, "load MQTT sessions", func(ctx context.Context, q *bun.DB) error {
+		err := s.db.Read(ctx, "load MQTT sessions", func(ctx context.Context, q sqldb.Reader) error {
 			if failed != nil {
 				return failed
 			}

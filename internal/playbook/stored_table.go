@@ -23,7 +23,7 @@ type storedRow struct {
 // Stored returns the playbooks that were written through the API, by name.
 func (t *table) Stored(ctx context.Context) ([]storedRow, error) {
 	var rows []storedRow
-	err := t.db.Read(ctx, "read playbooks", func(ctx context.Context, q *bun.DB) error {
+	err := t.db.Read(ctx, "read playbooks", func(ctx context.Context, q sqldb.Reader) error {
 		rows = nil
 		return q.NewSelect().Model(&rows).Order("name").Scan(ctx)
 	})

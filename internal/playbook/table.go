@@ -36,7 +36,7 @@ func (t *table) takeOver(ctx context.Context, tx sqldb.Tx) error {
 func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	var runs []Run
 	var steps []RunStep
-	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q sqldb.Reader) error {
 		runs, steps = nil, nil
 		if err := q.NewSelect().Model(&runs).Where("id = ?", id).Scan(ctx); err != nil || len(runs) == 0 {
 			return err
@@ -54,7 +54,7 @@ func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 
 // find returns the runs that a query selects.
 func (t *table) find(ctx context.Context, selection func(q *bun.SelectQuery) *bun.SelectQuery) (runs []Run, err error) {
-	err = t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+	err = t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q sqldb.Reader) error {
 		runs = nil
 		return selection(q.NewSelect().Model(&runs)).Scan(ctx)
 	})
@@ -98,7 +98,7 @@ func (t *table) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, er
 // Waiting returns the steps that wait, of at most 1000 runs.
 func (t *table) Waiting(ctx context.Context, ids []uint64) (map[uint64][]RunStep, error) {
 	var waiting []RunStep
-	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q sqldb.Reader) error {
 		waiting = nil
 		return q.NewSelect().Model(&waiting).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), StepWaiting).Scan(ctx)
 	})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
 )
 
@@ -35,7 +34,7 @@ type backend interface {
 	// it is evaluated, not when its statement began.
 	clock() string
 	// largest returns how many bytes a value that is inserted may have in any case.
-	largest(ctx context.Context, q *bun.DB) (int64, error)
+	largest(ctx context.Context, q Querier) (int64, error)
 	// catalogue returns a query for all tables: name of the table, of the column, its type, and its place in
 	// the primary key if that is known, else 0.
 	catalogue() string

@@ -4,16 +4,12 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // Clock returns the time that the database's clock shows, which is the same for all who use it.
 func (db *DB) Clock(ctx context.Context) (time.Time, error) {
 	var micros int64
-	err := db.Read(ctx, "read the clock", func(ctx context.Context, q *bun.DB) error {
-		return q.QueryRowContext(ctx, "SELECT "+db.backend.clock()).Scan(&micros)
-	})
+	err := db.ReadRow(ctx, "read the clock", []any{&micros}, "SELECT "+db.backend.clock())
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -69,7 +69,7 @@ func (c *conns) limit(ctx context.Context) (context.Context, context.CancelFunc)
 
 // transact runs a transaction. If it fails, the connection is given up: the next transaction finds
 // the truth in the database.
-func (c *conns) transact(ctx context.Context, do func(ctx context.Context, tx bun.Tx) error) (err error) {
+func (c *conns) transact(ctx context.Context, do func(ctx context.Context, tx Tx) error) (err error) {
 	if err := c.guard.check(); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (c *conns) transact(ctx context.Context, do func(ctx context.Context, tx bu
 		_ = conn.Close() // gives it back
 	}()
 	defer func() { _ = tx.Tx.Rollback() }() // does nothing after the commit
-	if err := do(ctx, tx); err != nil {
+	if err := do(ctx, Tx{Tx: tx, Reader: Reader{backend: c.backend, on: tx.Tx}}); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -126,19 +126,22 @@ func (c *conns) beginOn(ctx context.Context, conn bun.Conn) (bun.Tx, error) {
 
 // reading runs queries that change nothing. All of them run again if the connection turns out to be
 // lost.
-func (c *conns) reading(ctx context.Context, do func(ctx context.Context, q *bun.DB) error) error {
+func (c *conns) reading(ctx context.Context, do func(ctx context.Context, q Reader) error) error {
 	if err := c.guard.check(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	for tries := 0; ; tries++ {
-		err := do(ctx, c.read)
+		err := do(ctx, c.reader())
 		if err == nil || tries == connections || ctx.Err() != nil || !lost(err) {
 			return err
 		}
 	}
 }
+
+// reader returns what runs queries.
+func (c *conns) reader() Reader { return Reader{DB: c.read, backend: c.backend, on: c.read.DB} }
 
 // lost reports whether an error is about a connection that ended.
 func lost(err error) bool {

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 var (
@@ -58,7 +56,7 @@ type Owner struct {
 	TakeOver func(ctx context.Context, tx Tx) error
 	// Verify is called after a file was written anew and opened again. It returns an error if the
 	// file lacks something that the owner has written.
-	Verify func(ctx context.Context, q *bun.DB) error
+	Verify func(ctx context.Context, q Reader) error
 	// Close is called by [DB.Close] when nothing new can begin, before the connections are closed. It
 	// waits for what the owner has under way.
 	Close func() error
@@ -202,13 +200,13 @@ func (db *DB) open(ctx context.Context) (err error) {
 		return err
 	}
 	// A note that cannot be written does no harm while the database is there; Run tries again.
-	_, noted := db.keepNotes(meta.StoreID)
+	_, noted := db.keepNotes(meta.storeID)
 	db.noted = noted == nil
 	db.tenure.Store(t)
-	db.steady.begin(Time(cmp.Or(meta.Steady, meta.CheckpointAt)), db.Now().Round(0), time.Now())
+	db.steady.begin(Time(cmp.Or(meta.steady, meta.checkpointAt)), db.Now().Round(0), time.Now())
 	db.state.Lock()
 	defer db.state.Unlock()
-	db.conns, db.lock, db.storeID = c, l, meta.StoreID
+	db.conns, db.lock, db.storeID = c, l, meta.storeID
 	return nil
 }
 

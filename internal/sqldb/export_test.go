@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // Exec runs a statement without the fence.
@@ -18,7 +16,7 @@ func (db *DB) Exec(ctx context.Context, query string) error {
 
 // Scan scans the first row of a query.
 func (db *DB) Scan(ctx context.Context, query string, dest ...any) error {
-	return db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error { return q.QueryRowContext(ctx, query).Scan(dest...) })
+	return db.Read(ctx, "test", func(ctx context.Context, q Reader) error { return q.QueryRowContext(ctx, query).Scan(dest...) })
 }
 
 // RunAlone runs a statement that no transaction may have.

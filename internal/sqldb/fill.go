@@ -76,7 +76,7 @@ func (t *Target) insert(ctx context.Context, table *TableInfo, rows []Row) error
 		}
 		return t.write(ctx, func(tx *sql.Tx) error {
 			query := "INSERT INTO " + table.Name + " (" + strings.Join(table.names(), ", ") + ") VALUES (" + marks(len(table.Columns)) + ")"
-			return repeat(ctx, tx, query, len(rows), func(args []any, i int) []any { return append(args, rows[i]...) })
+			return repeat(ctx, tx, file, query, len(rows), func(args []any, i int) []any { return append(args, rows[i]...) })
 		})
 	}
 	values := make([][]any, len(rows))

@@ -32,7 +32,7 @@ func open(tb testing.TB, url string) *sqldb.DB {
 func write(tb testing.TB, db *sqldb.DB) error {
 	tb.Helper()
 	return db.Write(tb.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewRaw("INSERT INTO names (id, name) SELECT COALESCE(MAX(id), 0) + 1, CONCAT('n', COALESCE(MAX(id), 0) + 1) FROM names").Exec(ctx)
+		_, err := tx.Exec(ctx, "INSERT INTO names (id, name) SELECT COALESCE(MAX(id), 0) + 1, CONCAT('n', COALESCE(MAX(id), 0) + 1) FROM names")
 		return err
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 const (
@@ -67,7 +65,7 @@ func (db *DB) ask(ctx context.Context) {
 	}
 	var err error
 	if c := db.current(); c != nil {
-		err = db.wrap("write", c.transact(ctx, func(context.Context, bun.Tx) error { return nil }))
+		err = db.wrap("write", c.transact(ctx, func(context.Context, Tx) error { return nil }))
 	}
 	if ctx.Err() != nil {
 		err = nil

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"github.com/uptrace/bun"
 )
 
 // Table is a table with the columns of rows that are inserted many at a time: first those of whole
@@ -42,7 +40,7 @@ func (tx Tx) Insert(ctx context.Context, t *Table, n int, row func(args []any, i
 	if n == 0 {
 		return nil
 	}
-	return tx.db.backend.insert(ctx, tx.Tx.Tx, t, n, row)
+	return tx.backend.insert(ctx, tx.Tx.Tx, t, n, row)
 }
 
 // Delete deletes the rows that have one of n combinations of values in the columns of t, in the
@@ -52,14 +50,14 @@ func (tx Tx) Delete(ctx context.Context, t *Table, n int, key func(args []any, i
 	if n == 0 {
 		return nil
 	}
-	return tx.db.backend.remove(ctx, tx.Tx.Tx, t, n, key)
+	return tx.backend.remove(ctx, tx.Tx.Tx, t, n, key)
 }
 
 // LargestValue returns how many bytes a value may have that [Tx.Insert] writes in a row of its own,
 // beside columns of a few KB: 1 GB or, in MariaDB and MySQL, a little less than half of the server's
 // max_allowed_packet. Errors as those of [DB.Read].
 func (db *DB) LargestValue(ctx context.Context) (n int64, err error) {
-	err = db.Read(ctx, "ask for the size of a value", func(ctx context.Context, q *bun.DB) error {
+	err = db.Read(ctx, "ask for the size of a value", func(ctx context.Context, q Reader) error {
 		n, err = db.backend.largest(ctx, q)
 		return err
 	})
@@ -68,6 +66,12 @@ func (db *DB) LargestValue(ctx context.Context) (n int64, err error) {
 
 // matching returns the condition that each column is equal to a placeholder.
 func (t *Table) matching() string { return strings.Join(t.columns(), " = ? AND ") + " = ?" }
+
+// InsertInto returns an INSERT of a row with some columns, which commas separate, and a ? for each. The end of
+// [Tx.Upsert] may follow.
+func InsertInto(table, columns string) string {
+	return "INSERT INTO " + table + " (" + columns + ") VALUES (" + marks(strings.Count(columns, ",")+1) + ")"
+}
 
 // marks returns n placeholders.
 func marks(n int) string { return list("?", n) }

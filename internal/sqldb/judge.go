@@ -78,7 +78,7 @@ func ascii(s string) string {
 
 // exec runs a statement and returns how many rows it found.
 func (j judge) exec(ctx context.Context, conn *sql.Conn, query string, args ...any) (int64, error) {
-	return Changed(conn.ExecContext(ctx, bind(j.backend, query), args...))
+	return exec(ctx, j.backend, conn, query, args...)
 }
 
 // look returns the row, and what the database's clock shows. Errors: errNoJudge.
@@ -133,7 +133,7 @@ func (j judge) metaFence(ctx context.Context, conn *sql.Conn) (number int64, err
 // fenceIs reports whether the fence is that of a holder.
 func (j judge) fenceIs(ctx context.Context, conn *sql.Conn, f fence) (bool, error) {
 	n := 0
-	err := conn.QueryRowContext(ctx, bind(j.backend, "SELECT COUNT(*) FROM meta WHERE id = 1 AND fence = ? AND nonce = ?"), f.term, f.nonce).Scan(&n)
+	err := Reader{backend: j.backend, on: conn}.QueryRowContext(ctx, "SELECT COUNT(*) FROM meta WHERE id = 1 AND fence = ? AND nonce = ?", f.term, f.nonce).Scan(&n)
 	return n > 0, err
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testdb"
 )
@@ -22,7 +20,7 @@ func TestReleaseMemory(t *testing.T) {
 			if err := db.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			err := db.Read(t.Context(), "test", func(ctx context.Context, q *bun.DB) error {
+			err := db.Read(t.Context(), "test", func(ctx context.Context, q sqldb.Reader) error {
 				rows, err := q.QueryContext(ctx, "SELECT id FROM meta")
 				if err != nil {
 					return err

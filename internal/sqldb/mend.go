@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // guardEvery is how often the files are looked at while nobody writes.
@@ -220,18 +218,19 @@ func (m *mender) reopen(ctx context.Context, c *conns) error {
 
 // resume makes sure that a database that is opened again is the one that was written.
 func (db *DB) resume(ctx context.Context, c *conns) error {
-	var meta metaRow
-	if err := c.read.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
+	reader := c.reader()
+	meta, err := readMeta(ctx, reader)
+	if err != nil {
 		return err
 	}
-	if meta.StoreID != db.ID() || (fence{meta.Fence, meta.Nonce}) != db.tenure.Load().fence {
+	if meta.storeID != db.ID() || meta.fence != db.tenure.Load().fence {
 		return errors.New("what is there now is not what was written, but another database")
 	}
 	for _, o := range db.owners {
 		if o.Verify == nil {
 			continue
 		}
-		if err := o.Verify(ctx, c.read); err != nil {
+		if err := o.Verify(ctx, reader); err != nil {
 			return fmt.Errorf("what is there now is not what was written: %w", err)
 		}
 	}
@@ -322,7 +321,7 @@ func (c *conns) mount(ctx context.Context, f fence) error {
 		return nil
 	}
 	var mark uint32
-	err := c.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+	err := c.transact(ctx, func(ctx context.Context, tx Tx) error {
 		id := ""
 		err := tx.QueryRowContext(ctx, "SELECT store_id FROM meta WHERE id = 1 AND fence = ? AND nonce = ?", f.term, f.nonce).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -332,7 +331,7 @@ func (c *conns) mount(ctx context.Context, f fence) error {
 			return err
 		}
 		mark = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d", id, f.term)) & (1<<31 - 1)
-		_, err = tx.Tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark))
+		_, err = tx.Exec(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark))
 		return err
 	})
 	if err != nil {

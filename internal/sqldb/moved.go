@@ -9,8 +9,6 @@ import (
 	"os"
 	"slices"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // ErrMoved is wrapped by errors of [DB.Open] and [OpenShared] about a database whose fleet was moved to
@@ -73,8 +71,8 @@ func (m *Mark) put(ctx context.Context, b backend, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, "DELETE FROM "+movedTable); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, bind(b, "INSERT INTO "+movedTable+" (id, filling, fleet, other, version, at) VALUES (1, ?, ?, ?, ?, ?)"),
-		Bool(m.Filling), m.Fleet, fmt.Sprintf("%.1000s", m.Other), m.Version, Nanos(m.At))
+	_, err := exec(ctx, b, tx, "INSERT INTO "+movedTable+" (id, filling, fleet, other, version, at) VALUES (1, ?, ?, ?, ?, ?)",
+		m.Filling, m.Fleet, fmt.Sprintf("%.1000s", m.Other), m.Version, m.At)
 	return err
 }
 
@@ -106,7 +104,7 @@ func (db *DB) MoveAway(ctx context.Context, to string) error {
 // MoveBack takes the mark away.
 func (db *DB) MoveBack(ctx context.Context) error {
 	return db.Write(ctx, "take the mark away", func(ctx context.Context, tx Tx) error {
-		_, err := tx.NewRaw("DELETE FROM ?", bun.Ident(movedTable)).Exec(ctx)
+		_, err := tx.Exec(ctx, "DELETE FROM "+movedTable)
 		return err
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/mysqldialect"
 	"github.com/uptrace/bun/schema"
 )
@@ -114,7 +113,7 @@ func (b *mysqlDB) size() int64 { return 0 }
 
 // largest returns half of max_allowed_packet, less what else a statement has: InterpolateParams may
 // have to escape each byte.
-func (b *mysqlDB) largest(ctx context.Context, q *bun.DB) (n int64, err error) {
+func (b *mysqlDB) largest(ctx context.Context, q Querier) (n int64, err error) {
 	err = q.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&n)
 	return n/2 - 8<<10, err
 }

@@ -100,7 +100,7 @@ func TestTakeoverIsWhole(t *testing.T) {
 			wrong := errkind.Errorf(io.EOF, "not yet")
 			late := newDB(t, url)
 			late.Own(sqldb.Owner{TakeOver: func(ctx context.Context, tx sqldb.Tx) error {
-				_, err := tx.NewRaw("DELETE FROM names").Exec(ctx)
+				_, err := tx.Exec(ctx, "DELETE FROM names")
 				return errors.Join(err, wrong)
 			}})
 			if err := late.Open(t.Context()); !errors.Is(err, wrong) {

@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/schema"
 )
@@ -40,7 +39,7 @@ func (b *postgresDB) connector() pgx.ConnConfig {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 10 * time.Second
 	}
-	cfg.RuntimeParams["standard_conforming_strings"] = "on" // bun relies on it
+	cfg.RuntimeParams["standard_conforming_strings"] = "on" // statements and the driver rely on it
 	for key, value := range map[string]string{
 		"application_name":        applicationName(),
 		"tcp_keepalives_idle":     "10",
@@ -54,15 +53,16 @@ func (b *postgresDB) connector() pgx.ConnConfig {
 	return *cfg
 }
 
-// connect returns a pool of connections.
+// connect returns a pool of connections. Each statement is planned for its arguments and for the size that the
+// tables have now: a plan that was made while a table was empty would read all of it once it is full.
 func (b *postgresDB) connect() *sql.DB {
-	const limit = "idle_in_transaction_session_timeout"
 	cfg := b.connector()
+	settings := "SET plan_cache_mode = force_custom_plan"
+	if limit := "idle_in_transaction_session_timeout"; cfg.RuntimeParams[limit] == "" {
+		settings += fmt.Sprintf("; SET %s = %d", limit, idleLimit.Milliseconds())
+	}
 	return stdlib.OpenDB(cfg, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		if _, ok := cfg.RuntimeParams[limit]; ok {
-			return nil
-		}
-		_, err := conn.Exec(ctx, fmt.Sprintf("SET %s = %d", limit, idleLimit.Milliseconds())) // a pooler may not let it through otherwise
+		_, err := conn.Exec(ctx, settings) // a pooler may not let them through as parameters of the connection
 		return err
 	}))
 }
@@ -156,6 +156,6 @@ func (b *postgresDB) clock() string {
 	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)"
 }
 
-func (b *postgresDB) largest(context.Context, *bun.DB) (int64, error) { return gigabyte, nil }
+func (b *postgresDB) largest(context.Context, Querier) (int64, error) { return gigabyte, nil }
 
 func (b *postgresDB) size() int64 { return 0 }

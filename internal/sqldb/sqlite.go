@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"github.com/uptrace/bun/schema"
 	_ "modernc.org/sqlite" // the driver
@@ -92,16 +91,16 @@ func onConflict(key string, columns []string) string {
 
 // insert runs a prepared statement for each row, which here is as fast as any other way.
 func (b *sqliteDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error {
-	return repeat(ctx, tx, t.begin()+" VALUES ("+marks(len(t.columns()))+")"+t.end(b), n, row)
+	return repeat(ctx, tx, b, t.begin()+" VALUES ("+marks(len(t.columns()))+")"+t.end(b), n, row)
 }
 
 func (b *sqliteDB) remove(ctx context.Context, tx *sql.Tx, t *Table, n int, key func(args []any, i int) []any) error {
-	return repeat(ctx, tx, "DELETE FROM "+t.Name+" WHERE "+t.matching(), n, key)
+	return repeat(ctx, tx, b, "DELETE FROM "+t.Name+" WHERE "+t.matching(), n, key)
 }
 
 func (b *sqliteDB) clock() string { return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)" }
 
-func (b *sqliteDB) largest(context.Context, *bun.DB) (int64, error) { return gigabyte, nil }
+func (b *sqliteDB) largest(context.Context, Querier) (int64, error) { return gigabyte, nil }
 
 func (b *sqliteDB) size() int64 {
 	sum := int64(0)

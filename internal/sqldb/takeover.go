@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"sync"
-
-	"github.com/uptrace/bun"
 )
 
 // fence is what each transaction that writes checks. The term grows with each process that opens the
@@ -47,19 +45,21 @@ func (t *tenure) err() error {
 
 // metaRow is what this package reads of the one row of meta. The other columns are the store's.
 type metaRow struct {
-	bun.BaseModel `bun:"table:meta"`
+	fence
 
-	ID           int64  `bun:"id,pk"`
-	StoreID      string `bun:"store_id"`
-	Fence        int64  `bun:"fence"`
-	Nonce        int64  `bun:"nonce"`
-	CheckpointAt int64  `bun:"checkpoint_at"`
-	Steady       int64  `bun:"steady"`
+	storeID              string
+	checkpointAt, steady int64
+}
+
+func readMeta(ctx context.Context, q Querier) (m metaRow, err error) {
+	err = q.QueryRowContext(ctx, "SELECT store_id, fence, nonce, checkpoint_at, steady FROM meta WHERE id = 1").
+		Scan(&m.storeID, &m.term, &m.nonce, &m.checkpointAt, &m.steady)
+	return m, err
 }
 
 // fenceOf returns the fence, zeros if there is none yet.
 func fenceOf(ctx context.Context, c *conns) (f fence, err error) {
-	err = c.reading(ctx, func(ctx context.Context, q *bun.DB) error {
+	err = c.reading(ctx, func(ctx context.Context, q Reader) error {
 		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(fence), 0), COALESCE(MAX(nonce), 0) FROM meta WHERE id = 1").Scan(&f.term, &f.nonce)
 	})
 	return f, err
@@ -70,27 +70,27 @@ func fenceOf(ctx context.Context, c *conns) (f fence, err error) {
 // another fence and changes nothing.
 func (db *DB) takeOver(ctx context.Context, c *conns, before, to fence) (meta metaRow, err error) {
 	db.resumed.Store(db.config.Terms.resumes(before, to))
-	err = c.transact(ctx, func(ctx context.Context, btx bun.Tx) (err error) {
+	err = c.transact(ctx, func(ctx context.Context, tx Tx) (err error) {
+		tx.db, tx.passed = db, new(bool)
 		if before.term == 0 {
-			err = db.found(ctx, btx, to)
+			err = db.found(ctx, tx, to)
 		} else {
-			err = raiseFence(ctx, btx, before, to)
+			err = raiseFence(ctx, tx, before, to)
 		}
 		if err == nil {
-			err = db.claimed(ctx, btx, to)
+			err = db.claimed(ctx, tx, to)
 		}
 		if err != nil {
 			return err
 		}
-		if err := btx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
+		if meta, err = readMeta(ctx, tx); err != nil {
 			return err
 		}
 		if before.term != 0 { // else it is new, and nothing was lost or the loss was accepted
-			if err := db.checkNote(meta.StoreID); err != nil {
+			if err := db.checkNote(meta.storeID); err != nil {
 				return err
 			}
 		}
-		tx := Tx{Tx: btx, db: db, passed: new(bool)}
 		for _, o := range db.owners {
 			if o.TakeOver == nil {
 				continue
@@ -108,21 +108,21 @@ func (db *DB) takeOver(ctx context.Context, c *conns, before, to fence) (meta me
 }
 
 // found makes the row of meta in a new database.
-func (db *DB) found(ctx context.Context, tx bun.Tx, to fence) error {
+func (db *DB) found(ctx context.Context, tx Tx, to fence) error {
 	if err := db.checkNote(""); err != nil {
 		return err
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
-	_, err := tx.NewRaw("INSERT INTO meta (id, store_id, fence, nonce, last_offset, oldest, checkpoint, checkpoint_at, memory, steady)"+
-		" VALUES (1, ?, ?, ?, 0, 1, 0, 0, '', 0)", hex.EncodeToString(id), to.term, to.nonce).Exec(ctx)
+	_, err := tx.Exec(ctx, "INSERT INTO meta (id, store_id, fence, nonce, last_offset, oldest, checkpoint, checkpoint_at, memory, steady)"+
+		" VALUES (1, ?, ?, ?, 0, 1, 0, 0, '', 0)", hex.EncodeToString(id), to.term, to.nonce)
 	return err
 }
 
 // raiseFence raises the fence if it is still what it was before, and lower.
-func raiseFence(ctx context.Context, tx bun.Tx, before, to fence) error {
-	raised, err := Changed(tx.NewRaw("UPDATE meta SET fence = ?, nonce = ? WHERE id = 1 AND fence = ? AND nonce = ? AND fence < ?",
-		to.term, to.nonce, before.term, before.nonce, to.term).Exec(ctx))
+func raiseFence(ctx context.Context, tx Tx, before, to fence) error {
+	raised, err := tx.Exec(ctx, "UPDATE meta SET fence = ?, nonce = ? WHERE id = 1 AND fence = ? AND nonce = ? AND fence < ?",
+		to.term, to.nonce, before.term, before.nonce, to.term)
 	if err == nil && raised == 0 {
 		err = errLate
 	}
@@ -134,7 +134,7 @@ var errLate = fmt.Errorf("%w while this one was about to; it changes nothing", E
 
 // claimed returns an error if a server does not know of our lease any more: another process has it, or a
 // failover of the database has lost the claim, and who has the fence now must not lose it to us.
-func (db *DB) claimed(ctx context.Context, tx bun.Tx, f fence) error {
+func (db *DB) claimed(ctx context.Context, tx Tx, f fence) error {
 	if _, ok := db.backend.(*sqliteDB); ok {
 		return nil
 	}

@@ -264,7 +264,7 @@ func (t *Target) finish(ctx context.Context, after int64, restored bool) error {
 	}
 	nonce := newNonce()
 	err := t.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, bind(t.backend, "UPDATE meta SET fence = ?, nonce = ?"+forget+" WHERE id = 1"), term, nonce)
+		_, err := exec(ctx, t.backend, tx, "UPDATE meta SET fence = ?, nonce = ?"+forget+" WHERE id = 1", term, nonce)
 		return err
 	})
 	if err != nil {

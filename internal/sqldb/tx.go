@@ -1,14 +1,11 @@
 package sqldb
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 
 	"github.com/uptrace/bun"
 )
@@ -16,6 +13,7 @@ import (
 // Tx is a transaction that writes.
 type Tx struct {
 	bun.Tx
+	Reader
 
 	db     *DB
 	passed *bool // the fence was checked
@@ -79,8 +77,8 @@ func (db *DB) WriteLate(ctx context.Context, op string, do func(ctx context.Cont
 	if c == nil || l == nil {
 		return ErrNotOpen
 	}
-	return db.wrap(op, c.transact(ctx, func(ctx context.Context, btx bun.Tx) error {
-		tx := Tx{Tx: btx, db: db, passed: new(bool)}
+	return db.wrap(op, c.transact(ctx, func(ctx context.Context, tx Tx) error {
+		tx.db, tx.passed = db, new(bool)
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
@@ -99,20 +97,40 @@ func (db *DB) WriteShared(ctx context.Context, op string, do func(ctx context.Co
 	if c == nil {
 		return ErrNotOpen
 	}
-	return db.wrap(op, c.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		return do(ctx, Tx{Tx: tx, db: db, passed: new(bool)})
+	return db.wrap(op, c.transact(ctx, func(ctx context.Context, tx Tx) error {
+		tx.db, tx.passed = db, new(bool)
+		return do(ctx, tx)
 	}))
 }
 
 // Read runs queries that change nothing. It calls do again if a connection turns out to be lost, as
 // all are after a restart of the server; so do begins with empty results. Errors as those of Write,
 // but for ErrFenced.
-func (db *DB) Read(ctx context.Context, op string, do func(ctx context.Context, q *bun.DB) error) error {
+func (db *DB) Read(ctx context.Context, op string, do func(ctx context.Context, q Reader) error) error {
 	c := db.current()
 	if c == nil {
 		return ErrNotOpen
 	}
 	return db.wrap(op, c.reading(ctx, do))
+}
+
+// ReadRow is Read for a query, the first row of which it scans into fields.
+func (db *DB) ReadRow(ctx context.Context, op string, fields []any, query string, args ...any) error {
+	return db.Read(ctx, op, func(ctx context.Context, q Reader) error {
+		return q.QueryRowContext(ctx, query, args...).Scan(fields...)
+	})
+}
+
+// ReadTx is Read in one transaction: a file and MariaDB or MySQL show it the rows of one instant.
+func (db *DB) ReadTx(ctx context.Context, op string, do func(ctx context.Context, q Reader) error) error {
+	return db.Read(ctx, op, func(ctx context.Context, q Reader) error {
+		tx, err := q.on.(*sql.DB).BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // it has changed nothing
+		return do(ctx, Reader{backend: q.backend, on: tx})
+	})
 }
 
 // Fence passes the fence, and sets columns of the row of meta along with that. From here on the
@@ -130,7 +148,7 @@ func (tx Tx) FenceIf(ctx context.Context, set, condition string, args ...any) (h
 		query += condition + " AND "
 	}
 	t := tx.db.tenure.Load()
-	changed, err := Changed(tx.NewRaw(query+"id = 1 AND fence = ? AND nonce = ?", append(args, t.term, t.nonce)...).Exec(ctx))
+	changed, err := tx.Exec(ctx, query+"id = 1 AND fence = ? AND nonce = ?", append(args, t.term, t.nonce)...)
 	if err != nil {
 		return false, err
 	}
@@ -151,39 +169,34 @@ func (tx Tx) FenceIf(ctx context.Context, set, condition string, args ...any) (h
 // Upsert returns the end of an INSERT that, for a row whose key is there already, overwrites columns
 // instead. It stands after VALUES.
 func (tx Tx) Upsert(key string, columns ...string) string {
-	return tx.db.backend.upsert(key, columns...)
+	return tx.backend.upsert(key, columns...)
 }
 
-// Bind returns a query with the placeholders of the database's driver in the place of each ?. Use it
-// for queries that go to [sql.Tx] directly. The query must not have a ? for anything else.
-func (tx Tx) Bind(query string) string { return bind(tx.db.backend, query) }
+// QueryContext is that of [Reader].
+func (tx Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return tx.Reader.QueryContext(ctx, query, args...)
+}
 
-func bind(b backend, query string) string {
-	if _, ok := b.(*postgresDB); !ok {
-		return query
-	}
-	var out strings.Builder
-	for n := 1; ; n++ {
-		before, after, found := strings.Cut(query, "?")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		out.WriteByte('$')
-		out.WriteString(strconv.Itoa(n))
-		query = after
-	}
+// QueryRowContext is that of [Reader].
+func (tx Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return tx.Reader.QueryRowContext(ctx, query, args...)
+}
+
+// Exec runs a statement, see [Reader], and returns how many rows it changed.
+func (tx Tx) Exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
+	return exec(ctx, tx.backend, tx.Tx.Tx, query, args...)
 }
 
 // Repeat runs a prepared statement n times. args appends the arguments of the i-th time.
 func (tx Tx) Repeat(ctx context.Context, query string, n int, args func(args []any, i int) []any) error {
-	return repeat(ctx, tx.Tx.Tx, tx.Bind(query), n, args)
+	return repeat(ctx, tx.Tx.Tx, tx.backend, query, n, args)
 }
 
-func repeat(ctx context.Context, tx *sql.Tx, query string, n int, args func(args []any, i int) []any) error {
+func repeat(ctx context.Context, tx *sql.Tx, b backend, query string, n int, args func(args []any, i int) []any) error {
 	if n == 0 {
 		return nil
 	}
+	query, _ = bind(b, query, nil)
 	stmt, err := tx.PrepareContext(ctx, query)
 	if err != nil {
 		return err
@@ -191,6 +204,9 @@ func repeat(ctx context.Context, tx *sql.Tx, query string, n int, args func(args
 	var row []any
 	for i := range n {
 		row = args(row[:0], i)
+		for k := range row {
+			row[k] = plain(row[k])
+		}
 		if _, err = stmt.ExecContext(ctx, row...); err != nil {
 			break
 		}
@@ -198,24 +214,7 @@ func repeat(ctx context.Context, tx *sql.Tx, query string, n int, args func(args
 	return errors.Join(err, stmt.Close())
 }
 
-// Querier is a [bun.DB] or a [Tx].
-type Querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// Each runs a query and calls scan for each row.
-func Each(ctx context.Context, q Querier, scan func(rows *sql.Rows) error, query string, args ...any) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	for err == nil && rows.Next() {
-		err = scan(rows)
-	}
-	return cmp.Or(err, rows.Err(), rows.Close())
-}
-
-// Changed returns how many rows a statement changed. Its arguments are what Exec returns.
+// Changed returns how many rows a statement changed. Its arguments are what ExecContext returns.
 func Changed(res sql.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err

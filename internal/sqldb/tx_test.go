@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testdb"
@@ -288,7 +286,7 @@ func TestNotOpen(t *testing.T) {
 	url := testdb.SQLite(t)
 	db := newDB(t, url)
 	read := func(db *sqldb.DB) error {
-		return db.Read(t.Context(), "test", func(context.Context, *bun.DB) error { return nil })
+		return db.Read(t.Context(), "test", func(context.Context, sqldb.Reader) error { return nil })
 	}
 	for name, err := range map[string]error{
 		"Write": write(t, db), "Read": read(db), "Exec": db.Exec(t.Context(), "SELECT 1"), "Health": db.Health(), "Close": db.Close(),

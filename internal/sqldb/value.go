@@ -1,6 +1,10 @@
 package sqldb
 
 import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -37,6 +41,52 @@ func Bool(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// Instant is a field of a row for a time, to be read and written.
+func Instant(t *time.Time) any { return (*instant)(t) }
+
+type instant time.Time
+
+func (i *instant) Value() (driver.Value, error) { return Nanos(time.Time(*i)), nil }
+
+func (i *instant) Scan(src any) error {
+	ns, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no time", src)
+	}
+	*i = instant(Time(ns))
+	return nil
+}
+
+// JSON is a field of a row for JSON, which is kept as the text that it is.
+func JSON(raw *json.RawMessage) any { return (*jsonText)(raw) }
+
+type jsonText json.RawMessage
+
+func (j *jsonText) Value() (driver.Value, error) { return string(*j), nil }
+
+func (j *jsonText) Scan(src any) error {
+	var text sql.NullString
+	err := text.Scan(src)
+	*j = jsonText(text.String)
+	return err
+}
+
+// Bytes is a field of a row for bytes. None are not nil: only NULL is, also in SQLite, whose driver takes the one
+// for the other.
+func Bytes(b *[]byte) any { return (*blob)(b) }
+
+type blob []byte
+
+func (b *blob) Value() (driver.Value, error) { return []byte(*b), nil }
+
+func (b *blob) Scan(src any) error {
+	*b = nil
+	if bytes, ok := src.([]byte); ok {
+		*b = append([]byte{}, bytes...)
+	}
+	return nil
 }
 
 // Text returns the beginning of a text as every database takes it: valid UTF-8 without NUL, of at

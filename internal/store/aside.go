@@ -142,18 +142,17 @@ const strays = "SELECT COALESCE(d.num, s.num), " + deviceColumns + " FROM "
 
 // findStrays returns the strays.
 func (s *Store) findStrays(ctx context.Context) (found []*asideRow, err error) {
-	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 		found = nil
 		for from, why := range map[string]error{
-			"devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num < 0 OR d.num > ?":  errors.New("its number cannot be"),
-			"device_states s LEFT JOIN devices d ON d.num = s.num WHERE d.num IS NULL AND ? = ?": errors.New("it has no row in devices"),
+			"devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num < 0 OR d.num > " + strconv.Itoa(maxNumber): errors.New("its number cannot be"),
+			"device_states s LEFT JOIN devices d ON d.num = s.num WHERE d.num IS NULL":                                   errors.New("it has no row in devices"),
 		} {
-			args := []any{maxNumber, maxNumber}
 			err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 				row, err := newAside(rows, why)
 				found = append(found, row)
 				return err
-			}, strays+from, args[:strings.Count(from, "?")]...)
+			}, strays+from)
 			if err != nil {
 				return err
 			}
@@ -257,7 +256,7 @@ func (s *Store) findEvents(ctx context.Context, rows []*asideRow) error {
 		}
 	}
 	for chunk := range slices.Chunk(ids, 500) {
-		err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+		err := s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 			return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 				var id string
 				var seq, pos int64
@@ -269,7 +268,7 @@ func (s *Store) findEvents(ctx context.Context, rows []*asideRow) error {
 				}
 				return nil
 			}, "SELECT subject, MAX(seq), MAX(pos) FROM events WHERE subject IN (?) AND type <= ? GROUP BY subject",
-				bun.List(chunk), typeCode(liveness.DeviceForgotten))
+				chunk, typeCode(liveness.DeviceForgotten))
 		})
 		if err != nil {
 			return err
@@ -280,7 +279,7 @@ func (s *Store) findEvents(ctx context.Context, rows []*asideRow) error {
 
 // CountSetAside returns how many rows of devices are set aside, see [Loaded].
 func CountSetAside(ctx context.Context, db *sqldb.DB) (n int, err error) {
-	err = db.Read(ctx, "count what is set aside", func(ctx context.Context, q *bun.DB) error {
+	err = db.Read(ctx, "count what is set aside", func(ctx context.Context, q sqldb.Reader) error {
 		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM set_aside").Scan(&n)
 	})
 	return n, err

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
@@ -36,7 +34,7 @@ const maxBreak = 366 * 24 * time.Hour
 // known.
 func (s *Store) Breaks(ctx context.Context, from, to time.Time) ([]judgement.Break, error) {
 	var breaks []judgement.Break
-	err := s.db.Read(ctx, "read breaks", func(ctx context.Context, q *bun.DB) error {
+	err := s.db.Read(ctx, "read breaks", func(ctx context.Context, q sqldb.Reader) error {
 		breaks = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var b judgement.Break

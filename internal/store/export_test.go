@@ -8,8 +8,6 @@ import (
 	"hash/crc32"
 	"slices"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -33,7 +31,7 @@ func (s *Store) Heads() []uint64 {
 
 // Scan scans the first row of a query.
 func (s *Store) Scan(ctx context.Context, query string, dest ...any) error {
-	return s.db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error { return q.DB.QueryRowContext(ctx, query).Scan(dest...) })
+	return s.db.Read(ctx, "test", func(ctx context.Context, q sqldb.Reader) error { return q.QueryRowContext(ctx, query).Scan(dest...) })
 }
 
 // Ambiguous makes the next Append fail after its transaction was committed, as if the answer had been lost.
@@ -161,7 +159,7 @@ func Seal(b []byte) []byte {
 
 // Dump returns the rows of a query as text.
 func (s *Store) Dump(ctx context.Context, query string) (lines []string, err error) {
-	err = s.db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "test", func(ctx context.Context, q sqldb.Reader) error {
 		lines = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			columns, err := rows.Columns()

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -86,7 +84,7 @@ func (f *Follower) Devices() int {
 const following = "follow"
 
 func lastOffset(ctx context.Context, db *sqldb.DB) (last uint64, err error) {
-	err = db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+	err = db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
 		meta, err := readMeta(ctx, q)
 		last = meta.LastOffset
 		return err
@@ -103,7 +101,7 @@ func (f *Follower) behindLocked(last uint64) bool {
 func (f *Follower) readAllLocked(ctx context.Context, db *sqldb.DB) error {
 	f.rows, f.texts, f.ids = make([]deviceRow, 0), make(map[string]string), make(map[string]int)
 	var top int64
-	err := db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+	err := db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
 		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
 	})
 	for from := int64(0); err == nil && from <= top; from += loadSpan {
@@ -118,7 +116,7 @@ func (f *Follower) readAllLocked(ctx context.Context, db *sqldb.DB) error {
 // readSinceLocked reads the rows of the devices that have an event after f.at, up to an offset.
 func (f *Follower) readSinceLocked(ctx context.Context, db *sqldb.DB, last uint64) error {
 	var ids []string
-	err := db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+	err := db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
 		ids = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var id string
@@ -132,7 +130,7 @@ func (f *Follower) readSinceLocked(ctx context.Context, db *sqldb.DB, last uint6
 	}
 	for part := range slices.Chunk(ids, 1000) {
 		if err == nil {
-			err = f.readLocked(ctx, db, "d.id IN (?)", bun.List(part))
+			err = f.readLocked(ctx, db, "d.id IN (?)", part)
 		}
 	}
 	return err
@@ -150,7 +148,7 @@ func (f *Follower) dropLocked(id string) {
 
 // readLocked reads some rows. One that makes no sense is left out: that is for Load.
 func (f *Follower) readLocked(ctx context.Context, db *sqldb.DB, where string, args ...any) error {
-	return db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+	return db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var row deviceRow
 			if rows.Scan(row.dest()...) == nil && row.ints[0] >= 0 && row.ints[0] <= maxNumber && row.id != "" {
@@ -212,7 +210,7 @@ func (f *Follower) compareLocked(ctx context.Context, db *sqldb.DB) error {
 	for i := range f.rows {
 		sum += f.rows[i].ints[10] % sumFactor * (f.rows[i].ints[0] % sumFactor)
 	}
-	return db.Read(ctx, following, func(ctx context.Context, q *bun.DB) error {
+	return db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
 		var count, total int64
 		err := q.QueryRowContext(ctx, "SELECT COUNT(*), COALESCE(SUM(head % ? * (num % ?)), 0) FROM device_states", sumFactor, sumFactor).Scan(&count, &total)
 		if err == nil && (count != int64(len(f.ids)) || total != sum) {

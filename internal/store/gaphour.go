@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
@@ -81,7 +79,7 @@ func (o *sorter) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = o.store.db.Read(ctx, sorting, func(ctx context.Context, q *bun.DB) (err error) {
+	err = o.store.db.Read(ctx, sorting, func(ctx context.Context, q sqldb.Reader) (err error) {
 		o.freed, err = readFreed(ctx, q, 0, maxNumber+1)
 		return err
 	})
@@ -93,7 +91,7 @@ func (o *sorter) read(ctx context.Context) error {
 
 // choose finds out which rows are to be sorted this time.
 func (o *sorter) choose(ctx context.Context) error {
-	return o.store.db.Read(ctx, sorting, func(ctx context.Context, q *bun.DB) error {
+	return o.store.db.Read(ctx, sorting, func(ctx context.Context, q sqldb.Reader) error {
 		total := int64(0)
 		o.newest, o.more = 0, false
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
@@ -112,7 +110,7 @@ func (o *sorter) choose(ctx context.Context) error {
 // unpacked reads rows, but for those that are damaged.
 func (o *sorter) unpacked(ctx context.Context, where string, args ...any) (rows []readGaps, err error) {
 	var all []packedGaps
-	err = o.store.db.Read(ctx, sorting, func(ctx context.Context, q *bun.DB) (err error) {
+	err = o.store.db.Read(ctx, sorting, func(ctx context.Context, q sqldb.Reader) (err error) {
 		all, err = readGapRows(ctx, q, "SELECT page, hour, head, data FROM gaps WHERE "+where, args...)
 		return err
 	})
@@ -134,7 +132,7 @@ func (o *sorter) pack(ctx context.Context) error {
 		}
 	}
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(touched)), sortPages) {
-		there, err := o.unpacked(ctx, "hour = ? AND page IN (?)", o.hour, bun.List(part))
+		there, err := o.unpacked(ctx, "hour = ? AND page IN (?)", o.hour, part)
 		if err != nil {
 			return err
 		}

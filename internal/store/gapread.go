@@ -7,8 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
-
+	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -74,7 +73,7 @@ func (v *gapVisit) all(ctx context.Context) error {
 // pages returns the pages that have a device that is wanted.
 func (v *gapVisit) pages(ctx context.Context) (pages []int64, err error) {
 	var top int64
-	err = v.store.db.Read(ctx, readingGaps, func(ctx context.Context, q *bun.DB) error {
+	err = v.store.db.Read(ctx, readingGaps, func(ctx context.Context, q sqldb.Reader) error {
 		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
 	})
 	for n := int64(0); n <= top/pageLen; n++ {
@@ -95,7 +94,7 @@ const readingGaps = "read gaps"
 func (v *gapVisit) read(ctx context.Context, begin, end int64) (rows []packedGaps, freed map[uint32]uint64, err error) {
 	first, last := v.hours()
 	const columns = "SELECT page, hour, head, data FROM gaps WHERE "
-	err = v.store.db.Read(ctx, readingGaps, func(ctx context.Context, q *bun.DB) error {
+	err = v.store.db.Read(ctx, readingGaps, func(ctx context.Context, q sqldb.Reader) error {
 		rows, err = readGapRows(ctx, q,
 			columns+"page < 0 AND hour >= ? AND hour <= ? UNION ALL "+columns+"page >= ? AND page < ? AND hour >= ? AND hour <= ?",
 			first, last, begin, end, first, last)
@@ -152,7 +151,7 @@ func (v *gapVisit) wants(g *judgement.Gap, begin, end int64) bool {
 // the database.
 func (s *Store) GapsKept(ctx context.Context) (from time.Time, err error) {
 	var rows []packedGaps
-	err = s.db.Read(ctx, readingGaps, func(ctx context.Context, q *bun.DB) (err error) {
+	err = s.db.Read(ctx, readingGaps, func(ctx context.Context, q sqldb.Reader) (err error) {
 		rows, err = readGapRows(ctx, q, "SELECT page, hour, head, data FROM gaps WHERE hour = (SELECT MIN(hour) FROM gaps)")
 		return err
 	})

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
@@ -74,7 +72,7 @@ func (s *Store) tidyLocked(ctx context.Context, hour int64, all bool) error {
 
 // looseHours returns the hours of rows of checkpoints.
 func (s *Store) looseHours(ctx context.Context) (hours []int64, err error) {
-	err = s.db.Read(ctx, sorting, func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, sorting, func(ctx context.Context, q sqldb.Reader) error {
 		hours = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var h int64
@@ -127,7 +125,7 @@ type gapHour struct{ hour, bytes int64 }
 
 // gapHours returns the hours that have gaps, oldest first.
 func (s *Store) gapHours(ctx context.Context) (hours []gapHour, err error) {
-	err = s.db.Read(ctx, "ask for the size of gaps", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "ask for the size of gaps", func(ctx context.Context, q sqldb.Reader) error {
 		hours = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var h gapHour

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/uptrace/bun"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/internal/sqldb"
@@ -58,7 +57,7 @@ func (s *Store) headsOf(ctx context.Context, ids []string) (devices map[int64]in
 	for i, id := range ids {
 		at[id] = i
 	}
-	err = s.db.Read(ctx, "read the latest events of devices", func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, "read the latest events of devices", func(ctx context.Context, q sqldb.Reader) error {
 		devices = make(map[int64]int, len(ids))
 		found := make(map[string]bool, len(ids))
 		for _, query := range []string{
@@ -75,7 +74,7 @@ func (s *Store) headsOf(ctx context.Context, ids []string) (devices map[int64]in
 					devices[head], found[id] = i, true
 				}
 				return nil
-			}, query, bun.List(ids))
+			}, query, ids)
 			if err != nil {
 				return err
 			}
@@ -130,13 +129,13 @@ func (w *walker) step(ctx context.Context) error {
 	for i := range c.links {
 		dest = append(dest, &c.links[i].prev, &c.links[i].at, &c.links[i].what)
 	}
-	err := w.store.db.Read(ctx, "read the events of devices", func(ctx context.Context, q *bun.DB) error {
+	err := w.store.db.Read(ctx, "read the events of devices", func(ctx context.Context, q sqldb.Reader) error {
 		w.chains = w.chains[:0]
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			err := rows.Scan(dest...)
 			w.chains = append(w.chains, c)
 			return err
-		}, followChains(), bun.List(heads))
+		}, followChains(), heads)
 	})
 	if err != nil {
 		return err

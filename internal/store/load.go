@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/net/shm"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
@@ -139,7 +137,7 @@ func (l *Loaded) tellAside(rows []*asideRow) (back int) {
 
 // meta reads the row of meta.
 func (s *Store) meta(ctx context.Context) (meta metaRow, err error) {
-	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) (err error) {
+	err = s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) (err error) {
 		meta, err = readMeta(ctx, q)
 		return err
 	})
@@ -221,7 +219,7 @@ func (s *Store) readPages(ctx context.Context, storeID [16]byte) (*heartbeats, [
 	var all *heartbeats
 	var bad map[int][]error // by page
 	var slots map[int]int   // by page, the slot of the version that is used
-	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+	err := s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 		all = &heartbeats{sources: make(map[string]int), heard: make(map[int][]liveness.Heard)}
 		bad, slots = make(map[int][]error), make(map[int]int)
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uptrace/bun"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/internal/sqldb"
@@ -23,7 +22,7 @@ func (s *Store) restoreDevices(
 	ctx context.Context, r *liveness.Registry, heard *heartbeats, habits habitPages, rows []deviceRow,
 ) (heads []uint64, n int, aside []*asideRow, err error) {
 	var top int64
-	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
 	})
 	if err != nil {
@@ -83,7 +82,7 @@ func (l *loader) load(ctx context.Context, from, to int64) (n int, aside []*asid
 	}
 	var row deviceRow
 	dest := row.dest()
-	err = l.store.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+	err = l.store.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 		aside = nil
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			if err := rows.Scan(dest...); err != nil {

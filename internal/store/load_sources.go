@@ -7,8 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -16,7 +14,7 @@ import (
 // eachRow calls take for each row of a query, with the values of its n columns, damaged or not. It
 // calls begin before the first one, and again if the query has to be repeated.
 func (s *Store) eachRow(ctx context.Context, n int, begin func(), take func(values []any), query string) error {
-	return s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+	return s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 		begin()
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			values, err := scanAny(rows, n)
@@ -113,7 +111,7 @@ func (s *Store) lastSeq(ctx context.Context, name string, seq *uint64, types ...
 	if *seq > 0 {
 		return nil
 	}
-	return s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+	return s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM events WHERE subject = ? AND type IN (?, ?)",
 			name, typeCode(types[0]), typeCode(types[1])).Scan(seq)
 	})

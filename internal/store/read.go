@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -65,7 +63,7 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 // is not another one.
 func (s *Store) beyond(ctx context.Context, after, latest uint64) error {
 	var given uint64
-	err := s.db.Read(ctx, "read the latest offset", func(ctx context.Context, q *bun.DB) error {
+	err := s.db.Read(ctx, "read the latest offset", func(ctx context.Context, q sqldb.Reader) error {
 		return q.QueryRowContext(ctx, "SELECT last_offset FROM meta WHERE id = 1").Scan(&given)
 	})
 	if err != nil {
@@ -109,7 +107,7 @@ func (s *Store) readRange(ctx context.Context, buffer []liveness.Event, after, t
 // query reads the events that a condition selects, by offset.
 func (s *Store) query(ctx context.Context, buffer []liveness.Event, where string, args ...any) ([]liveness.Event, error) {
 	kept := len(buffer)
-	err := s.db.Read(ctx, "read events", func(ctx context.Context, q *bun.DB) error {
+	err := s.db.Read(ctx, "read events", func(ctx context.Context, q sqldb.Reader) error {
 		buffer = buffer[:kept]
 		scan := s.scanner(&buffer)
 		return sqldb.Each(ctx, q, scan, "SELECT "+eventTable().Columns()+", "+rareColumns+" FROM events WHERE "+where+" ORDER BY pos", args...)
@@ -168,7 +166,7 @@ func (s *Store) DeviceEvents(ctx context.Context, id string, afterSeq uint64, li
 	}
 	var events []liveness.Event
 	for chunk := range slices.Chunk(places, 500) {
-		if events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk)); err != nil {
+		if events, err = s.query(ctx, events, "pos IN (?)", sqldb.Ints(chunk)); err != nil {
 			return nil, err
 		}
 	}
@@ -188,7 +186,7 @@ const followChain = `WITH RECURSIVE chain (pos, prev, seq, depth) AS (
 // the device's event before it, so chain follows them from the latest on.
 func (s *Store) chain(ctx context.Context, id string, afterSeq uint64, limit int) ([]uint64, error) {
 	var head int64
-	err := s.db.Read(ctx, "read the events of a device", func(ctx context.Context, q *bun.DB) error {
+	err := s.db.Read(ctx, "read the events of a device", func(ctx context.Context, q sqldb.Reader) error {
 		err := q.QueryRowContext(ctx, "SELECT s.head FROM devices d JOIN device_states s ON s.num = d.num WHERE d.id = ?", id).Scan(&head)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = q.QueryRowContext(ctx, "SELECT head FROM forgotten WHERE id = ?", id).Scan(&head)
@@ -201,7 +199,7 @@ func (s *Store) chain(ctx context.Context, id string, afterSeq uint64, limit int
 	var places []uint64 // descending
 	for head != 0 && err == nil {
 		from, kept := head, len(places)
-		err = s.db.Read(ctx, "read the events of a device", func(ctx context.Context, q *bun.DB) error {
+		err = s.db.Read(ctx, "read the events of a device", func(ctx context.Context, q sqldb.Reader) error {
 			places = places[:kept]
 			head = 0
 			return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
@@ -245,7 +243,7 @@ func (s *Store) EventsAt(ctx context.Context, offsets []uint64) ([]liveness.Even
 	}
 	for chunk := range slices.Chunk(elsewhere, 1000) {
 		var err error
-		if events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk)); err != nil {
+		if events, err = s.query(ctx, events, "pos IN (?)", sqldb.Ints(chunk)); err != nil {
 			return nil, err
 		}
 	}

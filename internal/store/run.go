@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -244,7 +242,7 @@ func (s *Store) oldUntil(ctx context.Context, from, end uint64, old, now int64) 
 	if from >= end {
 		return end, nil
 	}
-	err = s.db.Read(ctx, pruning, func(ctx context.Context, q *bun.DB) error {
+	err = s.db.Read(ctx, pruning, func(ctx context.Context, q sqldb.Reader) error {
 		row := q.QueryRowContext(ctx, "SELECT COALESCE(MIN(pos), ?) FROM events WHERE pos >= ? AND pos < ? AND at >= ? AND at <= ?", end, from, end, old, now)
 		var young, last, after int64
 		if err := row.Scan(&young); err != nil {

@@ -217,7 +217,7 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 }
 
 // verify makes sure that a file which was opened again has all events.
-func (s *Store) verify(ctx context.Context, q *bun.DB) error {
+func (s *Store) verify(ctx context.Context, q sqldb.Reader) error {
 	meta, err := readMeta(ctx, q)
 	if err == nil && meta.LastOffset < s.last.Load() {
 		err = fmt.Errorf("event %d of %d is the latest", meta.LastOffset, s.last.Load())

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -268,14 +266,14 @@ func (s *Store) readHeadsLocked(ctx context.Context, events []liveness.Event) er
 		}
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(nums)), 1000) {
-		err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+		err := s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
 			return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 				var num uint32
 				var head uint64
 				err := rows.Scan(&num, &head)
 				s.setHeadLocked(num, head)
 				return err
-			}, "SELECT num, head FROM device_states WHERE num IN (?)", bun.List(some))
+			}, "SELECT num, head FROM device_states WHERE num IN (?)", sqldb.Ints(some))
 		})
 		if err != nil {
 			return err

@@ -117,7 +117,7 @@ func (t *Tokens) Create(ctx context.Context, name string, role Role) (secret str
 // List returns all tokens, the oldest first.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	var rows []tokenRow
-	err := t.db.Read(ctx, "read tokens", func(ctx context.Context, q *bun.DB) error {
+	err := t.db.Read(ctx, "read tokens", func(ctx context.Context, q sqldb.Reader) error {
 		rows = nil
 		return q.NewSelect().Model(&rows).Order("created", "id").Scan(ctx)
 	})
@@ -145,7 +145,7 @@ func (t *Tokens) Revoke(ctx context.Context, id string) error {
 // Lookup returns the token with a secret, and reports whether there is one.
 func (t *Tokens) Lookup(ctx context.Context, secret string) (Token, bool, error) {
 	var rows []tokenRow
-	err := t.db.Read(ctx, "look a token up", func(ctx context.Context, q *bun.DB) error {
+	err := t.db.Read(ctx, "look a token up", func(ctx context.Context, q sqldb.Reader) error {
 		rows = nil
 		return q.NewSelect().Model(&rows).Where("hash = ?", hashOf(secret)).Scan(ctx)
 	})
@@ -157,7 +157,7 @@ func (t *Tokens) Lookup(ctx context.Context, secret string) (Token, bool, error)
 
 // Any reports whether there are tokens.
 func (t *Tokens) Any(ctx context.Context) (some bool, err error) {
-	err = t.db.Read(ctx, "look for tokens", func(ctx context.Context, q *bun.DB) error {
+	err = t.db.Read(ctx, "look for tokens", func(ctx context.Context, q sqldb.Reader) error {
 		err := q.QueryRowContext(ctx, "SELECT 1 FROM tokens LIMIT 1").Scan(new(int))
 		some = err == nil
 		if errors.Is(err, sql.ErrNoRows) {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testsqldb"
@@ -25,7 +23,7 @@ func TestCatalogue(t *testing.T) {
 		t.Run(kind.Name, func(t *testing.T) {
 			db := testsqldb.Open(t, sqldb.Config{URL: kind.URL(t), Dir: t.TempDir()})
 			var there, copied []string
-			err := db.Read(t.Context(), "test", func(ctx context.Context, q *bun.DB) error {
+			err := db.Read(t.Context(), "test", func(ctx context.Context, q sqldb.Reader) error {
 				return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 					name := ""
 					err := rows.Scan(&name)

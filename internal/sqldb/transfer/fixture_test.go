@@ -40,7 +40,7 @@ func fleet(tb testing.TB, url string) *sqldb.DB {
 	err := db.Write(tb.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
 		fill(func(query string, args ...any) {
 			tb.Helper()
-			if _, err := tx.Tx.Tx.ExecContext(ctx, tx.Bind(query), args...); err != nil {
+			if _, err := tx.Exec(ctx, query, args...); err != nil {
 				tb.Fatalf("%s: %v", query, err)
 			}
 		}, db.InFile())

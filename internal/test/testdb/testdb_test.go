@@ -10,7 +10,6 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
-	"github.com/uptrace/bun"
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/internal/sqldb"
@@ -82,7 +81,7 @@ func describe(t *testing.T, db *sqldb.DB, kind string) string {
 		"mariadb":  "SELECT table_name, '' FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1",
 	}[kind]
 	var text strings.Builder
-	err := db.Read(t.Context(), "describe", func(ctx context.Context, q *bun.DB) error {
+	err := db.Read(t.Context(), "describe", func(ctx context.Context, q sqldb.Reader) error {
 		var tables []struct{ Name, How string }
 		rows, err := q.QueryContext(ctx, list)
 		if err != nil {
