@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/uptrace/bun"
+	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // RunState is how far a run of a playbook is.
@@ -60,34 +60,46 @@ func (s StepState) String() string {
 
 // Run is a run of a playbook.
 type Run struct {
-	bun.BaseModel `bun:"table:runs"`
+	ID       uint64 // the number of its job
+	Playbook string
+	Subject  string
+	Event    uint64 // offset of the event that began it; 0 if none did
+	State    RunState
+	Diverted bool // it has gone over to the steps for a recovery
+	Started  time.Time
+	Ended    time.Time // zero while it is open
+	Wake     time.Time // until when it waits
+	Error    string    // why it is not done
+}
 
-	ID       uint64    `bun:"id,pk"` // the number of its job
-	Playbook string    `bun:"playbook"`
-	Subject  string    `bun:"subject"`
-	Event    uint64    `bun:"event"` // offset of the event that began it; 0 if none did
-	State    RunState  `bun:"state"`
-	Diverted bool      `bun:"diverted"` // it has gone over to the steps for a recovery
-	Started  time.Time `bun:"started"`
-	Ended    time.Time `bun:"ended"` // zero while it is open
-	Wake     time.Time `bun:"wake"`  // until when it waits
-	Error    string    `bun:"error"` // why it is not done
+const runColumns = "id, playbook, subject, event, state, diverted, started, ended, wake, error"
+
+func (r *Run) fields() []any {
+	return []any{
+		&r.ID, &r.Playbook, &r.Subject, &r.Event, &r.State, &r.Diverted, sqldb.Instant(&r.Started), sqldb.Instant(&r.Ended), sqldb.Instant(&r.Wake), &r.Error,
+	}
 }
 
 // RunStep is a step of a run that has begun.
 type RunStep struct {
-	bun.BaseModel `bun:"table:run_steps"`
+	Run      uint64 // set when it is read
+	Step     string
+	State    StepState
+	Attempts int // that failed; for a probe, the questions so far
+	Started  time.Time
+	Ended    time.Time // zero while it waits
+	Wake     time.Time // until when it waits
+	Holds    bool      // the result of a condition
+	Output   string
+	Error    string
+}
 
-	Run      uint64    `bun:"run,pk"` // set when it is read
-	Step     string    `bun:"step,pk"`
-	State    StepState `bun:"state"`
-	Attempts int       `bun:"attempts"` // that failed; for a probe, the questions so far
-	Started  time.Time `bun:"started"`
-	Ended    time.Time `bun:"ended"` // zero while it waits
-	Wake     time.Time `bun:"wake"`  // until when it waits
-	Holds    bool      `bun:"holds"` // the result of a condition
-	Output   string    `bun:"output"`
-	Error    string    `bun:"error"`
+const stepColumns = "run, step, state, attempts, started, ended, wake, holds, output, error"
+
+func (s *RunStep) fields() []any {
+	return []any{
+		&s.Run, &s.Step, &s.State, &s.Attempts, sqldb.Instant(&s.Started), sqldb.Instant(&s.Ended), sqldb.Instant(&s.Wake), &s.Holds, &s.Output, &s.Error,
+	}
 }
 
 // runChange is a run as it is now, with the steps that have changed.

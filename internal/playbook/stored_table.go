@@ -5,36 +5,30 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // storedRow is a playbook that was written through the API.
 type storedRow struct {
-	bun.BaseModel `bun:"table:playbooks"`
+	Name       string
+	Definition json.RawMessage
+	Changed    time.Time
+}
 
-	Name       string          `bun:"name,pk"`
-	Definition json.RawMessage `bun:"definition"`
-	Changed    time.Time       `bun:"changed"`
+func (r *storedRow) fields() []any {
+	return []any{&r.Name, sqldb.JSON(&r.Definition), sqldb.Instant(&r.Changed)}
 }
 
 // Stored returns the playbooks that were written through the API, by name.
 func (t *table) Stored(ctx context.Context) ([]storedRow, error) {
-	var rows []storedRow
-	err := t.db.Read(ctx, "read playbooks", func(ctx context.Context, q sqldb.Reader) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Order("name").Scan(ctx)
-	})
-	return rows, err
+	return sqldb.ReadAll(ctx, t.db, "read playbooks", (*storedRow).fields, "SELECT name, definition, changed FROM playbooks ORDER BY name")
 }
 
 // Keep stores a playbook, over the one with its name.
 func (t *table) Keep(ctx context.Context, row storedRow) error {
 	return t.db.Write(ctx, "store a playbook", func(ctx context.Context, tx sqldb.Tx) error {
-		put := "INSERT INTO playbooks (name, definition, changed) VALUES (?, ?, ?)" + tx.Upsert("name", "definition", "changed")
-		_, err := tx.NewRaw(put, row.Name, row.Definition, row.Changed).Exec(ctx)
+		_, err := tx.Exec(ctx, sqldb.InsertInto("playbooks", "name, definition, changed")+tx.Upsert("name", "definition", "changed"), row.fields()...)
 		return err
 	})
 }
@@ -42,7 +36,7 @@ func (t *table) Keep(ctx context.Context, row storedRow) error {
 // Drop deletes a playbook. Errors: ErrUnknown.
 func (t *table) Drop(ctx context.Context, name string) error {
 	return t.db.Write(ctx, "delete a playbook", func(ctx context.Context, tx sqldb.Tx) error {
-		n, err := sqldb.Changed(tx.NewRaw("DELETE FROM playbooks WHERE name = ?", sqldb.Text(name, maxError)).Exec(ctx))
+		n, err := tx.Exec(ctx, "DELETE FROM playbooks WHERE name = ?", sqldb.Text(name, maxError))
 		if err == nil && n == 0 {
 			err = errkind.Errorf(ErrUnknown, "there is no playbook %.80q", name)
 		}

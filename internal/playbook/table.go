@@ -2,11 +2,12 @@ package playbook
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/sqldb"
@@ -23,12 +24,12 @@ func (t *table) takeOver(ctx context.Context, tx sqldb.Tx) error {
 		return err
 	}
 	by := int64(behind)
-	_, err = tx.NewRaw("UPDATE run_steps SET wake = wake - ?, started = started - ? WHERE state = ? AND wake > ? AND started > ?"+
-		" AND run IN (SELECT id FROM runs WHERE state < 2)", by, by, StepWaiting, by, by).Exec(ctx)
+	_, err = tx.Exec(ctx, "UPDATE run_steps SET wake = wake - ?, started = started - ? WHERE state = ? AND wake > ? AND started > ?"+
+		" AND run IN (SELECT id FROM runs WHERE state < 2)", by, by, StepWaiting, by, by)
 	if err != nil {
 		return err
 	}
-	_, err = tx.NewRaw("UPDATE runs SET wake = wake - ? WHERE state = ? AND wake > ?", by, RunWaiting, by).Exec(ctx)
+	_, err = tx.Exec(ctx, "UPDATE runs SET wake = wake - ? WHERE state = ? AND wake > ?", by, RunWaiting, by)
 	return err
 }
 
@@ -36,12 +37,12 @@ func (t *table) takeOver(ctx context.Context, tx sqldb.Tx) error {
 func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	var runs []Run
 	var steps []RunStep
-	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q sqldb.Reader) error {
-		runs, steps = nil, nil
-		if err := q.NewSelect().Model(&runs).Where("id = ?", id).Scan(ctx); err != nil || len(runs) == 0 {
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q sqldb.Reader) (err error) {
+		if runs, err = sqldb.All(ctx, q, (*Run).fields, "SELECT "+runColumns+" FROM runs WHERE id = ?", id); err != nil || len(runs) == 0 {
 			return err
 		}
-		return q.NewSelect().Model(&steps).Where("run = ?", id).Order("started", "step").Scan(ctx)
+		steps, err = sqldb.All(ctx, q, (*RunStep).fields, "SELECT "+stepColumns+" FROM run_steps WHERE run = ? ORDER BY started, step", id)
+		return err
 	})
 	if err != nil {
 		return Run{}, nil, err
@@ -52,56 +53,43 @@ func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	return runs[0], steps, nil
 }
 
-// find returns the runs that a query selects.
-func (t *table) find(ctx context.Context, selection func(q *bun.SelectQuery) *bun.SelectQuery) (runs []Run, err error) {
-	err = t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q sqldb.Reader) error {
-		runs = nil
-		return selection(q.NewSelect().Model(&runs)).Scan(ctx)
-	})
-	return runs, err
+// find returns the runs that a condition selects, which an order and a limit may follow.
+func (t *table) find(ctx context.Context, where string, args ...any) ([]Run, error) {
+	return sqldb.ReadAll(ctx, t.db, "read runs of playbooks", (*Run).fields, "SELECT "+runColumns+" FROM runs WHERE "+where, args...)
 }
 
 // List returns up to limit runs, the latest first.
 func (t *table) List(ctx context.Context, filter RunFilter, limit int) ([]Run, error) {
-	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		q = q.Order("id DESC").Limit(int64(limit))
-		if filter.Playbook != "" {
-			q = q.Where("playbook = ?", filter.Playbook)
-		}
-		if filter.Subject != "" {
-			q = q.Where("subject = ?", filter.Subject)
-		}
-		if len(filter.States) > 0 {
-			q = q.Where("state IN (?)", bun.List(filter.States))
-		}
-		if filter.Before > 0 {
-			q = q.Where("id < ?", filter.Before)
-		}
-		return q
-	})
+	where, args := "id > 0", []any(nil)
+	add := func(condition string, arg any) { where, args = where+" AND "+condition, append(args, arg) }
+	if filter.Playbook != "" {
+		add("playbook = ?", filter.Playbook)
+	}
+	if filter.Subject != "" {
+		add("subject = ?", filter.Subject)
+	}
+	if len(filter.States) > 0 {
+		add("state IN (?)", sqldb.Ints(filter.States))
+	}
+	if filter.Before > 0 {
+		add("id < ?", filter.Before)
+	}
+	return t.find(ctx, where+" ORDER BY id DESC LIMIT ?", append(args, limit)...)
 }
 
 // Open returns the open runs of at most 1000 subjects, by number.
 func (t *table) Open(ctx context.Context, subjects []string) ([]Run, error) {
-	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("subject IN (?) AND state < 2", bun.List(subjects)).Order("id")
-	})
+	return t.find(ctx, "subject IN (?) AND state < 2 ORDER BY id", subjects)
 }
 
 // AllOpen returns up to limit open runs with a greater number, by number.
 func (t *table) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, error) {
-	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("id > ? AND state < 2", after).Order("id").Limit(int64(limit))
-	})
+	return t.find(ctx, "id > ? AND state < 2 ORDER BY id LIMIT ?", after, limit)
 }
 
 // Waiting returns the steps that wait, of at most 1000 runs.
 func (t *table) Waiting(ctx context.Context, ids []uint64) (map[uint64][]RunStep, error) {
-	var waiting []RunStep
-	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q sqldb.Reader) error {
-		waiting = nil
-		return q.NewSelect().Model(&waiting).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), StepWaiting).Scan(ctx)
-	})
+	waiting, err := sqldb.ReadAll(ctx, t.db, "read runs of playbooks", (*RunStep).fields, "SELECT "+stepColumns+" FROM run_steps WHERE run IN (?) AND state = ?", sqldb.Ints(ids), StepWaiting)
 	steps := make(map[uint64][]RunStep)
 	for _, s := range waiting {
 		steps[s.Run] = append(steps[s.Run], s)
@@ -122,21 +110,17 @@ func (t *table) Save(ctx context.Context, changes []*runChange) error {
 		return nil
 	}
 	return t.db.Write(ctx, "write runs of playbooks", func(ctx context.Context, tx sqldb.Tx) error {
-		putRun := "INSERT INTO runs (id, playbook, subject, event, state, diverted, started, ended, wake, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-			unlessEnded(tx, "diverted", "ended", "wake", "error", "state")
-		putStep := "INSERT INTO run_steps (run, step, state, attempts, started, ended, wake, holds, output, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-			tx.Upsert("run, step", "state", "attempts", "started", "ended", "wake", "holds", "output", "error")
+		putRun := sqldb.InsertInto("runs", runColumns) + unlessEnded(tx, "diverted", "ended", "wake", "error", "state")
+		putStep := sqldb.InsertInto("run_steps", stepColumns) + tx.Upsert("run, step", "state", "attempts", "started", "ended", "wake", "holds", "output", "error")
 		for i := range changes {
-			run := &changes[i].Run
-			_, err := tx.NewRaw(putRun, run.ID, run.Playbook, run.Subject, run.Event, run.State, run.Diverted, run.Started, run.Ended, run.Wake,
-				sqldb.Text(run.Error, maxError)).Exec(ctx)
-			if err != nil {
+			run := changes[i].Run
+			run.Error = sqldb.Text(run.Error, maxError)
+			if _, err := tx.Exec(ctx, putRun, run.fields()...); err != nil {
 				return err
 			}
 			for _, s := range changes[i].Steps {
-				_, err := tx.NewRaw(putStep, run.ID, s.Step, s.State, s.Attempts, s.Started, s.Ended, s.Wake, s.Holds,
-					sqldb.Text(s.Output, maxOutput), sqldb.Text(s.Error, maxError)).Exec(ctx)
-				if err != nil {
+				s.Run, s.Output, s.Error = run.ID, sqldb.Text(s.Output, maxOutput), sqldb.Text(s.Error, maxError)
+				if _, err := tx.Exec(ctx, putStep, s.fields()...); err != nil {
 					return err
 				}
 			}
@@ -166,8 +150,7 @@ func (t *table) Cancel(ctx context.Context, id uint64, why string, now time.Time
 		return errkind.Errorf(ErrEnded, "run %d has ended already: it is %s", id, run.State)
 	}
 	return t.db.Write(ctx, "cancel a run", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewRaw("UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE id = ? AND state < 2",
-			RunCanceled, now, why, id).Exec(ctx)
+		_, err := tx.Exec(ctx, "UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE id = ? AND state < 2", RunCanceled, now, why, id)
 		return err
 	})
 }
@@ -178,7 +161,7 @@ func (t *table) Cancel(ctx context.Context, id uint64, why string, now time.Time
 func (t *table) Sweep(ctx context.Context, keep int, age time.Duration, now time.Time) (removed int, err error) {
 	const abandoned = "UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = runs.id)"
 	err = t.db.Write(ctx, "end runs without a job", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewRaw(abandoned, RunCanceled, now, "its job was removed, or became a dead letter").Exec(ctx)
+		_, err := tx.Exec(ctx, abandoned, RunCanceled, now, "its job was removed, or became a dead letter")
 		return err
 	})
 	for err == nil && ctx.Err() == nil {
@@ -188,10 +171,10 @@ func (t *table) Sweep(ctx context.Context, keep int, age time.Duration, now time
 			if n = int64(len(ids)); err != nil || n == 0 {
 				return err
 			}
-			if _, err := tx.NewRaw("DELETE FROM run_steps WHERE run IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+			if _, err := tx.Exec(ctx, "DELETE FROM run_steps WHERE run IN (?)", ids); err != nil {
 				return err
 			}
-			_, err = tx.NewRaw("DELETE FROM runs WHERE id IN (?)", bun.List(ids)).Exec(ctx)
+			_, err = tx.Exec(ctx, "DELETE FROM runs WHERE id IN (?)", ids)
 			return err
 		})
 		if removed += int(n); n == 0 {
@@ -202,16 +185,11 @@ func (t *table) Sweep(ctx context.Context, keep int, age time.Duration, now time
 }
 
 // oldRuns returns some of the runs that are too many, or that ended before an instant.
-func oldRuns(ctx context.Context, tx sqldb.Tx, keep int, before time.Time) ([]uint64, error) {
-	var limit []int64 // when the last that is kept ended
-	if err := tx.NewRaw("SELECT ended FROM runs WHERE state >= 2 ORDER BY ended DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(ctx, &limit); err != nil {
+func oldRuns(ctx context.Context, tx sqldb.Tx, keep int, before time.Time) ([]int64, error) {
+	limit := int64(math.MinInt64) // when the last that is kept ended
+	err := tx.QueryRowContext(ctx, "SELECT ended FROM runs WHERE state >= 2 ORDER BY ended DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(&limit)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
 	}
-	oldest := sqldb.Nanos(before)
-	if len(limit) > 0 {
-		oldest = max(oldest, limit[0])
-	}
-	var ids []uint64
-	err := tx.NewRaw("SELECT id FROM runs WHERE state >= 2 AND ended < ? ORDER BY ended LIMIT ?", oldest, sweepStep).Scan(ctx, &ids)
-	return ids, err
+	return sqldb.Values[int64](ctx, tx, "SELECT id FROM runs WHERE state >= 2 AND ended < ? ORDER BY ended LIMIT ?", max(sqldb.Nanos(before), limit), sweepStep)
 }

@@ -29,7 +29,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
 func exec(t *testing.T, db *sqldb.DB, query string) {
 	t.Helper()
 	err := db.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.ExecContext(ctx, query)
+		_, err := tx.Exec(ctx, query)
 		return err
 	})
 	if err != nil {
