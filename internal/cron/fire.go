@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -70,8 +71,8 @@ func fireOne(ctx context.Context, tx sqldb.Tx, f *firing, now time.Time) (out fi
 	if f.Manual && !f.Admits(running, waiting) {
 		return fired{Skipped: len(f.Runs)}, errNoRoom
 	}
-	moved, err := changedOne(tx.NewRaw("UPDATE schedules SET last = ?, due = ?, claim = claim + 1 WHERE num = ? AND claim = ?",
-		sqldb.Nanos(f.Last), dueNanos(f.Due), sc.Num, sc.Claim).Exec(ctx))
+	moved, err := changedOne(tx.Exec(ctx, "UPDATE schedules SET last = ?, due = ?, claim = claim + 1 WHERE num = ? AND claim = ?",
+		f.Last, (*dueTime)(&f.Due), sc.Num, sc.Claim))
 	if err != nil || !moved {
 		return fired{Stale: true}, err
 	}
@@ -94,7 +95,7 @@ func fireOne(ctx context.Context, tx sqldb.Tx, f *firing, now time.Time) (out fi
 		}
 	}
 	if len(out.Runs) > 0 {
-		if _, err := tx.NewRaw("UPDATE schedules SET runs = ? WHERE num = ?", sc.Runs+uint64(len(out.Runs)), sc.Num).Exec(ctx); err != nil {
+		if _, err := tx.Exec(ctx, "UPDATE schedules SET runs = ? WHERE num = ?", sc.Runs+uint64(len(out.Runs)), sc.Num); err != nil {
 			return out, err
 		}
 	}
@@ -103,16 +104,12 @@ func fireOne(ctx context.Context, tx sqldb.Tx, f *firing, now time.Time) (out fi
 
 // countRuns counts the runs of a schedule that have not ended.
 func countRuns(ctx context.Context, tx sqldb.Tx, schedule uint64) (running, waiting int, err error) {
-	var rows []struct {
-		State State `bun:"state"`
-		N     int   `bun:"n"`
-	}
-	err = tx.NewRaw("SELECT state, COUNT(*) AS n FROM schedule_runs WHERE schedule = ? AND ended = 0 GROUP BY state", schedule).Scan(ctx, &rows)
-	for _, r := range rows {
-		if r.State == Idle {
-			waiting += r.N
+	counts, err := sqldb.Pairs[State, int](ctx, tx, "SELECT state, COUNT(*) FROM schedule_runs WHERE schedule = ? AND ended = 0 GROUP BY state", schedule)
+	for state, n := range counts {
+		if state == Idle {
+			waiting += n
 		} else {
-			running += r.N
+			running += n
 		}
 	}
 	return running, waiting, err
@@ -128,21 +125,20 @@ func insertRun(ctx context.Context, tx sqldb.Tx, f *firing, run firingRun, numbe
 		Scheduled: sqldb.Time(sqldb.Nanos(run.Scheduled)), Ready: sqldb.Time(sqldb.Nanos(run.Ready)), // as they are kept
 		Serial: f.Serial, Once: f.Schedule.Once, Manual: f.Manual, State: Idle,
 	}
-	_, err = tx.NewInsert().Model(&made).Exec(ctx)
+	_, err = tx.Exec(ctx, sqldb.InsertInto("schedule_runs", runColumns), made.fields()...)
 	return made, err
 }
 
 // noteSkipped notes runs without room, in the latest row of the schedule if that is such a note.
 func noteSkipped(ctx context.Context, tx sqldb.Tx, f *firing, skipped []firingRun, now time.Time) error {
-	var latest []Run
-	err := tx.NewSelect().Model(&latest).Where("schedule = ?", f.Schedule.Num).Order("id DESC").Limit(1).Scan(ctx)
+	latest, err := sqldb.All(ctx, tx, (*Run).fields, "SELECT "+runColumns+" FROM schedule_runs WHERE schedule = ? ORDER BY id DESC LIMIT 1", f.Schedule.Num)
 	if err != nil {
 		return err
 	}
 	at := skipped[len(skipped)-1].Scheduled
 	if len(latest) > 0 && latest[0].State == Skipped {
-		_, err := tx.NewRaw("UPDATE schedule_runs SET attempt = attempt + ?, scheduled = ?, ended = ? WHERE id = ?",
-			len(skipped), at, now, latest[0].ID).Exec(ctx)
+		_, err := tx.Exec(ctx, "UPDATE schedule_runs SET attempt = attempt + ?, scheduled = ?, ended = ? WHERE id = ?",
+			len(skipped), at, now, latest[0].ID)
 		return err
 	}
 	id, err := takeNumber(ctx, tx)
@@ -153,17 +149,19 @@ func noteSkipped(ctx context.Context, tx sqldb.Tx, f *firing, skipped []firingRu
 		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Scheduled: at, Ready: at, State: Skipped,
 		Attempt: len(skipped), Ended: now,
 	}
-	_, err = tx.NewInsert().Model(&note).Exec(ctx)
+	_, err = tx.Exec(ctx, sqldb.InsertInto("schedule_runs", runColumns), note.fields()...)
 	return err
 }
 
 // trimRuns deletes the oldest runs of a schedule that have ended.
 func trimRuns(ctx context.Context, tx sqldb.Tx, schedule uint64) error {
-	var beyond []uint64
-	err := tx.NewRaw("SELECT id FROM schedule_runs WHERE schedule = ? AND ended > 0 ORDER BY id DESC LIMIT 1 OFFSET ?", schedule, runsKept).Scan(ctx, &beyond)
-	if err != nil || len(beyond) == 0 {
-		return err
+	var beyond uint64
+	err := tx.QueryRowContext(ctx, "SELECT id FROM schedule_runs WHERE schedule = ? AND ended > 0 ORDER BY id DESC LIMIT 1 OFFSET ?", schedule, runsKept).Scan(&beyond)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
 	}
-	_, err = tx.NewRaw("DELETE FROM schedule_runs WHERE schedule = ? AND id <= ? AND ended > 0", schedule, beyond[0]).Exec(ctx)
+	if err == nil {
+		_, err = tx.Exec(ctx, "DELETE FROM schedule_runs WHERE schedule = ? AND id <= ? AND ended > 0", schedule, beyond)
+	}
 	return err
 }

@@ -1,34 +1,34 @@
 package cron
 
 import (
+	"database/sql/driver"
 	"encoding/json"
+	"fmt"
 	"math"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 // Schedule is a schedule as it is stored: instants, and what is to be done at them.
 type Schedule struct {
-	Num      uint64          `bun:"num,pk"` // given by the database, and never again
-	Name     string          `bun:"name"`
-	Kind     string          `bun:"kind"`
-	Spec     string          `bun:"spec"`
-	Zone     string          `bun:"zone"`
-	Settings json.RawMessage `bun:"settings"`
-	Overlap  int             `bun:"overlap"`
-	Misfire  int             `bun:"misfire"`
-	Jitter   time.Duration   `bun:"jitter"`
-	Once     bool            `bun:"once"` // its runs are not begun again after a crash
-	Paused   bool            `bun:"paused"`
-	Began    time.Time       `bun:"began"`
-	Last     time.Time       `bun:"last"`  // all instants up to it were handled
-	Due      time.Time       `bun:"-"`     // the next instant; zero for none
-	Runs     uint64          `bun:"runs"`  // number of its latest run
-	Claim    int64           `bun:"claim"` // number of its latest change
-	Owner    string          `bun:"-"`     // of its run that goes on; empty if none does, and where it is not looked for
+	Num      uint64 // given by the database, and never again
+	Name     string
+	Kind     string
+	Spec     string
+	Zone     string
+	Settings json.RawMessage
+	Overlap  int
+	Misfire  int
+	Jitter   time.Duration
+	Once     bool // its runs are not begun again after a crash
+	Paused   bool
+	Began    time.Time
+	Last     time.Time // all instants up to it were handled
+	Due      time.Time // the next instant; zero for none
+	Runs     uint64    // number of its latest run
+	Claim    int64     // number of its latest change
+	Owner    string    // of its run that goes on; empty if none does, and where it is not looked for
 }
 
 // State is how far a run of a schedule is.
@@ -48,67 +48,73 @@ const (
 // Run is a run of a schedule. A caller can take it a step further only with its current Claim, which
 // each claim changes.
 type Run struct {
-	bun.BaseModel `bun:"table:schedule_runs"`
-
-	ID        uint64    `bun:"id,pk"` // given by the database, and never again
-	Schedule  uint64    `bun:"schedule"`
-	Name      string    `bun:"name"` // of the schedule
-	Kind      string    `bun:"kind"`
-	Number    uint64    `bun:"number"` // among the runs of the schedule, from 1 on; 0 for one that was skipped
-	Scheduled time.Time `bun:"scheduled"`
-	Ready     time.Time `bun:"ready"`  // not to be begun before
-	Serial    bool      `bun:"serial"` // it waits for the runs before it
-	Once      bool      `bun:"once"`
-	Manual    bool      `bun:"by_hand"`
-	State     State     `bun:"state"`
-	Owner     string    `bun:"owner"` // while it is claimed or running
-	Claim     int64     `bun:"claim"`
-	Lease     time.Time `bun:"lease"`   // until when the owner has it
-	Attempt   int       `bun:"attempt"` // how often it was begun; if it was skipped, how many instants it stands for
-	Started   time.Time `bun:"started"` // first
-	Ended     time.Time `bun:"ended"`
-	Code      int       `bun:"code"`
-	Output    string    `bun:"output"`
-	Error     string    `bun:"error"`
+	ID        uint64 // given by the database, and never again
+	Schedule  uint64
+	Name      string // of the schedule
+	Kind      string
+	Number    uint64 // among the runs of the schedule, from 1 on; 0 for one that was skipped
+	Scheduled time.Time
+	Ready     time.Time // not to be begun before
+	Serial    bool      // it waits for the runs before it
+	Once      bool
+	Manual    bool
+	State     State
+	Owner     string // while it is claimed or running
+	Claim     int64
+	Lease     time.Time // until when the owner has it
+	Attempt   int       // how often it was begun; if it was skipped, how many instants it stands for
+	Started   time.Time // first
+	Ended     time.Time
+	Code      int
+	Output    string
+	Error     string
 }
 
 // never is the due time of a schedule that has no instant left, or none before 2262, where the times
 // end that a column can hold.
 const never = math.MaxInt64
 
-func dueNanos(t time.Time) int64 {
-	if t.IsZero() {
-		return never
+// dueTime is the field of a schedule for its due time.
+type dueTime time.Time
+
+// Value implements [driver.Valuer].
+func (d *dueTime) Value() (driver.Value, error) {
+	if time.Time(*d).IsZero() {
+		return int64(never), nil
 	}
-	return sqldb.Nanos(t)
+	return sqldb.Nanos(time.Time(*d)), nil
 }
 
-func dueTime(ns int64) time.Time {
-	if ns == never {
-		return time.Time{}
+// Scan implements [sql.Scanner].
+func (d *dueTime) Scan(src any) error {
+	ns, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no time", src)
 	}
-	return time.Unix(0, ns)
-}
-
-// scheduleRow is a row of schedules.
-type scheduleRow struct {
-	bun.BaseModel `bun:"table:schedules"`
-	Schedule
-
-	DueNanos int64 `bun:"due"`
-}
-
-func (r *scheduleRow) value() Schedule {
-	r.Due = dueTime(r.DueNanos)
-	return r.Schedule
-}
-
-func rowOf(s *Schedule) scheduleRow { return scheduleRow{Schedule: *s, DueNanos: dueNanos(s.Due)} }
-
-func schedulesOf(rows []scheduleRow) []Schedule {
-	list := make([]Schedule, len(rows))
-	for i := range rows {
-		list[i] = rows[i].value()
+	if *d = (dueTime{}); ns != never {
+		*d = dueTime(time.Unix(0, ns))
 	}
-	return list
+	return nil
+}
+
+// scheduleColumns are those of a schedule: three that [table.Put] leaves as they are, and the others.
+const (
+	scheduleColumns = "num, name, runs, " + putColumns
+	putColumns      = "kind, spec, zone, settings, overlap, misfire, jitter, once, paused, began, last, due, claim"
+)
+
+func (s *Schedule) fields() []any {
+	return []any{
+		&s.Num, &s.Name, &s.Runs, &s.Kind, &s.Spec, &s.Zone, sqldb.JSON(&s.Settings), &s.Overlap, &s.Misfire, &s.Jitter, &s.Once, &s.Paused,
+		sqldb.Instant(&s.Began), sqldb.Instant(&s.Last), (*dueTime)(&s.Due), &s.Claim,
+	}
+}
+
+const runColumns = "id, schedule, name, kind, number, scheduled, ready, serial, once, by_hand, state, owner, claim, lease, attempt, started, ended, code, output, error"
+
+func (r *Run) fields() []any {
+	return []any{
+		&r.ID, &r.Schedule, &r.Name, &r.Kind, &r.Number, sqldb.Instant(&r.Scheduled), sqldb.Instant(&r.Ready), &r.Serial, &r.Once, &r.Manual, &r.State,
+		&r.Owner, &r.Claim, sqldb.Instant(&r.Lease), &r.Attempt, sqldb.Instant(&r.Started), sqldb.Instant(&r.Ended), &r.Code, &r.Output, &r.Error,
+	}
 }

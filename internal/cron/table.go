@@ -3,9 +3,9 @@ package cron
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strings"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/groupcommit"
@@ -26,15 +26,12 @@ func newTable(db *sqldb.DB) *table {
 	return t
 }
 
-// changedOne reports whether a statement changed a row. Its arguments are what Exec returns.
-func changedOne(res sql.Result, err error) (bool, error) {
-	n, err := sqldb.Changed(res, err)
-	return n > 0, err
-}
+// changedOne reports whether a statement changed a row. Its arguments are what [sqldb.Tx.Exec] returns.
+func changedOne(n int64, err error) (bool, error) { return n > 0, err }
 
 // takeNumber returns a new number of a schedule or a run.
 func takeNumber(ctx context.Context, tx sqldb.Tx) (n uint64, err error) {
-	if _, err := tx.NewRaw("UPDATE schedule_numbers SET last = last + 1 WHERE id = 1").Exec(ctx); err != nil {
+	if _, err := tx.Exec(ctx, "UPDATE schedule_numbers SET last = last + 1 WHERE id = 1"); err != nil {
 		return 0, err
 	}
 	err = tx.QueryRowContext(ctx, "SELECT last FROM schedule_numbers WHERE id = 1").Scan(&n)
@@ -43,12 +40,7 @@ func takeNumber(ctx context.Context, tx sqldb.Tx) (n uint64, err error) {
 
 // where returns the schedules that a condition selects, by name.
 func (t *table) where(ctx context.Context, condition string, args ...any) ([]Schedule, error) {
-	var rows []scheduleRow
-	err := t.db.Read(ctx, "read schedules", func(ctx context.Context, q sqldb.Reader) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where(condition, args...).Order("name").Scan(ctx)
-	})
-	return schedulesOf(rows), err
+	return sqldb.ReadAll(ctx, t.db, "read schedules", (*Schedule).fields, "SELECT "+scheduleColumns+" FROM schedules WHERE "+condition+" ORDER BY name", args...)
 }
 
 // List returns all schedules, by name.
@@ -56,9 +48,7 @@ func (t *table) List(ctx context.Context) ([]Schedule, error) { return t.where(c
 
 // Count returns how many schedules there are.
 func (t *table) Count(ctx context.Context) (n int, err error) {
-	err = t.db.Read(ctx, "count schedules", func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM schedules").Scan(&n)
-	})
+	err = t.db.ReadRow(ctx, "count schedules", []any{&n}, "SELECT COUNT(*) FROM schedules")
 	return n, err
 }
 
@@ -81,24 +71,22 @@ func unknown(name string) error {
 // Put makes a schedule if its Num is 0, else changes the one with that number, but for its name. It
 // returns false if there is one with the name already, or if the one with the number was changed.
 func (t *table) Put(ctx context.Context, sc Schedule) (ok bool, err error) {
-	row := rowOf(&sc)
 	err = t.db.Write(ctx, "change a schedule", func(ctx context.Context, tx sqldb.Tx) (err error) {
+		row := sc
 		if row.Num != 0 {
-			row.Claim = sc.Claim + 1
-			ok, err = changedOne(tx.NewUpdate().Model(&row).ExcludeColumn("name", "runs").WherePK().Where("claim = ?", sc.Claim).Exec(ctx))
+			row.Claim++
+			ok, err = changedOne(tx.Exec(ctx, "UPDATE schedules SET "+strings.ReplaceAll(putColumns, ",", " = ?,")+" = ? WHERE num = ? AND claim = ?",
+				append(row.fields()[3:], row.Num, sc.Claim)...))
 			return err
 		}
 		there := 0
-		if err := tx.NewRaw("SELECT COUNT(*) FROM schedules WHERE name = ?", row.Name).Scan(ctx, &there); err != nil || there > 0 {
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM schedules WHERE name = ?", row.Name).Scan(&there); err != nil || there > 0 {
 			return err
 		}
-		num, err := takeNumber(ctx, tx)
-		if err != nil {
+		if row.Num, err = takeNumber(ctx, tx); err != nil {
 			return err
 		}
-		fresh := row
-		fresh.Num = num
-		_, err = tx.NewInsert().Model(&fresh).Exec(ctx)
+		_, err = tx.Exec(ctx, sqldb.InsertInto("schedules", scheduleColumns), row.fields()...)
 		ok = err == nil
 		return err
 	})
@@ -109,17 +97,17 @@ func (t *table) Put(ctx context.Context, sc Schedule) (ok bool, err error) {
 // ErrUnknown.
 func (t *table) Delete(ctx context.Context, name string) error {
 	return t.db.Write(ctx, "delete a schedule", func(ctx context.Context, tx sqldb.Tx) error {
-		var nums []uint64
-		if err := tx.NewRaw("SELECT num FROM schedules WHERE name = ?", sqldb.Text(name, maxNameText)).Scan(ctx, &nums); err != nil {
-			return err
-		}
-		if len(nums) == 0 {
+		var num uint64
+		err := tx.QueryRowContext(ctx, "SELECT num FROM schedules WHERE name = ?", sqldb.Text(name, maxNameText)).Scan(&num)
+		if errors.Is(err, sql.ErrNoRows) {
 			return unknown(name)
 		}
-		if _, err := tx.NewRaw("DELETE FROM schedule_runs WHERE schedule = ?", nums[0]).Exec(ctx); err != nil {
-			return err
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM schedule_runs WHERE schedule = ?", num)
 		}
-		_, err := tx.NewRaw("DELETE FROM schedules WHERE num = ?", nums[0]).Exec(ctx)
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM schedules WHERE num = ?", num)
+		}
 		return err
 	})
 }
@@ -133,32 +121,31 @@ type agenda struct {
 
 // Agenda returns what there is to do, with at most limit schedules.
 func (t *table) Agenda(ctx context.Context, now time.Time, limit int, kinds ...[]string) (agenda, error) {
-	var due []scheduleRow
-	var ready []bool
+	var a agenda
 	var next, nextRun []int64
-	err := t.db.Read(ctx, "look for what is due", func(ctx context.Context, q sqldb.Reader) error {
-		due, ready, next, nextRun = nil, nil, nil, nil
-		if err := q.NewSelect().Model(&due).Where("due <= ?", sqldb.Nanos(now)).Order("due").Limit(int64(limit)).Scan(ctx); err != nil {
+	err := t.db.Read(ctx, "look for what is due", func(ctx context.Context, q sqldb.Reader) (err error) {
+		a = agenda{}
+		if a.due, err = sqldb.All(ctx, q, (*Schedule).fields, "SELECT "+scheduleColumns+" FROM schedules WHERE due <= ? ORDER BY due LIMIT ?", now, limit); err != nil {
 			return err
 		}
-		if err := q.NewRaw("SELECT due FROM schedules WHERE due > ? AND due < ? ORDER BY due LIMIT 1", sqldb.Nanos(now), int64(never)).Scan(ctx, &next); err != nil {
+		next, err = sqldb.Values[int64](ctx, q, "SELECT due FROM schedules WHERE due > ? AND due < ? ORDER BY due LIMIT 1", now, int64(never))
+		if err != nil {
 			return err
 		}
 		for _, list := range kinds {
-			var one []int64
-			err := q.NewRaw("SELECT r.id FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) LIMIT 1", append(claimArgs(now), bun.List(list))...).Scan(ctx, &one)
+			one, err := sqldb.Values[int64](ctx, q, "SELECT r.id FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) LIMIT 1", append(claimArgs(now), list)...)
 			if err != nil {
 				return err
 			}
-			ready = append(ready, len(one) > 0)
+			a.ready = append(a.ready, len(one) > 0)
 		}
-		return q.NewRaw("SELECT ready FROM schedule_runs WHERE state = ? AND ready > ? AND scheduled <= ? ORDER BY ready LIMIT 1",
-			Idle, sqldb.Nanos(now), sqldb.Nanos(now)).Scan(ctx, &nextRun)
+		nextRun, err = sqldb.Values[int64](ctx, q, "SELECT ready FROM schedule_runs WHERE state = ? AND ready > ? AND scheduled <= ? ORDER BY ready LIMIT 1",
+			Idle, now, now)
+		return err
 	})
 	if err != nil {
 		return agenda{}, err
 	}
-	a := agenda{due: schedulesOf(due), ready: ready}
 	for _, at := range append(next, nextRun...) {
 		if at := time.Unix(0, at); a.next.IsZero() || at.Before(a.next) {
 			a.next = at

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -18,7 +16,7 @@ const claimable = "r.state = ? AND (r.ready <= ? OR r.scheduled > ?) AND (r.seri
 	"WHERE o.schedule = r.schedule AND o.ended = 0 AND (o.state <> ? OR o.id < r.id)))"
 
 func claimArgs(now time.Time) []any {
-	return []any{Idle, sqldb.Nanos(now), sqldb.Nanos(now), Idle}
+	return []any{Idle, now, now, Idle}
 }
 
 // claimedRun is a run with its schedule.
@@ -36,25 +34,25 @@ func (t *table) Claim(ctx context.Context, kinds []string, n int, owner string, 
 	}
 	err = t.db.Write(ctx, "claim runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 		claimed = nil
-		var runs []Run
-		err := tx.NewRaw("SELECT r.* FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) ORDER BY r.ready, r.id LIMIT ?",
-			append(claimArgs(now), bun.List(kinds), n)...).Scan(ctx, &runs)
+		runs, err := sqldb.All(ctx, tx, (*Run).fields, "SELECT "+runColumns+" FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) ORDER BY r.ready, r.id LIMIT ?",
+			append(claimArgs(now), kinds, n)...)
 		if err != nil {
 			return err
 		}
 		for _, run := range runs {
 			run.State, run.Owner, run.Lease = Claimed, owner, now.Add(lease)
-			ok, err := changedOne(tx.NewRaw("UPDATE schedule_runs SET state = ?, owner = ?, lease = ?, claim = claim + 1 WHERE id = ? AND claim = ? AND state = ?",
-				run.State, owner, sqldb.Nanos(run.Lease), run.ID, run.Claim, Idle).Exec(ctx))
+			ok, err := changedOne(tx.Exec(ctx, "UPDATE schedule_runs SET state = ?, owner = ?, lease = ?, claim = claim + 1 WHERE id = ? AND claim = ? AND state = ?",
+				run.State, owner, run.Lease, run.ID, run.Claim, Idle))
 			if err != nil {
 				return err
 			}
-			var of scheduleRow
-			if err := tx.NewSelect().Model(&of).Where("num = ?", run.Schedule).Scan(ctx); err != nil {
+			one := claimedRun{Run: run}
+			err = tx.QueryRowContext(ctx, "SELECT "+scheduleColumns+" FROM schedules WHERE num = ?", run.Schedule).Scan(one.Of.fields()...)
+			if err != nil {
 				return fmt.Errorf("the schedule of run %d: %w", run.ID, err)
 			}
-			if run.Claim++; ok {
-				claimed = append(claimed, claimedRun{run, of.value()})
+			if one.Claim++; ok {
+				claimed = append(claimed, one)
 			}
 		}
 		return nil
@@ -92,7 +90,7 @@ func (t *table) step(ctx context.Context, run *Run, set string, args ...any) (bo
 func (t *table) writeSteps(ctx context.Context, steps []*step) error {
 	return t.db.Write(ctx, "begin and end runs of schedules", func(ctx context.Context, tx sqldb.Tx) (err error) {
 		for _, one := range steps {
-			if one.made, err = changedOne(tx.NewRaw(one.query, one.args...).Exec(ctx)); err != nil {
+			if one.made, err = changedOne(tx.Exec(ctx, one.query, one.args...)); err != nil {
 				return err
 			}
 		}
@@ -103,7 +101,7 @@ func (t *table) writeSteps(ctx context.Context, steps []*step) error {
 // Start notes that a claimed run begins. It may begin only if Start returns true.
 func (t *table) Start(ctx context.Context, run *Run, now time.Time, lease time.Duration) (bool, error) {
 	ok, err := t.step(ctx, run,
-		"state = ?, started = CASE WHEN started = 0 THEN ? ELSE started END, attempt = attempt + 1, lease = ?", Running, sqldb.Nanos(now), sqldb.Nanos(now.Add(lease)))
+		"state = ?, started = CASE WHEN started = 0 THEN ? ELSE started END, attempt = attempt + 1, lease = ?", Running, now, now.Add(lease))
 	if ok {
 		if run.Started.IsZero() {
 			run.Started = now
@@ -121,8 +119,7 @@ func (t *table) Extend(ctx context.Context, runs []Run, until time.Time) error {
 	}
 	return t.db.Write(ctx, "extend the lease of runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 		for i := range runs {
-			_, err := tx.NewRaw("UPDATE schedule_runs SET lease = ? WHERE id = ? AND claim = ? AND state IN (?)", sqldb.Nanos(until), runs[i].ID, runs[i].Claim,
-				bun.List([]State{Claimed, Running})).Exec(ctx)
+			_, err := tx.Exec(ctx, "UPDATE schedule_runs SET lease = ? WHERE id = ? AND claim = ? AND "+goesOn, until, runs[i].ID, runs[i].Claim)
 			if err != nil {
 				return err
 			}
@@ -154,9 +151,7 @@ func (t *table) Finish(ctx context.Context, run *Run, o outcome, now time.Time) 
 // ended; or it ends after furthest, since the clock was set back; or their owner has the prefix, but is
 // not the given owner, so it is an earlier process of the same node.
 func (t *table) Abandoned(ctx context.Context, owner, prefix string, now, furthest time.Time) ([]Run, error) {
-	runs, err := t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("state IN (?)", bun.List([]State{Claimed, Running})).Order("id")
-	})
+	runs, err := t.find(ctx, goesOn+" ORDER BY id")
 	return slices.DeleteFunc(runs, func(r Run) bool { // they are few
 		anew := r.Owner != owner && strings.HasPrefix(r.Owner, prefix)
 		return r.Lease.After(now) && !r.Lease.After(furthest) && !anew
@@ -169,9 +164,7 @@ func (t *table) own(ctx context.Context, schedules []Schedule) error {
 	for i := range schedules {
 		byNum[schedules[i].Num] = &schedules[i]
 	}
-	runs, err := t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("state IN (?)", bun.List([]State{Claimed, Running})).Order("id") // they are few
-	})
+	runs, err := t.find(ctx, goesOn+" ORDER BY id") // they are few
 	for i := range runs {
 		if sc := byNum[runs[i].Schedule]; sc != nil {
 			sc.Owner = runs[i].Owner
@@ -180,21 +173,18 @@ func (t *table) own(ctx context.Context, schedules []Schedule) error {
 	return err
 }
 
-// find returns the runs that a query selects.
-func (t *table) find(ctx context.Context, selection func(q *bun.SelectQuery) *bun.SelectQuery) (runs []Run, err error) {
-	err = t.db.Read(ctx, "read runs of schedules", func(ctx context.Context, q sqldb.Reader) error {
-		runs = nil
-		return selection(q.NewSelect().Model(&runs)).Scan(ctx)
-	})
-	return runs, err
+// goesOn is the condition that a run is claimed or running.
+const goesOn = "state IN ('claimed', 'running')"
+
+// find returns the runs that a condition selects, which an order and a limit may follow.
+func (t *table) find(ctx context.Context, where string, args ...any) ([]Run, error) {
+	return sqldb.ReadAll(ctx, t.db, "read runs of schedules", (*Run).fields, "SELECT "+runColumns+" FROM schedule_runs WHERE "+where, args...)
 }
 
 // Begun returns the runs of a kind that have begun and had not ended at an instant, with their
 // schedules, whether or not a process is at work on them now.
 func (t *table) Begun(ctx context.Context, kind string, at time.Time) ([]claimedRun, error) {
-	runs, err := t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("(ended = 0 OR ended > ?) AND started > 0 AND kind = ?", at, kind).Order("id")
-	})
+	runs, err := t.find(ctx, "(ended = 0 OR ended > ?) AND started > 0 AND kind = ? ORDER BY id", at, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -221,19 +211,22 @@ type RunFilter struct {
 
 // History returns up to limit runs, the latest first.
 func (t *table) History(ctx context.Context, f RunFilter, limit int) ([]Run, error) {
-	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		q = q.Order("id DESC").Limit(int64(limit))
-		if f.Name != "" {
-			q = q.Where("schedule IN (SELECT num FROM schedules WHERE name = ?)", sqldb.Text(f.Name, maxNameText))
+	where, args := "id > 0", []any(nil)
+	add := func(condition string, arg any) { where, args = where+" AND "+condition, append(args, arg) }
+	if f.Name != "" {
+		add("schedule IN (SELECT num FROM schedules WHERE name = ?)", sqldb.Text(f.Name, maxNameText))
+	}
+	if f.States != nil {
+		states := make([]string, len(f.States))
+		for i, s := range f.States {
+			states[i] = string(s)
 		}
-		if f.States != nil {
-			q = q.Where("state IN (?)", bun.List(f.States))
-		}
-		if f.Before != 0 {
-			q = q.Where("id < ?", f.Before)
-		}
-		return q
-	})
+		add("state IN (?)", states)
+	}
+	if f.Before != 0 {
+		add("id < ?", f.Before)
+	}
+	return t.find(ctx, where+" ORDER BY id DESC LIMIT ?", append(args, limit)...)
 }
 
 // Forget deletes runs that ended longer ago than an age, and returns how many. A clock that is ahead
@@ -243,14 +236,11 @@ func (t *table) Forget(ctx context.Context, age time.Duration, now time.Time) (t
 	for ctx.Err() == nil {
 		var n int64
 		err := t.db.Write(ctx, "remove old runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
-			var ids []uint64
-			n = 0
-			err := tx.NewRaw("SELECT id FROM schedule_runs WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?", sqldb.Nanos(before), forgetStep).Scan(ctx, &ids)
-			if err != nil || len(ids) == 0 {
+			ids, err := sqldb.Values[int64](ctx, tx, "SELECT id FROM schedule_runs WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?", before, forgetStep)
+			if n = int64(len(ids)); err != nil || n == 0 {
 				return err
 			}
-			n = int64(len(ids))
-			_, err = tx.NewRaw("DELETE FROM schedule_runs WHERE id IN (?)", bun.List(ids)).Exec(ctx)
+			_, err = tx.Exec(ctx, "DELETE FROM schedule_runs WHERE id IN (?)", ids)
 			return err
 		})
 		if total += int(n); err != nil || n == 0 {
