@@ -5,10 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
 )
@@ -62,16 +61,20 @@ func NewRoster(self Member) *Roster {
 
 // row is a member in the database.
 type row struct {
-	bun.BaseModel `bun:"table:nodes"`
+	Process string
+	Node    string
+	Role    string
+	Term    int64
+	Version string
+	API     string
+	Started int64 // Unix time in ns
+	Renewed int64
+}
 
-	Process string `bun:"process,pk"`
-	Node    string `bun:"node"`
-	Role    string `bun:"role"`
-	Term    int64  `bun:"term"`
-	Version string `bun:"version"`
-	API     string `bun:"api"`
-	Started int64  `bun:"started"` // Unix time in ns
-	Renewed int64  `bun:"renewed"`
+const columns = "process, node, role, term, version, api, started, renewed"
+
+func (r *row) fields() []any {
+	return []any{&r.Process, &r.Node, &r.Role, &r.Term, &r.Version, &r.API, &r.Started, &r.Renewed}
 }
 
 // Run keeps the row of this server, and looks for those of the others, until ctx is done. term is
@@ -105,12 +108,9 @@ func (r *Roster) renew(ctx context.Context, db *sqldb.DB, role Role, term int64)
 		Started: sqldb.Nanos(self.Started), Renewed: sqldb.Nanos(now),
 	}
 	return db.WriteShared(ctx, "renew the row of this server", func(ctx context.Context, tx sqldb.Tx) error {
-		changed, err := sqldb.Changed(tx.NewUpdate().Model(&mine).WherePK().Exec(ctx))
-		if err == nil && changed == 0 {
-			_, err = tx.NewInsert().Model(&mine).Exec(ctx)
-		}
+		_, err := tx.Exec(ctx, sqldb.InsertInto("nodes", columns)+tx.Upsert("process", strings.Split(columns, ", ")[1:]...), mine.fields()...)
 		if err == nil {
-			_, err = tx.NewRaw("DELETE FROM nodes WHERE renewed < ?", sqldb.Nanos(now.Add(-keptFor))).Exec(ctx)
+			_, err = tx.Exec(ctx, "DELETE FROM nodes WHERE renewed < ?", now.Add(-keptFor))
 		}
 		return err
 	})
@@ -133,11 +133,7 @@ func (r *Roster) look(ctx context.Context, db *sqldb.DB) error {
 	if err != nil {
 		return err
 	}
-	var rows []row
-	err = db.Read(ctx, "read the rows of the servers", func(ctx context.Context, q sqldb.Reader) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Scan(ctx)
-	})
+	rows, err := sqldb.ReadAll(ctx, db, "read the rows of the servers", (*row).fields, "SELECT "+columns+" FROM nodes")
 	if err == nil {
 		r.take(rows, now)
 	}
@@ -177,7 +173,7 @@ func (r *Roster) take(rows []row, now time.Time) {
 // Leave removes the row of this server, as it ends in order. Errors: those of the database.
 func (r *Roster) Leave(ctx context.Context, db *sqldb.DB) error {
 	return db.WriteShared(ctx, "remove the row of this server", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewRaw("DELETE FROM nodes WHERE process = ?", r.self.Process).Exec(ctx)
+		_, err := tx.Exec(ctx, "DELETE FROM nodes WHERE process = ?", r.self.Process)
 		return err
 	})
 }

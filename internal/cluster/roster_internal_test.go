@@ -63,7 +63,7 @@ func TestRoster(t *testing.T) {
 			}
 			step(b, Standby, 0)
 			err := db.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-				_, err := tx.NewRaw("UPDATE nodes SET renewed = renewed - ? WHERE node = 'a'", aliveFor.Nanoseconds()).Exec(ctx)
+				_, err := tx.Exec(ctx, "UPDATE nodes SET renewed = renewed - ? WHERE node = 'a'", aliveFor)
 				return err
 			})
 			if err != nil {

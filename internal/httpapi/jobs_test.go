@@ -443,8 +443,8 @@ func TestRefusedRows(t *testing.T) {
 	}
 	defer func() { _ = app.Close() }()
 	err = app.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewRaw("INSERT INTO holter_outbox (endpoint, body, ordering_key, error) VALUES ('nowhere', '12', 'k', 'no endpoint')," +
-			" ('ops', '1', '', NULL), (NULL, '3', NULL, 'no place')").Exec(ctx)
+		_, err := tx.Exec(ctx, "INSERT INTO holter_outbox (endpoint, body, ordering_key, error) VALUES ('nowhere', '12', 'k', 'no endpoint'),"+
+			" ('ops', '1', '', NULL), (NULL, '3', NULL, 'no place')")
 		return err
 	})
 	if err != nil {

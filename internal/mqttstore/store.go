@@ -59,7 +59,7 @@ func (s *Store) kinds(ctx context.Context) (kinds []mqtt.Kind, err error) {
 	err = s.db.Read(ctx, "load MQTT sessions", func(ctx context.Context, q sqldb.Reader) error {
 		kinds = nil
 		for next := (sql.Null[mqtt.Kind]{}); ; kinds = append(kinds, next.V) {
-			err := q.NewRaw("SELECT MIN(kind) FROM mqtt_records WHERE kind > ?", next.V).Scan(ctx, &next)
+			err := q.QueryRowContext(ctx, "SELECT MIN(kind) FROM mqtt_records WHERE kind > ?", next.V).Scan(&next)
 			if err != nil || !next.Valid {
 				return err
 			}

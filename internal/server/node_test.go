@@ -308,7 +308,7 @@ func change(t *testing.T, url string, queries ...string) {
 	}
 	err = db.WriteShared(t.Context(), "change it by hand", func(ctx context.Context, tx sqldb.Tx) error {
 		for _, query := range queries {
-			if _, err := tx.NewRaw(query).Exec(ctx); err != nil {
+			if _, err := tx.Exec(ctx, query); err != nil {
 				return err
 			}
 		}

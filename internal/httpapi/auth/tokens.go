@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -13,8 +12,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/sqldb"
@@ -69,14 +66,16 @@ func NewTokens(db *sqldb.DB) *Tokens { return &Tokens{db} }
 
 // tokenRow is a row of tokens.
 type tokenRow struct {
-	bun.BaseModel `bun:"table:tokens"`
-
-	ID      string `bun:"id,pk"`
-	Name    string `bun:"name"`
-	Role    string `bun:"role"`
-	Hash    string `bun:"hash"`
-	Created int64  `bun:"created"`
+	ID      string
+	Name    string
+	Role    string
+	Hash    string
+	Created int64
 }
+
+const columns = "id, name, role, hash, created"
+
+func (t *tokenRow) fields() []any { return []any{&t.ID, &t.Name, &t.Role, &t.Hash, &t.Created} }
 
 func (t *tokenRow) token() Token {
 	return Token{ID: t.ID, Name: t.Name, Role: Role(t.Role), Created: sqldb.Time(t.Created)}
@@ -105,7 +104,7 @@ func (t *Tokens) Create(ctx context.Context, name string, role Role) (secret str
 	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(random[:32])
 	row := tokenRow{ID: hex.EncodeToString(random[32:]), Name: name, Role: string(role), Hash: hashOf(secret), Created: sqldb.Nanos(time.Now())}
 	err = t.db.WriteShared(ctx, "create a token", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewInsert().Model(&row).Exec(ctx)
+		_, err := tx.Exec(ctx, sqldb.InsertInto("tokens", columns), row.fields()...)
 		return err
 	})
 	if err != nil {
@@ -116,11 +115,7 @@ func (t *Tokens) Create(ctx context.Context, name string, role Role) (secret str
 
 // List returns all tokens, the oldest first.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
-	var rows []tokenRow
-	err := t.db.Read(ctx, "read tokens", func(ctx context.Context, q sqldb.Reader) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Order("created", "id").Scan(ctx)
-	})
+	rows, err := sqldb.ReadAll(ctx, t.db, "read tokens", (*tokenRow).fields, "SELECT "+columns+" FROM tokens ORDER BY created, id")
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +129,7 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 // Revoke deletes a token. Errors: ErrUnknownToken, and those of the database.
 func (t *Tokens) Revoke(ctx context.Context, id string) error {
 	return t.db.WriteShared(ctx, "revoke a token", func(ctx context.Context, tx sqldb.Tx) error {
-		n, err := sqldb.Changed(tx.NewDelete().Model((*tokenRow)(nil)).Where("id = ?", sqldb.Text(id, maxID)).Exec(ctx))
+		n, err := tx.Exec(ctx, "DELETE FROM tokens WHERE id = ?", sqldb.Text(id, maxID))
 		if err == nil && n == 0 {
 			err = errkind.Errorf(ErrUnknownToken, "there is no token %.*q", maxID, id)
 		}
@@ -144,11 +139,7 @@ func (t *Tokens) Revoke(ctx context.Context, id string) error {
 
 // Lookup returns the token with a secret, and reports whether there is one.
 func (t *Tokens) Lookup(ctx context.Context, secret string) (Token, bool, error) {
-	var rows []tokenRow
-	err := t.db.Read(ctx, "look a token up", func(ctx context.Context, q sqldb.Reader) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where("hash = ?", hashOf(secret)).Scan(ctx)
-	})
+	rows, err := sqldb.ReadAll(ctx, t.db, "look a token up", (*tokenRow).fields, "SELECT "+columns+" FROM tokens WHERE hash = ?", hashOf(secret))
 	if err != nil || len(rows) == 0 {
 		return Token{}, false, err
 	}
@@ -157,13 +148,6 @@ func (t *Tokens) Lookup(ctx context.Context, secret string) (Token, bool, error)
 
 // Any reports whether there are tokens.
 func (t *Tokens) Any(ctx context.Context) (some bool, err error) {
-	err = t.db.Read(ctx, "look for tokens", func(ctx context.Context, q sqldb.Reader) error {
-		err := q.QueryRowContext(ctx, "SELECT 1 FROM tokens LIMIT 1").Scan(new(int))
-		some = err == nil
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
+	err = t.db.ReadRow(ctx, "look for tokens", []any{&some}, "SELECT COUNT(*) FROM (SELECT 1 FROM tokens LIMIT 1) first")
 	return some, err
 }
