@@ -2,15 +2,13 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
@@ -133,10 +131,8 @@ func (s *Store) writeLocked(ctx context.Context, events []liveness.Event) (n int
 // writeBatchLocked writes a batch within a transaction. It returns what is to be done once the
 // transaction is committed.
 func (s *Store) writeBatchLocked(ctx context.Context, tx sqldb.Tx, b *batch, events []liveness.Event) (follow func(), err error) {
-	if len(b.names) > 0 {
-		if _, err := tx.NewInsert().Model(&b.names).Exec(ctx); err != nil {
-			return nil, err
-		}
+	if err := putNames(ctx, tx, b.names); err != nil {
+		return nil, err
 	}
 	if err := followForgotten(ctx, tx, b); err != nil {
 		return nil, err
@@ -175,31 +171,34 @@ func (s *Store) advanceLocked(ctx context.Context, tx sqldb.Tx, b *batch, events
 	if err != nil {
 		return err
 	}
-	if s.attempt.is(events) && meta.LastOffset == before+uint64(s.attempt.events) {
+	if s.attempt.is(events) && meta.lastOffset == before+uint64(s.attempt.events) {
 		return errCommitted
 	}
-	return fmt.Errorf("%w: the latest event that it has is %d, and %d was expected", ErrChanged, meta.LastOffset, before)
+	return fmt.Errorf("%w: the latest event that it has is %d, and %d was expected", ErrChanged, meta.lastOffset, before)
 }
 
 // forgottenRow is a row of forgotten.
 type forgottenRow struct {
-	bun.BaseModel `bun:"table:forgotten"`
-
-	ID   string `bun:"id,pk"` // empty: those whose rows are gone, as their events are
-	Head uint64 `bun:"head"`  // offset of the last event
-	Seq  uint64 `bun:"seq"`   // its number
+	id   string // empty: those whose rows are gone, as their events are
+	head uint64 // offset of the last event
+	seq  uint64 // its number
 }
 
 // followForgotten links the first event of a device that was forgotten and is back to its last event
 // before.
 func followForgotten(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(b.returned)), 1000) {
-		var rows []forgottenRow
-		if err := tx.NewSelect().Model(&rows).Where("id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+		err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
+			var id string
+			var head uint64
+			err := rows.Scan(&id, &head)
+			if row := b.returned[id]; err == nil && row != nil {
+				row.prev = head
+			}
 			return err
-		}
-		for _, r := range rows {
-			b.returned[r.ID].prev = r.Head
+		}, "SELECT id, head FROM forgotten WHERE id IN (?)", ids)
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -210,23 +209,24 @@ func forget(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	if err := putFreed(ctx, tx, b.freed); err != nil {
 		return err
 	}
-	for nums := range slices.Chunk(slices.Sorted(maps.Keys(b.gone)), 1000) {
+	if err := deleteDevices(ctx, tx, sqldb.Ints(slices.Sorted(maps.Keys(b.gone)))); err != nil {
+		return err
+	}
+	ids := slices.Sorted(maps.Keys(b.forgotten))
+	t := &sqldb.Table{Name: "forgotten", Ints: []string{"head", "seq"}, Texts: []string{"id"}, Key: "id"}
+	return tx.Insert(ctx, t, len(ids), func(args []any, i int) []any {
+		row := b.forgotten[ids[i]]
+		return append(args, int64(row.head), int64(row.seq), row.id)
+	})
+}
+
+// deleteDevices deletes the rows of devices.
+func deleteDevices(ctx context.Context, tx sqldb.Tx, nums []int64) error {
+	for part := range slices.Chunk(nums, 1000) {
 		for _, table := range []string{"devices", "device_states"} {
-			if _, err := tx.NewRaw("DELETE FROM ? WHERE num IN (?)", bun.Ident(table), bun.List(nums)).Exec(ctx); err != nil {
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE num IN (?)", part); err != nil {
 				return err
 			}
-		}
-	}
-	for ids := range slices.Chunk(slices.Sorted(maps.Keys(b.forgotten)), 1000) {
-		if _, err := tx.NewRaw("DELETE FROM forgotten WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
-			return err
-		}
-		rows := make([]forgottenRow, len(ids))
-		for i, id := range ids {
-			rows[i] = b.forgotten[id]
-		}
-		if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -261,7 +261,7 @@ func insertRare(ctx context.Context, tx sqldb.Tx, r *eventRow) error {
 	ints := r.ints()
 	ev := r.event
 	args := append(appendInts(nil, ints[:]), ev.Subject, ev.Message, int64(ev.Deaf), ev.Members, ev.Silent, ev.Before, ev.ExitStatus, int64(ev.Duration))
-	_, err := tx.NewRaw("INSERT INTO events ("+eventTable().Columns()+", "+rareColumns+") VALUES (?"+strings.Repeat(", ?", len(args)-1)+")", args...).Exec(ctx)
+	_, err := tx.Exec(ctx, sqldb.InsertInto("events", eventTable().Columns()+", "+rareColumns), args...)
 	return err
 }
 
@@ -273,7 +273,7 @@ func (s *Store) putSeqs(ctx context.Context, tx sqldb.Tx, b *batch) error {
 		if seq == 0 { // nothing to change if the row is there
 			end = tx.Upsert("name", "name")
 		}
-		_, err := tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total) VALUES (?, ?, 0, 0, '', 0)"+end, name, seq).Exec(ctx)
+		_, err := tx.Exec(ctx, "INSERT INTO sources (name, seq, listened, at, deaf, deaf_total) VALUES (?, ?, 0, 0, '', 0)"+end, name, seq)
 		if err != nil {
 			return err
 		}
@@ -281,8 +281,7 @@ func (s *Store) putSeqs(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for _, name := range slices.Sorted(maps.Keys(b.outages)) {
 		ev := b.outages[name]
 		outage := flag(ev.Type == liveness.GroupOutageStarted, 1)
-		_, err := tx.NewRaw("INSERT INTO outages (name, seq, outage, began) VALUES (?, ?, ?, ?)"+
-			tx.Upsert("name", "seq", "outage", "began"), name, ev.Seq, outage, sqldb.Nanos(ev.From)).Exec(ctx)
+		_, err := tx.Exec(ctx, sqldb.InsertInto("outages", "name, seq, outage, began")+tx.Upsert("name", "seq", "outage", "began"), name, ev.Seq, outage, ev.From)
 		if err != nil {
 			return err
 		}

@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -27,14 +25,12 @@ func rowColumns() []string { return append(strings.Split(stateTable().Columns(),
 
 // asideRow is a row to write into set_aside, with the rest of the device that could be read.
 type asideRow struct {
-	bun.BaseModel `bun:"table:set_aside"`
-
-	N    int64  `bun:"n,pk"`
-	Num  int64  `bun:"num"`
-	ID   string `bun:"id"`
-	At   int64  `bun:"at"`
-	Why  string `bun:"why"`
-	Data string `bun:"data"`
+	N    int64
+	Num  int64
+	ID   string
+	At   int64
+	Why  string
+	Data string
 
 	seq, epoch, flags, head int64 // 0 if they could not be read
 	back                    bool  // the device gets a row that can be read
@@ -222,12 +218,8 @@ func writeAside(ctx context.Context, tx sqldb.Tx, rows []*asideRow, was []int64)
 	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(n), 0) FROM set_aside").Scan(&last); err != nil {
 		return err
 	}
-	for nums := range slices.Chunk(was, 1000) {
-		for _, table := range []string{"devices", "device_states"} {
-			if _, err := tx.NewRaw("DELETE FROM ? WHERE num IN (?)", bun.Ident(table), bun.List(nums)).Exec(ctx); err != nil {
-				return err
-			}
-		}
+	if err := deleteDevices(ctx, tx, was); err != nil {
+		return err
 	}
 	var back []stateRow
 	for i, row := range rows {
@@ -237,10 +229,13 @@ func writeAside(ctx context.Context, tx sqldb.Tx, rows []*asideRow, was []int64)
 			back = append(back, stateRow{record: &rec, head: uint64(row.head)})
 		}
 	}
-	for chunk := range slices.Chunk(rows, 500) {
-		if _, err := tx.NewInsert().Model(&chunk).Exec(ctx); err != nil {
-			return err
-		}
+	t := &sqldb.Table{Name: "set_aside", Ints: []string{"n", "num", "at"}, Texts: []string{"id", "why", "data"}}
+	err := tx.Insert(ctx, t, len(rows), func(args []any, i int) []any {
+		r := rows[i]
+		return append(args, r.N, r.Num, r.At, r.ID, r.Why, r.Data)
+	})
+	if err != nil {
+		return err
 	}
 	return putDevices(ctx, tx, back, back)
 }
@@ -279,9 +274,7 @@ func (s *Store) findEvents(ctx context.Context, rows []*asideRow) error {
 
 // CountSetAside returns how many rows of devices are set aside, see [Loaded].
 func CountSetAside(ctx context.Context, db *sqldb.DB) (n int, err error) {
-	err = db.Read(ctx, "count what is set aside", func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM set_aside").Scan(&n)
-	})
+	err = db.ReadRow(ctx, "count what is set aside", []any{&n}, "SELECT COUNT(*) FROM set_aside")
 	return n, err
 }
 

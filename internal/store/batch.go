@@ -102,7 +102,7 @@ func (b *batch) head(s *Store, num uint32) uint64 {
 func (b *batch) back(row *eventRow) {
 	id := row.event.Subject
 	if f, ok := b.forgotten[id]; ok {
-		row.prev = f.Head
+		row.prev = f.head
 		return
 	}
 	if b.returned == nil {
@@ -120,7 +120,7 @@ func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
 		b.heads[rec.Num] = pos
 		return
 	}
-	b.forgotten[rec.ID] = forgottenRow{ID: rec.ID, Head: pos, Seq: rec.Seq}
+	b.forgotten[rec.ID] = forgottenRow{id: rec.ID, head: pos, seq: rec.Seq}
 	b.freed[rec.Num] = pos
 	if s.headLocked(rec.Num) != 0 {
 		b.gone[rec.Num] = true

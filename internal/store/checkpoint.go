@@ -166,9 +166,9 @@ func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord
 		if err != nil {
 			return err
 		}
-		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed, blank, turns) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?)"+
+		_, err = tx.Exec(ctx, "INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed, blank, turns) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?)"+
 			tx.Upsert("name", "listened", "at", "deaf", "deaf_total", "missed", "blank", "turns"),
-			src.Name, int64(src.Listened), sqldb.Nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed), int64(src.Blanked), string(turns)).Exec(ctx)
+			src.Name, src.Listened, src.At, string(deaf), src.DeafTotal, src.Missed, src.Blanked, string(turns))
 		if err != nil {
 			return err
 		}

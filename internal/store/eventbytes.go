@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-
-	"github.com/holter-iot/holter/internal/sqldb"
 )
 
 const (
@@ -69,10 +67,8 @@ func (s *Store) textBytes(ctx context.Context, from, end uint64) (sum int64, err
 	if s.db.InFile() {
 		waste = longBytesInFile
 	}
-	err = s.db.Read(ctx, "ask for the size of events", func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT COALESCE(SUM("+length+" + CASE WHEN "+length+" > ? THEN ? ELSE 0 END), 0) FROM events WHERE pos >= ? AND pos < ?",
-			longText, waste, from, end).Scan(&sum)
-	})
+	err = s.db.ReadRow(ctx, "ask for the size of events", []any{&sum},
+		"SELECT COALESCE(SUM("+length+" + CASE WHEN "+length+" > ? THEN ? ELSE 0 END), 0) FROM events WHERE pos >= ? AND pos < ?", longText, waste, from, end)
 	return sum, err
 }
 

@@ -17,7 +17,7 @@ import (
 // Exec runs a statement behind the store's back.
 func (s *Store) Exec(ctx context.Context, query string, args ...any) error {
 	return s.db.WriteShared(ctx, "test", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.Tx.Tx.ExecContext(ctx, query, args...)
+		_, err := tx.Exec(ctx, query, args...)
 		return err
 	})
 }
@@ -44,7 +44,7 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	s.names.mu.RLock()
 	var names []nameRow
 	for name, id := range s.names.ids {
-		names = append(names, nameRow{ID: id, Name: name})
+		names = append(names, nameRow{id: id, name: name})
 	}
 	s.names.mu.RUnlock()
 	s.writing.Unlock()

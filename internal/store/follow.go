@@ -86,7 +86,7 @@ const following = "follow"
 func lastOffset(ctx context.Context, db *sqldb.DB) (last uint64, err error) {
 	err = db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
 		meta, err := readMeta(ctx, q)
-		last = meta.LastOffset
+		last = meta.lastOffset
 		return err
 	})
 	return last, err
@@ -101,9 +101,7 @@ func (f *Follower) behindLocked(last uint64) bool {
 func (f *Follower) readAllLocked(ctx context.Context, db *sqldb.DB) error {
 	f.rows, f.texts, f.ids = make([]deviceRow, 0), make(map[string]string), make(map[string]int)
 	var top int64
-	err := db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
-	})
+	err := db.ReadRow(ctx, following, []any{&top}, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber)
 	for from := int64(0); err == nil && from <= top; from += loadSpan {
 		err = f.readLocked(ctx, db, "d.num >= ? AND d.num < ?", from, from+loadSpan)
 	}
@@ -116,14 +114,9 @@ func (f *Follower) readAllLocked(ctx context.Context, db *sqldb.DB) error {
 // readSinceLocked reads the rows of the devices that have an event after f.at, up to an offset.
 func (f *Follower) readSinceLocked(ctx context.Context, db *sqldb.DB, last uint64) error {
 	var ids []string
-	err := db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) error {
-		ids = nil
-		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			ids = append(ids, id)
-			return err
-		}, "SELECT DISTINCT subject FROM events WHERE pos > ? AND pos <= ?", f.at, last)
+	err := db.Read(ctx, following, func(ctx context.Context, q sqldb.Reader) (err error) {
+		ids, err = sqldb.Values[string](ctx, q, "SELECT DISTINCT subject FROM events WHERE pos > ? AND pos <= ?", f.at, last)
+		return err
 	})
 	for _, id := range ids { // it may be gone, or have another number
 		f.dropLocked(id)

@@ -71,7 +71,7 @@ func (o *sorter) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.head = meta.LastOffset
+	o.head = meta.lastOffset
 	if err := o.choose(ctx); err != nil || o.newest == 0 {
 		return err
 	}
@@ -183,7 +183,7 @@ func (o *sorter) write(ctx context.Context, tx sqldb.Tx) error {
 	if err := putGapRows(ctx, tx, o.rows); err != nil {
 		return err
 	}
-	if _, err := tx.NewRaw("DELETE FROM gaps WHERE page < 0 AND page >= ? AND hour = ?", o.newest, o.hour).Exec(ctx); err != nil {
+	if _, err := tx.Exec(ctx, "DELETE FROM gaps WHERE page < 0 AND page >= ? AND hour = ?", o.newest, o.hour); err != nil {
 		return err
 	}
 	return tx.Fence(ctx, "fence = fence") // late, since an append waits for it

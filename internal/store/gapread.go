@@ -73,9 +73,7 @@ func (v *gapVisit) all(ctx context.Context) error {
 // pages returns the pages that have a device that is wanted.
 func (v *gapVisit) pages(ctx context.Context) (pages []int64, err error) {
 	var top int64
-	err = v.store.db.Read(ctx, readingGaps, func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
-	})
+	err = v.store.db.ReadRow(ctx, readingGaps, []any{&top}, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber)
 	for n := int64(0); n <= top/pageLen; n++ {
 		for num := n * pageLen; num <= min(top, (n+1)*pageLen-1); num++ {
 			if v.want == nil || v.want(uint32(num)) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"maps"
 	"slices"
 	"time"
@@ -132,12 +131,5 @@ func putFreed(ctx context.Context, tx sqldb.Tx, freed map[uint32]uint64) error {
 
 // readFreed reads which numbers of a range were freed, and when.
 func readFreed(ctx context.Context, q sqldb.Querier, from, to int64) (map[uint32]uint64, error) {
-	freed := make(map[uint32]uint64)
-	err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-		var num, head int64
-		err := rows.Scan(&num, &head)
-		freed[uint32(num)] = uint64(head)
-		return err
-	}, "SELECT num, head FROM freed WHERE num >= ? AND num < ?", from, to)
-	return freed, err
+	return sqldb.Pairs[uint32, uint64](ctx, q, "SELECT num, head FROM freed WHERE num >= ? AND num < ?", from, to)
 }

@@ -72,14 +72,9 @@ func (s *Store) tidyLocked(ctx context.Context, hour int64, all bool) error {
 
 // looseHours returns the hours of rows of checkpoints.
 func (s *Store) looseHours(ctx context.Context) (hours []int64, err error) {
-	err = s.db.Read(ctx, sorting, func(ctx context.Context, q sqldb.Reader) error {
-		hours = nil
-		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-			var h int64
-			err := rows.Scan(&h)
-			hours = append(hours, h)
-			return err
-		}, "SELECT DISTINCT hour FROM gaps WHERE page < 0")
+	err = s.db.Read(ctx, sorting, func(ctx context.Context, q sqldb.Reader) (err error) {
+		hours, err = sqldb.Values[int64](ctx, q, "SELECT DISTINCT hour FROM gaps WHERE page < 0")
+		return err
 	})
 	slices.Sort(hours)
 	return hours, err
@@ -93,16 +88,8 @@ type packedGaps struct {
 }
 
 // readGapRows reads rows of gaps.
-func readGapRows(ctx context.Context, q sqldb.Querier, query string, args ...any) (all []packedGaps, err error) {
-	err = sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-		var row packedGaps
-		var head int64
-		err := rows.Scan(&row.page, &row.hour, &head, &row.data)
-		row.head = uint64(head)
-		all = append(all, row)
-		return err
-	}, query, args...)
-	return all, err
+func readGapRows(ctx context.Context, q sqldb.Querier, query string, args ...any) ([]packedGaps, error) {
+	return sqldb.All(ctx, q, func(r *packedGaps) []any { return []any{&r.page, &r.hour, &r.head, &r.data} }, query, args...)
 }
 
 // unpack returns the gaps of a row. Errors: it is damaged.
@@ -124,17 +111,9 @@ func (s *Store) unpack(row *packedGaps) ([]judgement.Gap, error) {
 type gapHour struct{ hour, bytes int64 }
 
 // gapHours returns the hours that have gaps, oldest first.
-func (s *Store) gapHours(ctx context.Context) (hours []gapHour, err error) {
-	err = s.db.Read(ctx, "ask for the size of gaps", func(ctx context.Context, q sqldb.Reader) error {
-		hours = nil
-		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
-			var h gapHour
-			err := rows.Scan(&h.hour, &h.bytes)
-			hours = append(hours, h)
-			return err
-		}, "SELECT hour, SUM(size) FROM gaps GROUP BY hour ORDER BY hour")
-	})
-	return hours, err
+func (s *Store) gapHours(ctx context.Context) ([]gapHour, error) {
+	return sqldb.ReadAll(ctx, s.db, "ask for the size of gaps", func(h *gapHour) []any { return []any{&h.hour, &h.bytes} },
+		"SELECT hour, SUM(size) FROM gaps GROUP BY hour ORDER BY hour")
 }
 
 // dropOldGaps deletes the hours that are too old or too much, and what nobody needs without them.
@@ -165,11 +144,11 @@ func (s *Store) dropOldGaps(ctx context.Context) error {
 		if err := tx.QueryRowContext(ctx, "SELECT MIN(head) FROM gaps").Scan(&head); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		if _, err := tx.NewRaw("DELETE FROM breaks WHERE ended < ?", sqldb.Nanos(old)).Exec(ctx); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM breaks WHERE ended < ?", old); err != nil {
 			return err
 		}
 		if head.Valid {
-			if _, err := tx.NewRaw("DELETE FROM freed WHERE head <= ?", head.Int64).Exec(ctx); err != nil {
+			if _, err := tx.Exec(ctx, "DELETE FROM freed WHERE head <= ?", head.Int64); err != nil {
 				return err
 			}
 		}
@@ -179,7 +158,7 @@ func (s *Store) dropOldGaps(ctx context.Context) error {
 
 func (s *Store) dropHour(ctx context.Context, hour int64) error {
 	return s.db.WriteLate(ctx, "delete old gaps", func(ctx context.Context, tx sqldb.Tx) error {
-		if _, err := tx.NewRaw("DELETE FROM gaps WHERE hour = ?", hour).Exec(ctx); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM gaps WHERE hour = ?", hour); err != nil {
 			return err
 		}
 		return tx.Fence(ctx, "fence = fence")

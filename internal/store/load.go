@@ -75,9 +75,9 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	if err != nil {
 		return loaded, err
 	}
-	loaded.Checkpoint = sqldb.Time(meta.CheckpointAt)
+	loaded.Checkpoint = sqldb.Time(meta.checkpointAt)
 	r.RecordGaps()
-	recalled, forgotten := s.recall(meta.Memory)
+	recalled, forgotten := s.recall(meta.memory)
 	loaded.Recalled, loaded.Forgotten = recalled != nil, forgotten
 	loaded.NoMemory = s.remember(r, recalled != nil || errors.Is(forgotten, shm.ErrInUse))
 	heard, corrupt, err := s.readPages(ctx, storeBytes(s.db.ID()))

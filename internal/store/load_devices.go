@@ -22,9 +22,7 @@ func (s *Store) restoreDevices(
 	ctx context.Context, r *liveness.Registry, heard *heartbeats, habits habitPages, rows []deviceRow,
 ) (heads []uint64, n int, aside []*asideRow, err error) {
 	var top int64
-	err = s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
-	})
+	err = s.db.ReadRow(ctx, loading, []any{&top}, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber)
 	if err != nil {
 		return nil, 0, nil, err
 	}

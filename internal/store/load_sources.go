@@ -111,8 +111,6 @@ func (s *Store) lastSeq(ctx context.Context, name string, seq *uint64, types ...
 	if *seq > 0 {
 		return nil
 	}
-	return s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM events WHERE subject = ? AND type IN (?, ?)",
-			name, typeCode(types[0]), typeCode(types[1])).Scan(seq)
-	})
+	return s.db.ReadRow(ctx, loading, []any{seq}, "SELECT COALESCE(MAX(seq), 0) FROM events WHERE subject = ? AND type IN (?, ?)",
+		name, typeCode(types[0]), typeCode(types[1]))
 }

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -21,15 +19,18 @@ type names struct {
 
 // nameRow is a row of names.
 type nameRow struct {
-	bun.BaseModel `bun:"table:names"`
+	id   int64
+	name string
+}
 
-	ID   int64  `bun:"id,pk"`
-	Name string `bun:"name"`
+func putNames(ctx context.Context, tx sqldb.Tx, rows []nameRow) error {
+	t := &sqldb.Table{Name: "names", Ints: []string{"id"}, Texts: []string{"name"}}
+	return tx.Insert(ctx, t, len(rows), func(args []any, i int) []any { return append(args, rows[i].id, rows[i].name) })
 }
 
 func (n *names) load(ctx context.Context, tx sqldb.Tx) error {
-	var rows []nameRow
-	if err := tx.NewSelect().Model(&rows).Scan(ctx); err != nil {
+	rows, err := sqldb.All(ctx, tx, func(r *nameRow) []any { return []any{&r.id, &r.name} }, "SELECT id, name FROM names")
+	if err != nil {
 		return err
 	}
 	n.mu.Lock()
@@ -41,8 +42,8 @@ func (n *names) load(ctx context.Context, tx sqldb.Tx) error {
 
 func (n *names) addLocked(rows []nameRow) {
 	for _, r := range rows {
-		n.ids[r.Name], n.text[r.ID] = r.ID, r.Name
-		n.max = max(n.max, r.ID)
+		n.ids[r.name], n.text[r.id] = r.id, r.name
+		n.max = max(n.max, r.id)
 	}
 }
 
@@ -88,6 +89,6 @@ func (g *naming) find(name string) int64 {
 		return id
 	}
 	id := g.names.max + 1 + int64(len(g.fresh))
-	g.fresh = append(g.fresh, nameRow{ID: id, Name: name})
+	g.fresh = append(g.fresh, nameRow{id: id, name: name})
 	return id
 }

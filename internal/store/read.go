@@ -63,9 +63,7 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 // is not another one.
 func (s *Store) beyond(ctx context.Context, after, latest uint64) error {
 	var given uint64
-	err := s.db.Read(ctx, "read the latest offset", func(ctx context.Context, q sqldb.Reader) error {
-		return q.QueryRowContext(ctx, "SELECT last_offset FROM meta WHERE id = 1").Scan(&given)
-	})
+	err := s.db.ReadRow(ctx, "read the latest offset", []any{&given}, "SELECT last_offset FROM meta WHERE id = 1")
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 		if err := tx.Fence(ctx, "oldest = ?", to); err != nil {
 			return err
 		}
-		if _, err := tx.NewRaw("DELETE FROM events WHERE pos < ?", to).Exec(ctx); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM events WHERE pos < ?", to); err != nil {
 			return err
 		}
 		if to-oldest < pruneStep { // the last step
@@ -204,10 +204,10 @@ func pruneForgotten(ctx context.Context, tx sqldb.Tx, to uint64) error {
 	if err := tx.QueryRowContext(ctx, "SELECT MAX(seq) FROM forgotten WHERE head < ?", to).Scan(&seq); err != nil || !seq.Valid {
 		return err
 	}
-	if _, err := tx.NewRaw("DELETE FROM forgotten WHERE head < ?", to).Exec(ctx); err != nil {
+	if _, err := tx.Exec(ctx, "DELETE FROM forgotten WHERE head < ?", to); err != nil {
 		return err
 	}
-	_, err := tx.NewInsert().Model(&forgottenRow{Seq: uint64(seq.Int64)}).Exec(ctx)
+	_, err := tx.Exec(ctx, "INSERT INTO forgotten (id, head, seq) VALUES ('', 0, ?)", seq.Int64)
 	return err
 }
 

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/net/shm"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -176,19 +174,15 @@ func (s *Store) Close() error { return s.db.Close() }
 
 // metaRow is what the store reads of the one row of meta.
 type metaRow struct {
-	bun.BaseModel `bun:"table:meta"`
-
-	ID           int64  `bun:"id,pk"`
-	LastOffset   uint64 `bun:"last_offset"`
-	Oldest       uint64 `bun:"oldest"`
-	Checkpoint   uint64 `bun:"checkpoint"`
-	CheckpointAt int64  `bun:"checkpoint_at"`
-	Memory       string `bun:"memory"`
+	lastOffset, oldest, checkpoint uint64
+	checkpointAt                   int64
+	memory                         string
 }
 
-func readMeta(ctx context.Context, q bun.IDB) (meta metaRow, err error) {
-	err = q.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
-	return meta, err
+func readMeta(ctx context.Context, q sqldb.Querier) (m metaRow, err error) {
+	err = q.QueryRowContext(ctx, "SELECT last_offset, oldest, checkpoint, checkpoint_at, memory FROM meta WHERE id = 1").
+		Scan(&m.lastOffset, &m.oldest, &m.checkpoint, &m.checkpointAt, &m.memory)
+	return m, err
 }
 
 // takeOver reads what a writer has to know.
@@ -208,19 +202,19 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 	s.loaded, s.attempt, s.part = false, attempt{}, attempt{}
 	s.writing.Unlock()
 	s.checkpoints.Lock()
-	s.checkpoint = checkpointer{number: meta.Checkpoint, gaps: gapKeeper{next: min(lowest, 0) - 1}}
+	s.checkpoint = checkpointer{number: meta.checkpoint, gaps: gapKeeper{next: min(lowest, 0) - 1}}
 	s.checkpoints.Unlock()
-	s.last.Store(meta.LastOffset)
-	s.oldest.Store(meta.Oldest)
-	s.log.Resume(meta.LastOffset)
+	s.last.Store(meta.lastOffset)
+	s.oldest.Store(meta.oldest)
+	s.log.Resume(meta.lastOffset)
 	return nil
 }
 
 // verify makes sure that a file which was opened again has all events.
 func (s *Store) verify(ctx context.Context, q sqldb.Reader) error {
 	meta, err := readMeta(ctx, q)
-	if err == nil && meta.LastOffset < s.last.Load() {
-		err = fmt.Errorf("event %d of %d is the latest", meta.LastOffset, s.last.Load())
+	if err == nil && meta.lastOffset < s.last.Load() {
+		err = fmt.Errorf("event %d of %d is the latest", meta.lastOffset, s.last.Load())
 	}
 	return err
 }
