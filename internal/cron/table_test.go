@@ -312,7 +312,7 @@ func TestSchedulesFenced(t *testing.T) {
 	s := cron.NewTable(db)
 	sc := putSchedule(t, s, daily("nightly"))
 	err := db.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.ExecContext(ctx, "UPDATE meta SET fence = fence + 1")
+		_, err := tx.Exec(ctx, "UPDATE meta SET fence = fence + 1")
 		return err
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun/schema"
 )
 
 // idleLimit is how long a transaction may stand still until a server ends it. What a process that was cut
@@ -17,7 +16,7 @@ const idleLimit = 5 * time.Second
 type backend interface {
 	// place returns a description of where the database is, without a password.
 	place() string
-	dialect() (goose.Dialect, schema.Dialect)
+	dialect() goose.Dialect
 	// prepare makes what must be there before pools is called.
 	prepare() error
 	// pools opens connections, lazily: one pool for those who write, one for those who read.

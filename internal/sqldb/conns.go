@@ -7,8 +7,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // patience is the default of how long a server may take for a transaction.
@@ -22,8 +20,8 @@ type conns struct {
 	backend
 
 	patience time.Duration
-	write    *bun.DB
-	read     *bun.DB
+	write    *sql.DB
+	read     *sql.DB
 	guard    *guard       // of a database in a file, once it was opened for writing
 	waiting  atomic.Int64 // Unix time in ns since when a transaction in a file waits for other programs; 0 if none does
 }
@@ -38,8 +36,7 @@ func openConns(b backend, timeout time.Duration) (*conns, error) {
 // connect is openConns for a database that is there.
 func connect(b backend, timeout time.Duration) *conns {
 	write, read := b.pools()
-	_, dialect := b.dialect()
-	return &conns{backend: b, patience: timeout, write: bun.NewDB(write, newColumns(dialect)), read: bun.NewDB(read, newColumns(dialect))}
+	return &conns{backend: b, patience: timeout, write: write, read: read}
 }
 
 func (c *conns) close() error {
@@ -54,7 +51,7 @@ func (c *conns) releaseMemory(ctx context.Context) error {
 	}
 	c.read.SetMaxIdleConns(0) // closes those that are idle
 	c.read.SetMaxIdleConns(connections)
-	_, err := c.write.DB.ExecContext(ctx, "PRAGMA shrink_memory")
+	_, err := c.write.ExecContext(ctx, "PRAGMA shrink_memory")
 	return err
 }
 
@@ -81,12 +78,12 @@ func (c *conns) transact(ctx context.Context, do func(ctx context.Context, tx Tx
 	}
 	defer func() {
 		if err != nil {
-			discard(conn.Conn)
+			discard(conn)
 		}
 		_ = conn.Close() // gives it back
 	}()
-	defer func() { _ = tx.Tx.Rollback() }() // does nothing after the commit
-	if err := do(ctx, Tx{Tx: tx, Reader: Reader{backend: c.backend, on: tx.Tx}}); err != nil {
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	if err := do(ctx, Tx{Reader: Reader{backend: c.backend, on: tx}, tx: tx}); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -96,27 +93,27 @@ func (c *conns) transact(ctx context.Context, do func(ctx context.Context, tx Tx
 }
 
 // begin begins a transaction, on another connection if one turns out to be lost.
-func (c *conns) begin(ctx context.Context) (bun.Conn, bun.Tx, error) {
+func (c *conns) begin(ctx context.Context) (*sql.Conn, *sql.Tx, error) {
 	for tries := 0; ; tries++ {
 		conn, err := c.write.Conn(ctx)
 		if err != nil {
-			return bun.Conn{}, bun.Tx{}, err
+			return nil, nil, err
 		}
 		tx, err := c.beginOn(ctx, conn)
 		if err == nil {
 			return conn, tx, nil
 		}
-		discard(conn.Conn)
+		discard(conn)
 		_ = conn.Close() // it was given up
 		if tries == connections || ctx.Err() != nil || !lost(err) {
-			return bun.Conn{}, bun.Tx{}, err
+			return nil, nil, err
 		}
 	}
 }
 
 // beginOn begins a transaction on a connection. Only one connection writes to a file, so only one
 // transaction waits.
-func (c *conns) beginOn(ctx context.Context, conn bun.Conn) (bun.Tx, error) {
+func (c *conns) beginOn(ctx context.Context, conn *sql.Conn) (*sql.Tx, error) {
 	if _, ok := c.backend.(*sqliteDB); ok {
 		c.waiting.Store(time.Now().UnixNano())
 		defer c.waiting.Store(0)
@@ -141,7 +138,7 @@ func (c *conns) reading(ctx context.Context, do func(ctx context.Context, q Read
 }
 
 // reader returns what runs queries.
-func (c *conns) reader() Reader { return Reader{DB: c.read, backend: c.backend, on: c.read.DB} }
+func (c *conns) reader() Reader { return Reader{backend: c.backend, on: c.read} }
 
 // lost reports whether an error is about a connection that ended.
 func lost(err error) bool {

@@ -217,7 +217,7 @@ func (db *DB) present(ctx context.Context, c *conns) (fence, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, 10*patience) // a migration may take its time
 	defer cancel()
-	if _, err := migrate(limited, db.backend, c.write.DB, false); err != nil {
+	if _, err := migrate(limited, db.backend, c.write, false); err != nil {
 		return fence{}, err
 	}
 	return fenceOf(ctx, c)
@@ -269,7 +269,7 @@ func (db *DB) openShared(ctx context.Context) error {
 
 // bringUp makes sure that the schema is that of this program.
 func (db *DB) bringUp(ctx context.Context, c *conns) (err error) {
-	pending, err := migrate(ctx, c.backend, c.write.DB, true)
+	pending, err := migrate(ctx, c.backend, c.write, true)
 	if err != nil || !pending {
 		return err
 	}
@@ -278,7 +278,7 @@ func (db *DB) bringUp(ctx context.Context, c *conns) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = migrate(ctx, c.backend, c.write.DB, false)
+	_, err = migrate(ctx, c.backend, c.write, false)
 	return errors.Join(err, l.release())
 }
 

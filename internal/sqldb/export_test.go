@@ -9,7 +9,7 @@ import (
 // Exec runs a statement without the fence.
 func (db *DB) Exec(ctx context.Context, query string) error {
 	return db.WriteShared(ctx, "test", func(ctx context.Context, tx Tx) error {
-		_, err := tx.ExecContext(ctx, query)
+		_, err := tx.Exec(ctx, query)
 		return err
 	})
 }
@@ -21,7 +21,7 @@ func (db *DB) Scan(ctx context.Context, query string, dest ...any) error {
 
 // RunAlone runs a statement that no transaction may have.
 func (db *DB) RunAlone(ctx context.Context, query string) error {
-	_, err := db.conns.write.DB.ExecContext(ctx, query)
+	_, err := db.conns.write.ExecContext(ctx, query)
 	return err
 }
 

@@ -40,7 +40,7 @@ func (tx Tx) Insert(ctx context.Context, t *Table, n int, row func(args []any, i
 	if n == 0 {
 		return nil
 	}
-	return tx.backend.insert(ctx, tx.Tx.Tx, t, n, row)
+	return tx.backend.insert(ctx, tx.tx, t, n, row)
 }
 
 // Delete deletes the rows that have one of n combinations of values in the columns of t, in the
@@ -50,7 +50,7 @@ func (tx Tx) Delete(ctx context.Context, t *Table, n int, key func(args []any, i
 	if n == 0 {
 		return nil
 	}
-	return tx.backend.remove(ctx, tx.Tx.Tx, t, n, key)
+	return tx.backend.remove(ctx, tx.tx, t, n, key)
 }
 
 // LargestValue returns how many bytes a value may have that [Tx.Insert] writes in a row of its own,

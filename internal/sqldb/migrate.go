@@ -57,7 +57,7 @@ func migrateTo(ctx context.Context, b backend, db *sql.DB, version int64) error 
 
 // provider returns what runs the migrations of a database.
 func provider(b backend, db *sql.DB) (*goose.Provider, error) {
-	dialect, _ := b.dialect()
+	dialect := b.dialect()
 	dir := string(dialect)
 	if dialect == goose.DialectSQLite3 {
 		dir = "sqlite"

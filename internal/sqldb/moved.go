@@ -78,7 +78,7 @@ func (m *Mark) put(ctx context.Context, b backend, tx *sql.Tx) error {
 
 // checkMark returns an error if the database must not be opened.
 func (db *DB) checkMark(ctx context.Context, c *conns) error {
-	m, err := markOf(ctx, db.backend, c.write.DB)
+	m, err := markOf(ctx, db.backend, c.write)
 	if err != nil || m != nil && !m.Filling && db.config.Moved {
 		return err
 	}
@@ -92,12 +92,12 @@ func (db *DB) MoveAway(ctx context.Context, to string) error {
 	if c == nil {
 		return ErrNotOpen
 	}
-	if err := makeMarks(ctx, c.write.DB); err != nil {
+	if err := makeMarks(ctx, c.write); err != nil {
 		return db.wrap("make the table of the mark", err)
 	}
 	m := Mark{Fleet: db.ID(), Other: to, At: db.Now()}
 	return db.Write(ctx, "mark the fleet as moved", func(ctx context.Context, tx Tx) error {
-		return m.put(ctx, db.backend, tx.Tx.Tx)
+		return m.put(ctx, db.backend, tx.tx)
 	})
 }
 

@@ -9,8 +9,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun/dialect/mysqldialect"
-	"github.com/uptrace/bun/schema"
 )
 
 // mysqlDB is a MariaDB or MySQL server.
@@ -22,9 +20,7 @@ func (b *mysqlDB) place() string {
 	return fmt.Sprintf("MariaDB or MySQL at %s, database %s", b.config.Addr, b.config.DBName)
 }
 
-func (b *mysqlDB) dialect() (goose.Dialect, schema.Dialect) {
-	return goose.DialectMySQL, mysqldialect.New()
-}
+func (b *mysqlDB) dialect() goose.Dialect { return goose.DialectMySQL }
 
 func (b *mysqlDB) prepare() error { return nil }
 

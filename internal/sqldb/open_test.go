@@ -139,11 +139,11 @@ func TestTakeoverIsLate(t *testing.T) {
 				begun, commit, done := make(chan bool), make(chan bool), make(chan error, 1)
 				go func() {
 					done <- successor.WriteShared(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-						_, err := tx.ExecContext(ctx, other.first)
+						_, err := tx.Exec(ctx, other.first)
 						close(begun)
 						<-commit
 						if err == nil {
-							_, err = tx.ExecContext(ctx, other.then)
+							_, err = tx.Exec(ctx, other.then)
 						}
 						return err
 					})

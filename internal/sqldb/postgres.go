@@ -13,8 +13,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun/dialect/pgdialect"
-	"github.com/uptrace/bun/schema"
 )
 
 // postgresDB is a PostgreSQL server.
@@ -26,9 +24,7 @@ func (b *postgresDB) place() string {
 	return fmt.Sprintf("PostgreSQL at %s, database %s", net.JoinHostPort(b.config.Host, strconv.Itoa(int(b.config.Port))), b.config.Database)
 }
 
-func (b *postgresDB) dialect() (goose.Dialect, schema.Dialect) {
-	return goose.DialectPostgres, pgdialect.New()
-}
+func (b *postgresDB) dialect() goose.Dialect { return goose.DialectPostgres }
 
 func (b *postgresDB) prepare() error { return nil }
 

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/uptrace/bun"
 )
 
 // Querier is a [Reader] or a [Tx].
@@ -26,8 +24,6 @@ type Querier interface {
 // and pointers to them are written as columns have them: a time as [Nanos] returns it, a boolean as 1 or 0, and a
 // number that no column can have as the greatest.
 type Reader struct {
-	*bun.DB
-
 	backend backend
 	on      Querier
 }

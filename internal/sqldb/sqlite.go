@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3"
-	"github.com/uptrace/bun/dialect/sqlitedialect"
-	"github.com/uptrace/bun/schema"
 	_ "modernc.org/sqlite" // the driver
 )
 
@@ -24,9 +22,7 @@ type sqliteDB struct {
 
 func (b *sqliteDB) place() string { return b.path }
 
-func (b *sqliteDB) dialect() (goose.Dialect, schema.Dialect) {
-	return goose.DialectSQLite3, sqlitedialect.New()
-}
+func (b *sqliteDB) dialect() goose.Dialect { return goose.DialectSQLite3 }
 
 // prepare makes the file and its directory, readable for the owner only, if they are not there.
 func (b *sqliteDB) prepare() error {

@@ -6,15 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-
-	"github.com/uptrace/bun"
 )
 
 // Tx is a transaction that writes.
 type Tx struct {
-	bun.Tx
 	Reader
 
+	tx     *sql.Tx
 	db     *DB
 	passed *bool // the fence was checked
 }
@@ -172,24 +170,14 @@ func (tx Tx) Upsert(key string, columns ...string) string {
 	return tx.backend.upsert(key, columns...)
 }
 
-// QueryContext is that of [Reader].
-func (tx Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return tx.Reader.QueryContext(ctx, query, args...)
-}
-
-// QueryRowContext is that of [Reader].
-func (tx Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return tx.Reader.QueryRowContext(ctx, query, args...)
-}
-
 // Exec runs a statement, see [Reader], and returns how many rows it changed.
 func (tx Tx) Exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
-	return exec(ctx, tx.backend, tx.Tx.Tx, query, args...)
+	return exec(ctx, tx.backend, tx.tx, query, args...)
 }
 
 // Repeat runs a prepared statement n times. args appends the arguments of the i-th time.
 func (tx Tx) Repeat(ctx context.Context, query string, n int, args func(args []any, i int) []any) error {
-	return repeat(ctx, tx.Tx.Tx, tx.backend, query, n, args)
+	return repeat(ctx, tx.tx, tx.backend, query, n, args)
 }
 
 func repeat(ctx context.Context, tx *sql.Tx, b backend, query string, n int, args func(args []any, i int) []any) error {
@@ -212,12 +200,4 @@ func repeat(ctx context.Context, tx *sql.Tx, b backend, query string, n int, arg
 		}
 	}
 	return errors.Join(err, stmt.Close())
-}
-
-// Changed returns how many rows a statement changed. Its arguments are what ExecContext returns.
-func Changed(res sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
 }

@@ -21,7 +21,7 @@ func TestFence(t *testing.T) {
 		t.Run("db="+kind.Name, func(t *testing.T) {
 			db := open(t, kind.URL(t))
 			insert := func(ctx context.Context, tx sqldb.Tx) error {
-				_, err := tx.ExecContext(ctx, "INSERT INTO names (id, name) VALUES (1, 'x')")
+				_, err := tx.Exec(ctx, "INSERT INTO names (id, name) VALUES (1, 'x')")
 				return err
 			}
 			count := func() (n int) {

@@ -110,7 +110,7 @@ func fleetWithout(tb testing.TB, url string) *sqldb.DB {
 	}
 	again := testsqldb.Open(tb, sqldb.Config{URL: url, Dir: tb.TempDir()})
 	err := again.WriteShared(tb.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.ExecContext(ctx, "DELETE FROM holter_outbox")
+		_, err := tx.Exec(ctx, "DELETE FROM holter_outbox")
 		return err
 	})
 	if err := errors.Join(err, again.Close()); err != nil {
