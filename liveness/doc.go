@@ -1,5 +1,22 @@
 // Package liveness decides for each device of a fleet whether it is alive, from its heartbeats.
 //
+// # A first program
+//
+// Make a [Sink], such as a log of package eventlog, and a [Registry] with a default [Policy]. Add a
+// source; for heartbeats that the program makes itself, of its workers or jobs, [Registry.AddLocal]
+// has all that is needed. Run [Registry.Run] in a goroutine until the program ends. Then
+//
+//	workers, err := registry.AddLocal("workers") // once
+//	go registry.Run(ctx)                         // until the end
+//	err = workers.Beat("worker-1")               // a heartbeat; a new id is a new device
+//
+// and the log has an event when a device comes, falls silent and comes back: see the first example.
+// [Registry.Device] and [Registry.List] say how things stand. For devices behind sockets there is
+// package gateway, for those behind an MQTT broker package mqttbridge; for a server of one's own,
+// see [Source] and its example.
+//
+// # How it works
+//
 // A [Registry] holds the devices. Heartbeats come from a [Source]: a TCP gateway, a bridge to a
 // broker, an HTTP endpoint. Each source has a listening clock, which counts the time for which the
 // source was listening and stands still while it is deaf. All deadlines are kept in listening time,
@@ -28,7 +45,7 @@
 // [Config.Outbox] and [ErrBusy].
 //
 // The package knows no socket, no database and no logger. Time reaches it through [Source.Pulse]
-// and [Source.Watermark], and through one clock that stamps events.
+// and [Source.Watermark], which Run calls for local sources, and through one clock that stamps events.
 //
 // # Concurrency and cost
 //

@@ -9,8 +9,53 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// A program passes heartbeats in and follows the verdicts, without a gateway or a database.
+// A program watches its own workers: each beats as it works, and one that hangs is told. What begins here with
+// AddLocal needs no clock: it stands still while the process does, so that a suspended machine costs nobody a verdict.
 func Example() {
+	log, err := eventlog.New(0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	registry, err := liveness.New(log, liveness.Config{Policy: liveness.Policy{Timeout: time.Second}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	workers, err := registry.AddLocal("workers")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	done := make(chan error)
+	go func() { done <- registry.Run(ctx) }()
+
+	if err := workers.Beat("worker-1"); err != nil { // as often as it works; after this it hangs
+		fmt.Println(err)
+		return
+	}
+
+	for offset := range uint64(2) { // follow the events
+		events, err := log.Wait(ctx, nil, offset, 1)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(events[0].Subject, events[0].Type)
+	}
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// worker-1 device.online
+	// worker-1 device.offline
+	// <nil>
+}
+
+// An input of one's own, such as a socket, moves the clock itself: it says again and again that it listens, and when
+// all that came before is processed. A connected device has a Session, on which a heartbeat is one atomic update.
+func ExampleSource() {
 	log, err := eventlog.New(0)
 	if err != nil {
 		fmt.Println(err)

@@ -66,6 +66,7 @@ type Registry struct {
 	floor     atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
 	reform    reform
 	regroups  chan struct{} // never closed; one place: one pass over the devices reports all moves before it
+	local     local
 
 	mu      sync.Mutex // guards the fields below; taken before a pool's, and that before a source's; never while a device shard's is held
 	sources []*Source
@@ -140,6 +141,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		pools:    make(map[string]*pool),
 		turns:    make(chan struct{}, 1),
 		regroups: make(chan struct{}, 1),
+		local:    local{added: make(chan struct{}, 1)},
 	}
 	r.rules.Store(newRules(cfg, newGroups(cfg.Groups), &r.calendars))
 	if r.configure(cfg.Devices) > 0 {
@@ -148,11 +150,12 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	return r, nil
 }
 
-// Run hands events to the sink, ends flapping, retires sources and follows their clocks until ctx is done. Then it ends
-// the sources' timers, hands over what is left, and returns the error of the last append, if any.
-// Call it once; the sources should have stopped before it ends.
+// Run hands events to the sink, keeps the clocks of local sources, ends flapping, retires sources and follows their
+// clocks until ctx is done. Then it ends the sources' timers, hands over what is left, and returns the error of the
+// last append, if any. Call it once; the other sources should have stopped before it ends.
 func (r *Registry) Run(ctx context.Context) error {
-	var housekeeping sync.WaitGroup
+	var clocks, housekeeping sync.WaitGroup
+	clocks.Go(func() { r.keepLocal(ctx) })
 	housekeeping.Go(func() { r.watchFlapping(ctx) })
 	housekeeping.Go(func() { r.watchAbsent(ctx) })
 	housekeeping.Go(func() { r.watchLearning(ctx) })
@@ -163,6 +166,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	go func() {
 		defer close(timersDone)
 		<-ctx.Done()
+		clocks.Wait()
 		r.closeSources(context.WithoutCancel(ctx))
 		housekeeping.Wait()
 		drained()

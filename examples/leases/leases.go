@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/watermark"
 )
 
 var (
@@ -53,25 +52,12 @@ func New() (*Service, error) {
 		return nil, err
 	}
 	s.registry = registry
-	s.source, err = registry.AddSource(liveness.SourceConfig{Name: "leases", Note: "calls of Acquire and Renew"})
+	s.source, err = registry.AddLocal("leases")
 	return s, err
 }
 
 // Run ends leases until ctx is done.
-func (s *Service) Run(ctx context.Context) error {
-	clock := watermark.Loop{Source: s.source, Pulse: func(now time.Time) (time.Duration, error) {
-		listened := s.source.Pulse(now)
-		s.source.Watermark(0, listened) // a call takes effect at once, so nothing is under way
-		return listened, nil
-	}}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	listening := make(chan error, 1)
-	go func() { listening <- clock.Run(ctx) }()
-	err := s.registry.Run(ctx)
-	stop()
-	return errors.Join(err, <-listening)
-}
+func (s *Service) Run(ctx context.Context) error { return s.registry.Run(ctx) }
 
 // Acquire gives a name to a holder for a time to live, a second at least, and returns the lease's token.
 // Errors: ErrHeld, a name or a time that cannot be.
