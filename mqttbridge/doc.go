@@ -4,6 +4,18 @@
 // convention), and passes the meaning of each message on to a liveness.Registry. It is one source
 // of heartbeats, with its own listening clock.
 //
+// # A first program
+//
+//   - Say what messages mean: with a preset, presets.New("zigbee2mqtt"), or with rules of one's own,
+//     convention.New; presets.Names lists the presets. [DryRun] shows what they make of the messages of
+//     a real broker, and changes nothing.
+//   - Make a liveness.Registry with a sink, and a bridge with [New]. The address of the broker and a
+//     convention are all that [Config] needs; TLS, user and password are fields of it.
+//   - Run Registry.Run and [Bridge.Run] until the program ends. Both return when their context does.
+//
+// Then the registry's sink has an event when a device comes, falls silent, says goodbye or comes back;
+// see the example. A device is what the topic or the payload names, and is new with its first message.
+//
 // # What the clock stands on
 //
 // The broker between a device and the bridge may stall, die or be cut off. So the bridge publishes

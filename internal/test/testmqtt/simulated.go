@@ -38,7 +38,7 @@ const way = 100 * time.Microsecond
 
 // session is a connection of a client.
 type session struct {
-	*simConn
+	net.Conn
 
 	id      string
 	will    *packets.PublishPacket // nil: none
@@ -95,14 +95,27 @@ func (s *Simulated) Cont() {
 	s.goesOn.Broadcast()
 }
 
+// Serve serves the connections of a listener until that is closed.
+func (s *Simulated) Serve(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if !s.accept(c) {
+			_ = c.Close()
+		}
+	}
+}
+
 // accept serves a new connection, unless the broker is down.
-func (s *Simulated) accept(c *simConn) bool {
+func (s *Simulated) accept(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
 		return false
 	}
-	one := &session{simConn: c, filters: map[string]byte{}}
+	one := &session{Conn: c, filters: map[string]byte{}}
 	s.open[one] = true
 	s.serving.Go(func() { s.serve(one) })
 	return true
