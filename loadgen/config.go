@@ -11,13 +11,12 @@ import (
 	"github.com/holter-iot/holter/internal/loadgen/drive"
 	"github.com/holter-iot/holter/internal/loadgen/plan"
 	"github.com/holter-iot/holter/internal/loadgen/report"
-	"github.com/holter-iot/holter/internal/loadgen/score"
 )
 
 // Config describes a run. Zero fields have the defaults that are named.
 type Config struct {
-	// Plan is what the fleet is to do. It must not be changed while Run runs.
-	Plan *plan.Plan
+	// Plan is what the fleet is to do. It must not be changed while Run runs. Required.
+	Plan *Plan
 	// Workers is how many share the fleet; default: as many as the limit on open files asks for,
 	// and one for each core while there are heartbeats enough for it.
 	Workers int
@@ -31,16 +30,16 @@ type Config struct {
 	// Followers read the verdicts. Without any, nothing is scored. Limits says which mistakes are
 	// allowed.
 	Followers []Follower
-	Limits    score.Limits
+	Limits    Limits
 	// FollowTimeout is how long the followers may take to begin; default 10 s.
 	FollowTimeout time.Duration
 
 	// View is called once, before anything else is done, and returns what shows the progress. Run
-	// closes it. Default: nothing is shown.
+	// closes it. See [Lines]. Default: nothing is shown.
 	View func(report.Run) report.View
 	// OnSignal is called for each signal of the plan, one after the other in a goroutine of its
 	// own, and may block; ctx ends with the run. An error is noted. Default: signals are noted.
-	OnSignal func(ctx context.Context, step plan.Step) error
+	OnSignal func(ctx context.Context, step Step) error
 	// Patience is how long a ramp may go without progress; default 12 s, longer than a connection
 	// may take. It is halved if every connection fails at once.
 	Patience time.Duration
@@ -50,19 +49,6 @@ type Config struct {
 
 	// players makes what plays the devices of a worker in this process; default: a [drive.Drive].
 	players func(drive.Config) (player, error)
-}
-
-// Follower is a [score.Follower] with the place that it reads from, for people.
-type Follower struct {
-	score.Follower
-
-	URL string
-	// Knows reports whether the server heard a device since an instant of its clock, and holds it to
-	// be online, or did until another. It is called at the end, when the connections are closed,
-	// concurrently, for devices without any event: a server that knew the same devices a moment before
-	// the run has no reason to send one.
-	// Default: a device without an event is a mistake.
-	Knows func(ctx context.Context, device string, since, until time.Time) (bool, error)
 }
 
 // Exit statuses, as an [Error] has them.

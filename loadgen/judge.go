@@ -58,7 +58,7 @@ func (j *judge) stopped(from, to time.Time) {
 
 // DefaultLimits allow no mistake. They allow a gateway to be deaf only for the plan's signals,
 // which stop or restart it: for the planned downtime and half a minute each, and not at the end.
-func DefaultLimits(p *plan.Plan) score.Limits {
+func DefaultLimits(p *Plan) Limits {
 	var l score.Limits
 	for _, s := range p.Signals() {
 		l.Deaf += max(s.Back-s.At, 0) + restartTakes

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	how := os.Getenv(workerEnv)
 	switch how {
 	case "":
-		testenv.Together(16) // they wait
-		goleak.VerifyTestMain(m)
+		testenv.Together(16)                             // they wait
+		goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) // ants has two goroutines of its own
 		return
 	case diesEarly:
 		fmt.Fprintln(os.Stderr, "out of everything")
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 func worker(how string) []string { return []string{"env", workerEnv + "=" + how, os.Args[0]} }
 
 // gateway is a small server of the protocol line.
-type gateway struct {
+type lineServer struct {
 	net.Listener
 
 	wg      sync.WaitGroup
@@ -75,13 +75,13 @@ type gateway struct {
 func welcomeAll(string, int64) string { return "OK 1 ttl=3\n" }
 
 // serve runs a gateway until the test ends.
-func serve(t *testing.T, address string, welcome func(id string, n int64) string) *gateway {
+func serve(t *testing.T, address string, welcome func(id string, n int64) string) *lineServer {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 	if err != nil {
 		t.Skipf("listen: %v", err)
 	}
-	g := &gateway{Listener: l, conns: map[net.Conn]string{}, welcome: welcome}
+	g := &lineServer{Listener: l, conns: map[net.Conn]string{}, welcome: welcome}
 	g.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -99,7 +99,7 @@ func serve(t *testing.T, address string, welcome func(id string, n int64) string
 }
 
 // gone ends the gateway and all connections.
-func (g *gateway) gone() {
+func (g *lineServer) gone() {
 	_ = g.Close()
 	g.mu.Lock()
 	for c := range g.conns {
@@ -110,7 +110,7 @@ func (g *gateway) gone() {
 }
 
 // holds says whether a device is connected.
-func (g *gateway) holds(id string) bool {
+func (g *lineServer) holds(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, device := range g.conns {
@@ -121,7 +121,7 @@ func (g *gateway) holds(id string) bool {
 	return false
 }
 
-func (g *gateway) talk(c net.Conn) {
+func (g *lineServer) talk(c net.Conn) {
 	defer func() {
 		_ = c.Close()
 		g.mu.Lock()

@@ -14,7 +14,7 @@ import (
 // Run plays a fleet until all phases are over and the last verdict has arrived, or until ctx is
 // done, which ends it in order. It returns the report of what happened even if it fails; nil if the
 // configuration is wrong. The error is an [*Error] and says why the run did not pass.
-func Run(ctx context.Context, cfg Config) (*report.Final, error) {
+func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, &Error{Status: StatusUsage, Reasons: []string{err.Error()}}

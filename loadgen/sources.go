@@ -18,7 +18,7 @@ const mostPerSource = 20_000
 // FillSources gives a plan without source addresses those that its fleet needs: 127.0.0.2,
 // 127.0.0.3 … to targets on this machine, and its own addresses to others. It leaves the choice to
 // the kernel where one address has enough ports.
-func FillSources(p *plan.Plan) {
+func FillSources(p *Plan) {
 	if len(p.Sources) > 0 || len(p.Targets) == 0 {
 		return
 	}

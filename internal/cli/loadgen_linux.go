@@ -190,30 +190,15 @@ func (c *loadgenCommand) followers(p *plan.Plan) ([]loadgen.Follower, error) {
 }
 
 func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, error) {
-	scheme, rest, _ := strings.Cut(text, "://")
-	if scheme != "mqtt" && scheme != "emqx" {
-		token, err := credential.Read(string(c.VerifyToken))
-		if err != nil {
-			return loadgen.Follower{}, fmt.Errorf("--verify-token: %w", err)
-		}
-		h, err := score.NewHTTP(score.HTTPConfig{URL: text, Token: token, ClockSkew: c.ClockSkew})
-		if err != nil {
-			return loadgen.Follower{}, err
-		}
-		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, nil
+	token, err := credential.Read(string(c.VerifyToken))
+	if err != nil {
+		return loadgen.Follower{}, fmt.Errorf("--verify-token: %w", err)
 	}
-	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token}
-	if c.ClockSkew != nil {
-		cfg.ClockSkew = *c.ClockSkew
+	f, err := loadgen.Follow(text, p, token, c.ClockSkew)
+	if errors.Is(err, loadgen.ErrWillTopic) {
+		return f, fmt.Errorf("%q: which topic tells the states of the devices? say it with --will-topic", text)
 	}
-	if scheme == "mqtt" {
-		if p.WillTopic == "" {
-			return loadgen.Follower{}, fmt.Errorf("%q: which topic tells the states of the devices? say it with --will-topic", text)
-		}
-		cfg.State = score.State{Topic: p.WillTopic, Online: p.BirthPayload, Offline: p.WillPayload}
-	}
-	m, err := score.NewMQTT(cfg)
-	return loadgen.Follower{Follower: m, URL: text}, err
+	return f, err
 }
 
 // workerCommand is the name of the command that starts a worker.
