@@ -37,9 +37,9 @@ func TestReport(t *testing.T) {
 	}
 	r.summary()
 	for _, want := range []string{
-		"ok      1.2 s timer\n", "slow   30.0 s timer TestTouch\n", "FAIL store TestAppend (0.1 s)\n    b_test.go:3: got 1, want 2\n", "panic: nil map\n", "dag.go:3: undefined: x\n",
+		"ok      1.2 s timer\n", "slow   30.0 s timer TestTouch\n", "FAIL internal/store TestAppend (0.1 s)\n    b_test.go:3: got 1, want 2\n", "panic: nil map\n", "dag.go:3: undefined: x\n",
 		"a line of go test itself\n", "skipped: NOT TESTED: there is no server (timer TestServer)\n", "1 tests not run here: each belongs to make soak\n",
-		"FAIL store TestAppend\n", "FAIL jobs (did not build, or crashed)\n", "FAIL dag (did not build, or crashed)\n",
+		"FAIL internal/store TestAppend\n", "FAIL internal/jobs (did not build, or crashed)\n", "FAIL dag (did not build, or crashed)\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no line %q in\n%s", want, out.String())

@@ -155,7 +155,7 @@ func TestLimit(t *testing.T) {
 func FuzzApply(f *testing.F) {
 	f.Add(description("lamp", "%prefix%/%topic%/", prefixes, "Online"), "tele/lamp/LWT", []byte("Online"))
 	f.Add(description("lamp", "/%topic%//%prefix%#", prefixes, "Online"), "/lamp/tele/STATE", []byte("{}"))
-	raw, err := os.ReadFile("../presets/testdata/tasmota.json")
+	raw, err := os.ReadFile("../../presets/testdata/tasmota.json")
 	if err != nil {
 		f.Fatal(err)
 	}
