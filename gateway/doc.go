@@ -1,5 +1,21 @@
 // Package gateway serves devices over TCP, TLS and UDP, and turns what they send into heartbeats.
 //
+// # A first program
+//
+//   - Make a liveness.Registry with a sink for its events, such as package eventlog's.
+//   - Make a gateway with [New]. A [Listener] needs an Address, "127.0.0.1:0" or ":7700", and its
+//     Protocols: line.Protocol{} of package codec/line, which can be typed into netcat, frame.Protocol{},
+//     jt808, teltonika, gt06, dtu, MQTT (package codec/mqtt), or one of one's own (package codec).
+//   - Run Registry.Run and [Gateway.Run] until the program ends; end the gateway first, since the
+//     registry takes what it says of its devices. [Gateway.Addrs] has the ports.
+//
+// Then each device that connects and says who it is has a session, and the sink has an event when it
+// comes, falls silent, says goodbye or comes back. [Gateway.Send] sends a device a message. The
+// examples are programs: a protocol of one's own; several at a port, over UDP and with a token; an MQTT
+// broker.
+//
+// # Event loops
+//
 // Event loops read and write; an idle connection costs no goroutine and no buffer. A heartbeat goes from the socket through the codec of its protocol to [liveness.Session.Beat] and
 // no further. The gateway accepts connections itself: when descriptors run out it turns new
 // connections away and keeps those that it has.

@@ -3,6 +3,16 @@
 // no passwords and no database: packets come in and go out as bytes, see [Conn]; who may do what is
 // said by a [Grant]; what is to outlive the process goes to a [Store].
 //
+// # A first program
+//
+// On sockets, the broker is a protocol of package gateway: packages gateway/codec/mqtt and access have
+// what is missing here, and the example of gateway.Listener is a whole broker in 30 lines. [New] makes
+// the broker, [Broker.Run] runs until the program ends, [Broker.Publish] publishes for the program.
+//
+// Whoever has event loops or a transport of his own calls [Broker.Connect] himself, as the example
+// does, with a [Grant] and a [Wire] of his own. What is to outlive the process needs a [Store], see
+// its example, and [Broker.Open] before the first client.
+//
 // # How it works
 //
 // [Broker.Connect] opens or resumes a session and returns a [Conn]. Its caller reads packets, hands
