@@ -39,7 +39,9 @@ type Codec interface {
 	// again with more behind them. Bytes that mean nothing are taken as a message of kind None,
 	// with Odd set if they should not be there. The slices of m are parts of input or of the codec,
 	// and hold until the next call. Input must not be changed. An error, usually an *Error, ends
-	// the connection: no message can be found in what follows either.
+	// the connection: no message can be found in what follows either. What it returns may not depend
+	// on how much more has arrived already: a protocol of lines of at most n bytes looks for the end
+	// among the first n only, and fails if it is not there.
 	Next(input []byte, m *Message) (n int, err error)
 	// Reply appends the answer to a message, or nothing, after the gateway did what it means. It is
 	// called once for each message that Next took, before the next call of Next. If what the
