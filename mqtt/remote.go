@@ -78,15 +78,15 @@ func (b *Broker) newRemote(name string, link Link) *Remote {
 	return r
 }
 
-// ErrStore is returned by [Broker.Upstream] of a broker with a store.
-var ErrStore = errors.New("mqtt: a broker with a store has no upstream broker")
+// errStore is returned by [Broker.Upstream] of a broker with a store.
+var errStore = errors.New("mqtt: a broker with a store has no upstream broker")
 
 // Upstream makes another broker the one that all messages of clients go to, and that decides what is
 // retained, and which member of a group gets a message. Messages with QoS 1 and 2 are acknowledged once
 // that broker has taken them, see [Remote.Taken]. It is called once, before any client connects.
 func (b *Broker) Upstream(link Link) (*Remote, error) {
 	if b.journal != nil {
-		return nil, ErrStore
+		return nil, errStore
 	}
 	b.upstream = b.newRemote("upstream", link)
 	b.retained.unconfirmed = make(map[string]uint64)

@@ -9,28 +9,28 @@ import (
 
 // What was unusual, and tolerated unless the message means nothing.
 const (
-	// OddGarbage are bytes outside of frames; they mean nothing.
-	OddGarbage = "garbage"
-	// OddShort is a frame that ends within its header; it means nothing.
-	OddShort = "short"
-	// OddChecksum is a frame whose checksum is wrong; it means nothing.
-	OddChecksum = "checksum"
-	// OddLength is a body of another length than the header declares. It means nothing if they
+	// oddGarbage are bytes outside of frames; they mean nothing.
+	oddGarbage = "garbage"
+	// oddShort is a frame that ends within its header; it means nothing.
+	oddShort = "short"
+	// oddChecksum is a frame whose checksum is wrong; it means nothing.
+	oddChecksum = "checksum"
+	// oddLength is a body of another length than the header declares. It means nothing if they
 	// differ by more than 32 bytes.
-	OddLength = "length"
-	// OddEcho is a message that the gateway sends itself; it means nothing.
-	OddEcho = "echo"
-	// OddEscape is a byte that begins an escape (7D) and is followed by neither 01 nor 02; it is
+	oddLength = "length"
+	// oddEcho is a message that the gateway sends itself; it means nothing.
+	oddEcho = "echo"
+	// oddEscape is a byte that begins an escape (7D) and is followed by neither 01 nor 02; it is
 	// taken for itself.
-	OddEscape = "escape"
-	// OddVersion is a header of 2013 whose attributes say that it is one of 2019.
-	OddVersion = "version"
-	// OddPhone is a phone number that is not in BCD.
-	OddPhone = "phone"
-	// OddHeartbeat is a heartbeat with a body, or with a message id that is not the standard's.
-	OddHeartbeat = "heartbeat"
-	// OddAuth is an authentication that is encrypted, or laid out otherwise than in the standard.
-	OddAuth = "auth"
+	oddEscape = "escape"
+	// oddVersion is a header of 2013 whose attributes say that it is one of 2019.
+	oddVersion = "version"
+	// oddPhone is a phone number that is not in BCD.
+	oddPhone = "phone"
+	// oddHeartbeat is a heartbeat with a body, or with a message id that is not the standard's.
+	oddHeartbeat = "heartbeat"
+	// oddAuth is an authentication that is encrypted, or laid out otherwise than in the standard.
+	oddAuth = "auth"
 )
 
 // conn is the codec of a connection. It has 40 bytes.
@@ -65,7 +65,7 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 		if c.shares {
 			return c.nextShared(input, m)
 		}
-		m.Odd = OddGarbage
+		m.Odd = oddGarbage
 		if n := slices.IndexFunc(input, c.begins); n > 0 {
 			return n, nil
 		}
@@ -82,7 +82,7 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	case size < 0:
 		return 0, nil
 	case size == 0: // the flag before was the end of something
-		m.Odd = OddGarbage
+		m.Odd = oddGarbage
 		return 1, nil
 	}
 	if !c.understand(input[1:1+size], input[0], m) {
@@ -105,7 +105,7 @@ func (c *conn) nextShared(input []byte, m *codec.Message) (int, error) {
 		size = maxFrame
 	}
 	c.shares = false
-	m.Odd = OddGarbage
+	m.Odd = oddGarbage
 	return size, nil
 }
 
@@ -132,12 +132,12 @@ func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	h.flag = flag
 	m.Note = uint64(h.id)<<16 | uint64(h.serial)
 	if isOurs(h.id) {
-		m.Odd = OddEcho
+		m.Odd = oddEcho
 		return true
 	}
 	c.meet(&h.terminal)
 	if !c.bcd {
-		m.Odd = OddPhone
+		m.Odd = oddPhone
 	}
 	m.ID = c.id[:c.idSize]
 	m.Kind = codec.Beat
@@ -161,10 +161,10 @@ func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 		m.Kind = codec.Bye
 	case msgHeartbeat:
 		if h.body > 0 {
-			m.Odd = OddHeartbeat
+			m.Odd = oddHeartbeat
 		}
 	case msgOtherHeartbeat:
-		m.Odd = OddHeartbeat
+		m.Odd = oddHeartbeat
 	}
 	return true
 }
@@ -192,14 +192,14 @@ func noPhone() *codec.Error {
 func (c *conn) authenticate(raw []byte, h *header, m *codec.Message) {
 	m.Kind = codec.Hello
 	if h.attr&encrypted != 0 {
-		m.Odd = OddAuth
+		m.Odd = oddAuth
 		return
 	}
 	body := plain(raw, h.flag)[h.size:][:h.body]
 	if h.of2019 {
 		var ok bool
 		if body, ok = code2019(body); !ok {
-			m.Odd = OddAuth
+			m.Odd = oddAuth
 		}
 	}
 	// A STRING may end with zeros: those of 2011 always do.

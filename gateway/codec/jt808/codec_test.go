@@ -26,17 +26,17 @@ func TestVectors(t *testing.T) {
 		{vector: "register-2013", kind: codec.Register, id: "14130567872"},
 		{vector: "register-2019", kind: codec.Register, id: "866496077582164"},
 		{vector: "auth-2013", kind: codec.Hello, id: "13511221122", token: "authentication"},
-		{vector: "auth-imei", kind: codec.Hello, id: "868935060005020", token: "ODY4OTM1MDYwMDA1MDIwbmV3U25SdWxl", odd: jt808.OddPhone},
+		{vector: "auth-imei", kind: codec.Hello, id: "868935060005020", token: "ODY4OTM1MDYwMDA1MDIwbmV3U25SdWxl", odd: "phone"},
 		{vector: "auth-17299841738-2013", kind: codec.Hello, id: "12345678901", token: "17299841738"},
 		{vector: "auth-17299841738-2019", kind: codec.Hello, id: "17299841738", token: "17299841738"},
-		{vector: "auth-2013-as-2019", kind: codec.Hello, id: "10030000681", token: "J10030000681", odd: jt808.OddVersion},
+		{vector: "auth-2013-as-2019", kind: codec.Hello, id: "10030000681", token: "J10030000681", odd: "version"},
 		{vector: "heartbeat", kind: codec.Beat, id: "43048325465"},
 		{vector: "heartbeat-2013", kind: codec.Beat, id: "12345678901"},
 		{vector: "heartbeat-2019", kind: codec.Beat, id: "17299841738"},
 		{vector: "heartbeat-2019-xtream", kind: codec.Beat, id: "13912344329"},
 		{vector: "location-2013", kind: codec.Beat, id: "94027587492"},
 		{vector: "location-2013-other", kind: codec.Beat, id: "32041872904"},
-		{vector: "location-2013-as-2019", kind: codec.Beat, id: "10030000681", odd: jt808.OddVersion},
+		{vector: "location-2013-as-2019", kind: codec.Beat, id: "10030000681", odd: "version"},
 		{vector: "location-2019", kind: codec.Beat, id: "17299841738"},
 		{vector: "location-5501", kind: codec.Beat, id: "740190311185"},
 		{vector: "lock-5501-unlock", kind: codec.Beat, id: "856009001017"},
@@ -51,7 +51,7 @@ func TestVectors(t *testing.T) {
 		{vector: "locations-2019", kind: codec.Beat, id: "866496077582164"},
 		{vector: "attributes-answer", kind: codec.Beat, id: "45460005635"},
 		{vector: "terminal-answer", kind: codec.Beat, id: "12345678901"},
-		{vector: "transparent", kind: codec.Beat, id: "868935060010210", odd: jt808.OddPhone},
+		{vector: "transparent", kind: codec.Beat, id: "868935060010210", odd: "phone"},
 		{vector: "transparent-driver", kind: codec.Beat, id: "413058889758"},
 		{vector: "device-text", kind: codec.Beat, id: "14164192753"},
 		{vector: "battery-0210", kind: codec.Beat, id: "45460002319"},
@@ -63,13 +63,13 @@ func TestVectors(t *testing.T) {
 		{vector: "fragment", kind: codec.Beat, id: "1234567890"},
 		{vector: "encrypted", kind: codec.Beat, id: "1234567890"},
 		{vector: "logout-2013", kind: codec.Bye, id: "14533224352"},
-		{vector: "query-location", odd: jt808.OddEcho},
-		{vector: "text-2019", odd: jt808.OddEcho},
-		{vector: "heartbeat-2019-answer", odd: jt808.OddEcho},
-		{vector: "register-12345678901-2013-answer", odd: jt808.OddEcho},
-		{vector: "heartbeat-interval", odd: jt808.OddEcho},
-		{vector: "time", odd: jt808.OddEcho},
-		{vector: "other-flag-location", kind: codec.Beat, id: "848002044398339", odd: jt808.OddPhone},
+		{vector: "query-location", odd: "echo"},
+		{vector: "text-2019", odd: "echo"},
+		{vector: "heartbeat-2019-answer", odd: "echo"},
+		{vector: "register-12345678901-2013-answer", odd: "echo"},
+		{vector: "heartbeat-interval", odd: "echo"},
+		{vector: "time", odd: "echo"},
+		{vector: "other-flag-location", kind: codec.Beat, id: "848002044398339", odd: "phone"},
 	}
 	frames := vectors(t)
 	for _, tt := range tests {
@@ -93,7 +93,7 @@ func TestOtherFlag(t *testing.T) {
 	}
 	c := jt808.Protocol{}.Codec()
 	var m codec.Message
-	if n, err := c.Next([]byte("noise\x7e\xe7"), &m); n != 5 || err != nil || m.Odd != jt808.OddGarbage {
+	if n, err := c.Next([]byte("noise\x7e\xe7"), &m); n != 5 || err != nil || m.Odd != "garbage" {
 		t.Errorf("Next = %d, %v, %+v, want 5 bytes of garbage", n, err, m)
 	}
 	m, reply := next(t, c, framed("0102 0007 013912344323 3de6 e6e73d3e7d7e41"), codec.Outcome{})
@@ -129,45 +129,45 @@ func TestOdd(t *testing.T) {
 		odd           string
 		code          codec.Code
 	}{
-		{name: "a heartbeat with a body", content: "0002 0003 013912344323 0001 5a1f00", kind: codec.Beat, id: "13912344323", odd: jt808.OddHeartbeat},
-		{name: "another heartbeat", content: "0506 0000 013912344323 0001", kind: codec.Beat, id: "13912344323", odd: jt808.OddHeartbeat},
-		{name: "32 bytes too much", content: "0200 0000 013912344323 0001" + zeros(32), kind: codec.Beat, id: "13912344323", odd: jt808.OddLength},
-		{name: "32 bytes too few", content: "0200 0020 013912344323 0001", kind: codec.Beat, id: "13912344323", odd: jt808.OddLength},
-		{name: "a heartbeat of 2013 as of 2019", content: "0002 4000 013912344323 0001", kind: codec.Beat, id: "13912344323", odd: jt808.OddVersion},
+		{name: "a heartbeat with a body", content: "0002 0003 013912344323 0001 5a1f00", kind: codec.Beat, id: "13912344323", odd: "heartbeat"},
+		{name: "another heartbeat", content: "0506 0000 013912344323 0001", kind: codec.Beat, id: "13912344323", odd: "heartbeat"},
+		{name: "32 bytes too much", content: "0200 0000 013912344323 0001" + zeros(32), kind: codec.Beat, id: "13912344323", odd: "length"},
+		{name: "32 bytes too few", content: "0200 0020 013912344323 0001", kind: codec.Beat, id: "13912344323", odd: "length"},
+		{name: "a heartbeat of 2013 as of 2019", content: "0002 4000 013912344323 0001", kind: codec.Beat, id: "13912344323", odd: "version"},
 		{name: "a version 2", content: "0002 4000 02 00000000013912344323 0001", kind: codec.Beat, id: "13912344323"},
 		{name: "20 digits", content: "0002 4000 01 98765432109876543210 0001", kind: codec.Beat, id: "98765432109876543210"},
 		{name: "letters in a phone of 2019", content: "0002 4000 01 00000061316263600001 0001", kind: codec.Beat, id: "61316263600001"},
-		{name: "not in BCD, in 2019", content: "0002 4000 01 000000000000000abcde 0001", kind: codec.Beat, id: "abcde", odd: jt808.OddPhone},
-		{name: "not in BCD, no IMEI", content: "0002 0000 00000000000f 0001", kind: codec.Beat, id: "f", odd: jt808.OddPhone},
-		{name: "not in BCD, too large for an IMEI", content: "0002 0000 fffffffffffe 0001", kind: codec.Beat, id: "fffffffffffe", odd: jt808.OddPhone},
+		{name: "not in BCD, in 2019", content: "0002 4000 01 000000000000000abcde 0001", kind: codec.Beat, id: "abcde", odd: "phone"},
+		{name: "not in BCD, no IMEI", content: "0002 0000 00000000000f 0001", kind: codec.Beat, id: "f", odd: "phone"},
+		{name: "not in BCD, too large for an IMEI", content: "0002 0000 fffffffffffe 0001", kind: codec.Beat, id: "fffffffffffe", odd: "phone"},
 		{name: "all zero", content: "0002 0000 000000000000 0001", kind: codec.Beat, code: codec.BadID},
 		{name: "all zero, in 2019", content: "0002 4000 01 00000000000000000000 0001", kind: codec.Beat, code: codec.BadID},
-		{name: "all f", content: "0002 0000 ffffffffffff 0001", kind: codec.Beat, odd: jt808.OddPhone, code: codec.BadID},
-		{name: "all f, in 2019", content: "0002 4000 01 ffffffffffffffffffff 0001", kind: codec.Beat, odd: jt808.OddPhone, code: codec.BadID},
+		{name: "all f", content: "0002 0000 ffffffffffff 0001", kind: codec.Beat, odd: "phone", code: codec.BadID},
+		{name: "all f, in 2019", content: "0002 4000 01 ffffffffffffffffffff 0001", kind: codec.Beat, odd: "phone", code: codec.BadID},
 		{name: "a fragment without a phone", content: "0801 2001 000000000000 0001 0002 0001 00", kind: codec.Beat, code: codec.BadID},
 		{name: "registration without a phone", content: "0100 0000 000000000000 0001", kind: codec.Register, code: codec.BadID},
 		{name: "authentication without a phone", content: "0102 0001 000000000000 0001 41", kind: codec.Hello, token: "A", code: codec.BadID},
 		{name: "authentication without a code", content: "0102 0000 013912344323 0001", kind: codec.Hello, id: "13912344323"},
 		{name: "a zero behind the code", content: "0102 0003 013912344323 0001 414200", kind: codec.Hello, id: "13912344323", token: "AB"},
 		{name: "an escape in the code", content: "0102 0003 013912344323 0001 7d427e", kind: codec.Hello, id: "13912344323", token: "}B~"},
-		{name: "an encrypted code", content: "0102 0402 013912344323 0001 4142", kind: codec.Hello, id: "13912344323", odd: jt808.OddAuth},
+		{name: "an encrypted code", content: "0102 0402 013912344323 0001 4142", kind: codec.Hello, id: "13912344323", odd: "auth"},
 		{
 			name: "2019 with an escape", content: "0102 4026 01 00000000013912344323 0001 02 7e42" + zeros(35),
 			kind: codec.Hello, id: "13912344323", token: "~B",
 		},
 		{
 			name: "2019 without an IMEI", content: "0102 4003 01 00000000013912344323 0001 02 4142",
-			kind: codec.Hello, id: "13912344323", token: "AB", odd: jt808.OddAuth,
+			kind: codec.Hello, id: "13912344323", token: "AB", odd: "auth",
 		},
 		{
 			name: "2019 with a code as before", content: "0102 4003 01 00000000013912344323 0001 414243",
-			kind: codec.Hello, id: "13912344323", token: "ABC", odd: jt808.OddAuth,
+			kind: codec.Hello, id: "13912344323", token: "ABC", odd: "auth",
 		},
 		{
 			name: "2019 with a length that is too large", content: "0102 4003 01 00000000013912344323 0001 094243",
-			kind: codec.Hello, id: "13912344323", token: "\tBC", odd: jt808.OddAuth,
+			kind: codec.Hello, id: "13912344323", token: "\tBC", odd: "auth",
 		},
-		{name: "2019 with no body", content: "0102 4000 01 00000000013912344323 0001", kind: codec.Hello, id: "13912344323", odd: jt808.OddAuth},
+		{name: "2019 with no body", content: "0102 4000 01 00000000013912344323 0001", kind: codec.Hello, id: "13912344323", odd: "auth"},
 		{name: "a fragment of a registration", content: "0100 2001 013912344323 0001 0002 0001 00", kind: codec.Beat, id: "13912344323"},
 		{name: "a fragment of 2019", content: "0801 6001 01 00000000013912344323 0001 0002 0001 00", kind: codec.Beat, id: "13912344323"},
 	}
@@ -196,8 +196,8 @@ func TestSharedFlag(t *testing.T) {
 	}{
 		"shared":            {slices.Concat(first, second[1:], first[1:]), 3, ""},
 		"shared, then not":  {slices.Concat(first, second[1:], first), 3, ""},
-		"garbage between":   {slices.Concat(first, []byte("\r\n"), second), 2, jt808.OddGarbage},
-		"garbage at length": {slices.Concat(first, bytes.Repeat([]byte("x"), 5000), second), 2, jt808.OddGarbage},
+		"garbage between":   {slices.Concat(first, []byte("\r\n"), second), 2, "garbage"},
+		"garbage at length": {slices.Concat(first, bytes.Repeat([]byte("x"), 5000), second), 2, "garbage"},
 	} {
 		for at := range len(tt.input) {
 			c, beats, odd := jt808.Protocol{}.Codec(), 0, ""
@@ -236,28 +236,28 @@ func TestNoise(t *testing.T) {
 		noise []byte
 		odd   string
 	}{
-		{"garbage", []byte("\r\nAT+CIPSEND\r\n"), jt808.OddGarbage},
-		{"a parenthesis", []byte("("), jt808.OddGarbage},
-		{"a sentence that is cut", frames["sentence"][:20], jt808.OddGarbage},
-		{"a sentence without an id", []byte("(ELOCK,3,529439)"), jt808.OddGarbage},
-		{"a sentence without anything", []byte("()"), jt808.OddGarbage},
-		{"a sentence with a long id", []byte("(123456789012345678901,1)"), jt808.OddGarbage},
-		{"a sentence of another protocol", []byte("(027043594183BP05355227043594183HSO1a4)"), jt808.OddGarbage},
-		{"a sentence without an end", []byte("(740190311185," + strings.Repeat("x", 1024)), jt808.OddGarbage},
-		{"a flag", []byte{0x7e}, jt808.OddGarbage},
-		{"flags", []byte{0x7e, 0x7e, 0x7e}, jt808.OddGarbage},
-		{"the example of escaping", frames["escaping"], jt808.OddShort},
-		{"too short", frames["too-short"], jt808.OddShort},
-		{"a short header of a fragment", frames["fragment-short"], jt808.OddShort},
-		{"a short header of 2019", frame(t, "0002 4000 01 00000000013912344323"), jt808.OddShort},
-		{"a wrong checksum", frames["fragment-wrong-checksum"], jt808.OddChecksum},
-		{"a location that lost bytes", frames["location-edited"], jt808.OddChecksum},
-		{"33 bytes too many", frame(t, "0200 0000 013912344323 0001"+zeros(33)), jt808.OddLength},
-		{"33 bytes too few", frame(t, "0200 0021 013912344323 0001"), jt808.OddLength},
-		{"a frame whose end is lost", beat[:len(beat)-2], jt808.OddShort},
-		{"a frame whose beginning is lost", beat[1:], jt808.OddGarbage},
-		{"a wrong escape", []byte("\x7e\x00\x02\x00\x00\x01\x23\x45\x67\x89\x7d\x7f\xff\x0a\x7e"), jt808.OddChecksum},
-		{"an escape at the end", []byte("\x7e\x00\x02\x00\x00\x01\x23\x45\x67\x89\x01\x7f\xff\x7d\x7e"), jt808.OddChecksum},
+		{"garbage", []byte("\r\nAT+CIPSEND\r\n"), "garbage"},
+		{"a parenthesis", []byte("("), "garbage"},
+		{"a sentence that is cut", frames["sentence"][:20], "garbage"},
+		{"a sentence without an id", []byte("(ELOCK,3,529439)"), "garbage"},
+		{"a sentence without anything", []byte("()"), "garbage"},
+		{"a sentence with a long id", []byte("(123456789012345678901,1)"), "garbage"},
+		{"a sentence of another protocol", []byte("(027043594183BP05355227043594183HSO1a4)"), "garbage"},
+		{"a sentence without an end", []byte("(740190311185," + strings.Repeat("x", 1024)), "garbage"},
+		{"a flag", []byte{0x7e}, "garbage"},
+		{"flags", []byte{0x7e, 0x7e, 0x7e}, "garbage"},
+		{"the example of escaping", frames["escaping"], "short"},
+		{"too short", frames["too-short"], "short"},
+		{"a short header of a fragment", frames["fragment-short"], "short"},
+		{"a short header of 2019", frame(t, "0002 4000 01 00000000013912344323"), "short"},
+		{"a wrong checksum", frames["fragment-wrong-checksum"], "checksum"},
+		{"a location that lost bytes", frames["location-edited"], "checksum"},
+		{"33 bytes too many", frame(t, "0200 0000 013912344323 0001"+zeros(33)), "length"},
+		{"33 bytes too few", frame(t, "0200 0021 013912344323 0001"), "length"},
+		{"a frame whose end is lost", beat[:len(beat)-2], "short"},
+		{"a frame whose beginning is lost", beat[1:], "garbage"},
+		{"a wrong escape", []byte("\x7e\x00\x02\x00\x00\x01\x23\x45\x67\x89\x7d\x7f\xff\x0a\x7e"), "checksum"},
+		{"an escape at the end", []byte("\x7e\x00\x02\x00\x00\x01\x23\x45\x67\x89\x01\x7f\xff\x7d\x7e"), "checksum"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestEscape(t *testing.T) {
 			sum ^= b
 		}
 		m, _ := next(t, jt808.Protocol{}.Codec(), []byte("\x7e"+input+string([]byte{sum})+"\x7e"), codec.Outcome{})
-		if m.Kind != codec.Beat || m.Odd != jt808.OddEscape {
+		if m.Kind != codec.Beat || m.Odd != "escape" {
 			t.Errorf("% x: kind %v, odd %q, want a beat that is odd because of an escape", input, m.Kind, m.Odd)
 		}
 	}

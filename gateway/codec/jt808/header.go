@@ -68,13 +68,13 @@ type header struct {
 func (h *header) parse(c *content) (odd string, ok bool) {
 	const shortest = 12 + 1 // a header and a checksum
 	if c.size < shortest {
-		return OddShort, false
+		return oddShort, false
 	}
 	if c.sum != 0 {
-		return OddChecksum, false
+		return oddChecksum, false
 	}
 	if c.badEscapes {
-		odd = OddEscape
+		odd = oddEscape
 	}
 	h.id = binary.BigEndian.Uint16(c.head[0:])
 	h.attr = binary.BigEndian.Uint16(c.head[2:])
@@ -85,15 +85,15 @@ func (h *header) parse(c *content) (odd string, ok bool) {
 		// Some devices set the bit of 2019 in a header of 2013; its length tells.
 		h.of2019 = false
 		h.measure(c.size)
-		odd = OddVersion
+		odd = oddVersion
 	}
 	switch off := h.body - declared; {
 	case h.body < 0:
-		return OddShort, false
+		return oddShort, false
 	case off < -slack || off > slack:
-		return OddLength, false
+		return oddLength, false
 	case off != 0:
-		odd = OddLength
+		odd = oddLength
 	}
 	rest := c.head[4:]
 	if h.of2019 {

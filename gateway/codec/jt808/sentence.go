@@ -20,14 +20,14 @@ func nextSentence(input []byte, m *codec.Message) (int, error) {
 			return i + 2, nil
 		}
 		if !inSentence(b) {
-			m.Odd = OddGarbage
+			m.Odd = oddGarbage
 			return i + 1, nil
 		}
 	}
 	if len(input) < maxSentence {
 		return 0, nil
 	}
-	m.Odd = OddGarbage
+	m.Odd = oddGarbage
 	return maxSentence, nil
 }
 
@@ -40,7 +40,7 @@ func inSentence(b byte) bool { return b >= ' ' && b < flag && b != '(' }
 func understandSentence(text []byte, m *codec.Message) {
 	field, _, _ := bytes.Cut(text[1:len(text)-1], []byte{','})
 	if len(field) == 0 || len(field) > maxID || len(digits(field)) > 0 {
-		m.Odd = OddGarbage
+		m.Odd = oddGarbage
 		return
 	}
 	m.Kind, m.Note, m.Text = codec.Beat, sentence, text

@@ -12,9 +12,9 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// MaxDuration is the longest duration that is understood, minDuration the shortest.
+// maxDuration is the longest duration that is understood, minDuration the shortest.
 const (
-	MaxDuration = 366 * 24 * time.Hour
+	maxDuration = 366 * 24 * time.Hour
 	minDuration = time.Millisecond
 )
 
@@ -45,15 +45,15 @@ func parse(text []byte, m *codec.Message) {
 	case is(command, "BYE"):
 		m.Kind = codec.Bye
 	case !isText(text):
-		m.Odd = OddBinary
+		m.Odd = oddBinary
 	}
 }
 
 // ping is the note of a heartbeat that wants an answer.
 const ping = 1
 
-// OddBinary is a line that could not have been typed.
-const OddBinary = "binary"
+// oddBinary is a line that could not have been typed.
+const oddBinary = "binary"
 
 func parseHello(rest []byte, m *codec.Message) {
 	m.Kind = codec.Hello
@@ -62,7 +62,7 @@ func parseHello(rest []byte, m *codec.Message) {
 		return
 	}
 	if !isText(m.ID) {
-		m.Odd = OddBinary
+		m.Odd = oddBinary
 	}
 	for {
 		var w []byte
@@ -140,12 +140,12 @@ func duration(w []byte) (time.Duration, bool) {
 	d, err := time.ParseDuration(string(w))
 	if err != nil {
 		s, err := strconv.ParseFloat(string(w), 64)
-		if err != nil || math.IsNaN(s) || s > MaxDuration.Seconds() {
+		if err != nil || math.IsNaN(s) || s > maxDuration.Seconds() {
 			return 0, false
 		}
 		d = time.Duration(s * float64(time.Second))
 	}
-	return d, d >= minDuration && d <= MaxDuration
+	return d, d >= minDuration && d <= maxDuration
 }
 
 // word cuts the first word off.
