@@ -77,6 +77,9 @@ func newLines(t *rapid.T, url string) *lines {
 	l.jobs.KeepEnded(true)
 	l.start()
 	l.check(l.jobs.PutQueue(t.Context(), jobs.NewQueue("second")))
+	for _, name := range []string{"one", "two", "three"} { // one with jobs is never deleted
+		l.check(l.jobs.PutEndpoint(t.Context(), jobs.Endpoint{Name: name, Kind: "webhook"}))
+	}
 	return l
 }
 
