@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"sync"
 	"testing"
 	"time"
@@ -203,7 +204,14 @@ func TestRunRetries(t *testing.T) {
 			}
 		})
 	}
-	never := serveTest(t, problem(http.StatusServiceUnavailable, "starting"))
+	var asked atomic.Int32
+	never := serveTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, _ = io.Copy(io.Discard, r.Body); asked.Add(1) > 1 { // the time ends in an attempt, which says less than the answer before
+			<-r.Context().Done()
+			return
+		}
+		problem(http.StatusServiceUnavailable, "starting").ServeHTTP(w, r)
+	}))
 	if got := finishing(t, never, 2, nil); !strings.HasPrefix(got, "holter: the end of a (exit status 2) was not reported: ") || !strings.Contains(got, "503") {
 		t.Errorf("never ready: %q", got)
 	}
