@@ -362,10 +362,6 @@ func firstHeld(ctx context.Context, tx sqldb.Tx, keys map[int64]bool, without []
 
 // take claims jobs. Those up to keep still block jobs of other lanes.
 func (c *claim) take(ctx context.Context, tx sqldb.Tx, found []candidate, keep uint64) error {
-	held := "NULL"
-	if keep > 0 {
-		held = "CASE WHEN okey <> 0 AND id <= " + strconv.FormatUint(keep, 10) + " THEN okey END"
-	}
 	byClaim := make(map[int64][]uint64)
 	for i := range found {
 		byClaim[found[i].Claim] = append(byClaim[found[i].Claim], found[i].ID)
@@ -374,8 +370,8 @@ func (c *claim) take(ctx context.Context, tx sqldb.Tx, found []candidate, keep u
 	taken := int64(0)
 	for old, ids := range byClaim {
 		for chunk := range slices.Chunk(ids, idsPerStatement) {
-			n, err := tx.Exec(ctx, "UPDATE jobs SET claim = ?, due = ?, held = "+held+" WHERE id IN (?) AND claim = ?",
-				c.number, c.until, sqldb.Ints(chunk), old)
+			n, err := tx.Exec(ctx, "UPDATE jobs SET claim = ?, due = ?, held = CASE WHEN okey <> 0 AND id <= ? THEN okey END WHERE id IN (?) AND claim = ?",
+				c.number, c.until, keep, sqldb.Ints(chunk), old)
 			if err != nil {
 				return err
 			}

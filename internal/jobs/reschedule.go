@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strconv"
+	"math"
 	"time"
 
 	"github.com/holter-iot/holter/internal/errkind"
@@ -96,14 +96,14 @@ func (j *waitingJob) postpone(ctx context.Context, tx sqldb.Tx, at, now time.Tim
 	if j.tried && at.Sub(now) > longestWait {
 		return bad("job %d has failed: it can be put off by a day at most", j.ID)
 	}
-	held, younger := "NULL", ""
+	held, until := "NULL", int64(math.MaxInt64)
 	if j.tried {
-		held, younger = heldByKey, " AND created < "+strconv.FormatInt(sqldb.Nanos(at), 10)
+		held, until = heldByKey, sqldb.Nanos(at)
 	}
 	if _, err := tx.Exec(ctx, "UPDATE jobs SET due = ?, held = "+held+" WHERE id = ?", dueOf(at), j.ID); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "UPDATE job_bodies SET created = ? WHERE id = ?"+younger, at, j.ID)
+	_, err = tx.Exec(ctx, "UPDATE job_bodies SET created = ? WHERE id = ? AND created < ?", at, j.ID, until)
 	return err
 }
 
