@@ -49,16 +49,15 @@ func (b *postgresDB) connector() pgx.ConnConfig {
 	return *cfg
 }
 
-// connect returns a pool of connections. Each statement is planned for its arguments and for the size that the
-// tables have now: a plan that was made while a table was empty would read all of it once it is full.
+// connect returns a pool of connections.
 func (b *postgresDB) connect() *sql.DB {
+	const limit = "idle_in_transaction_session_timeout"
 	cfg := b.connector()
-	settings := "SET plan_cache_mode = force_custom_plan"
-	if limit := "idle_in_transaction_session_timeout"; cfg.RuntimeParams[limit] == "" {
-		settings += fmt.Sprintf("; SET %s = %d", limit, idleLimit.Milliseconds())
-	}
 	return stdlib.OpenDB(cfg, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, settings) // a pooler may not let them through as parameters of the connection
+		if _, ok := cfg.RuntimeParams[limit]; ok {
+			return nil
+		}
+		_, err := conn.Exec(ctx, fmt.Sprintf("SET %s = %d", limit, idleLimit.Milliseconds())) // a pooler may not let it through otherwise
 		return err
 	}))
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Querier is a [Reader] or a [Tx].
@@ -52,10 +54,15 @@ func (r Reader) MySQL() bool {
 	return ok
 }
 
-// bind returns a statement and its arguments as the driver of a database takes them.
+// bind returns a statement and its arguments as the driver of a database takes them. PostgreSQL is told not to
+// prepare it, but to plan it each time for its arguments and for the tables as they are: a plan that was kept
+// since a table was empty would read all of it once it is full.
 func bind(b backend, query string, args []any) (string, []any) {
 	_, numbered := b.(*postgresDB)
-	bound := make([]any, 0, len(args))
+	bound := make([]any, 0, len(args)+1)
+	if numbered {
+		bound = append(bound, pgx.QueryExecModeExec)
+	}
 	var text strings.Builder
 	for n := 1; ; n++ {
 		before, after, found := strings.Cut(query, "?")

@@ -111,3 +111,19 @@ func testConditions(ctx context.Context, t *testing.T, q sqldb.Reader) {
 		}
 	}
 }
+
+// PostgreSQL plans each statement for the tables as they are, and keeps no plan.
+func TestPlans(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		if kind.Name != "postgres" {
+			continue
+		}
+		db := open(t, kind.URL(t))
+		for range 10 {
+			n := 0
+			if err := db.ReadRow(t.Context(), "test", []any{&n}, "SELECT COUNT(*) FROM pg_prepared_statements WHERE name <> ?", ""); err != nil || n > 0 {
+				t.Errorf("%d statements are prepared: %v", n, err)
+			}
+		}
+	}
+}
