@@ -37,7 +37,6 @@ type poller struct {
 	events    [maxEvents]unix.EpollEvent
 	count     int   // of those
 	streak    int   // events since there were none
-	busy      bool  // there were many
 	failed    error // of the last call
 }
 
@@ -130,7 +129,7 @@ func (p *poller) wakeAt(t time.Time) { _ = p.file.SetReadDeadline(t) } // which 
 // takeEvents takes the events that are there. It returns false if there are none.
 func (p *poller) takeEvents(uintptr) bool {
 	var n int
-	if p.busy {
+	if p.isBusy() {
 		n, p.failed = unix.EpollWait(p.epoll, p.events[:], 0)
 	} else {
 		ready, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(unsafe.Pointer(&p.events[0])), maxEvents, 0, 0, 0)
@@ -140,13 +139,14 @@ func (p *poller) takeEvents(uintptr) bool {
 	if p.streak += p.count; n == 0 {
 		p.streak = 0
 	}
-	p.busy = p.streak >= longStreak
 	return n != 0
 }
 
+func (p *poller) isBusy() bool { return p.streak >= longStreak }
+
 // read reads at most what b has room for.
 func (p *poller) read(fd int, b []byte) (int, error) {
-	if p.busy {
+	if p.isBusy() {
 		return unix.Read(fd, b)
 	}
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
@@ -155,7 +155,7 @@ func (p *poller) read(fd int, b []byte) (int, error) {
 
 // write writes what the kernel takes of b.
 func (p *poller) write(fd int, b []byte) (int, error) {
-	if p.busy || len(b) > Slice {
+	if p.isBusy() || len(b) > Slice {
 		return unix.Write(fd, b)
 	}
 	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
