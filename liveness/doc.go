@@ -26,8 +26,8 @@
 // A device that is connected has a [Session]. A heartbeat on one, [Session.Beat], is a single
 // atomic update of the device's timer: no lock, no allocation. A device without a connection of its
 // own, heard by HTTP or behind a broker, sends a [Signal] through [Source.Apply]. All but a
-// session's heartbeats goes through the state machine: pure functions of what is known and what
-// happened.
+// session's heartbeats goes through the state machine of package judgement: pure functions of what is
+// known and what happened.
 //
 // A change of state is an [Event]. Each device's events carry a sequence number without gaps, and
 // the epoch of the session that they speak of; the end of a replaced session changes nothing. The

@@ -248,7 +248,7 @@ type recordedGap struct {
 	judgement.Gap
 
 	handle uint32 // of the device
-	broken bool   // the source was deaf in it, or some of it does not count, see pace
+	broken bool   // the source was deaf in it, or some of it does not count, see judgement.Pace
 }
 
 // gapLocked returns a silence of a device that has lasted for a length. before is what was known of it,

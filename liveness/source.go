@@ -88,7 +88,7 @@ type Source struct {
 	breaks    []judgement.Break // to be recorded, see Registry.TakeGaps
 	stamped   time.Time         // the latest instant that was stamped by timeInGap
 
-	quieted atomic.Bool // the wall clock, see pace, has put off what is to be done about a device
+	quieted atomic.Bool // the wall clock, see judgement.Pace, has put off what is to be done about a device
 	turned  atomic.Bool // the wall clock and the listening clock have parted since, see [Registry.watchTurns]
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu

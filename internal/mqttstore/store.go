@@ -42,7 +42,7 @@ func (s *Store) Load(ctx context.Context, each func(mqtt.Change) error) error {
 		return err
 	}
 	if int64(s.largest) > room {
-		return fmt.Errorf("sqlstore: a record may have %d bytes, but %s takes %d: raise its max_allowed_packet to more than twice the record, or lower the largest MQTT packet",
+		return fmt.Errorf("mqttstore: a record may have %d bytes, but %s takes %d: raise its max_allowed_packet to more than twice the record, or lower the largest MQTT packet",
 			s.largest, s.db.Place(), room)
 	}
 	kinds, err := s.kinds(ctx)

@@ -1,5 +1,6 @@
-// Package judgement decides what a device's silence means. It is pure: it knows no lock, no source and no
-// socket, and all instants are arguments.
+// Package judgement decides what a device's silence means. Its decisions are pure functions: all instants
+// are arguments, and they know no registry, no source and no socket. Only [Calendars], which keep the meaning
+// of texts that were parsed before, have a lock, and [Deafness] is read while it is written.
 //
 // A [Condition] is what is known of a device. Each thing that happens to the device makes a new one of it:
 // [Condition.Heard], [Condition.Closed], [Condition.Left] and their like. [Condition.Verdict] says when the

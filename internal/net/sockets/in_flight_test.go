@@ -27,8 +27,8 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestInFlightLate wants nobody to begin in a turn that has ended since it read which turn it is: who
-// ended it has found it empty.
+// TestInFlightLate joins a turn that has ended meanwhile. That must fail: whoever ended the turn has
+// found it empty.
 func TestInFlightLate(t *testing.T) {
 	f := newInFlight()
 	turn := f.turn.Load()

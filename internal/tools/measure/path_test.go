@@ -10,8 +10,8 @@ import (
 	"github.com/holter-iot/holter/internal/test/testenv"
 )
 
-// TestPaths wants the ways of a heartbeat and of a verdict to be no longer than docs/know/path.md says. Some of
-// what a verdict runs depends on how many are written at once.
+// TestPaths checks that a heartbeat and a verdict run no more functions than docs/know/path.md says. Verdicts
+// get a tenth more: some functions run more or less often, depending on how many verdicts are written together.
 func TestPaths(t *testing.T) {
 	testenv.Check(t)
 	root := filepath.Join("..", "..", "..")
