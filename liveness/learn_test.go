@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"slices"
@@ -479,6 +480,19 @@ func TestLearnedSurvives(t *testing.T) {
 		}
 		if err := two.registry.RestoreShape("", []byte{1, 2, 3}); err == nil {
 			t.Error("a damaged shape was restored")
+		}
+	})
+}
+
+// What was learned of groups is the same before the first look at deadlines as after it.
+func TestShapesKeepTheirWeek(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := begin(t, newShelf(t), liveness.Config{}, time.Now())
+		defer one.stop()
+		before := one.registry.Shapes()
+		time.Sleep(time.Minute)
+		if after := one.registry.Shapes(); !bytes.Equal(after[""], before[""]) {
+			t.Errorf("the shape is %v, before %v", after[""], before[""])
 		}
 	})
 }

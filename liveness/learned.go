@@ -239,13 +239,15 @@ func (r *Registry) adaptStep(now time.Time) {
 	})
 }
 
+// weekOf returns the number of a week.
+func weekOf(t time.Time) int64 { return t.Unix() / (7 * 24 * 60 * 60) }
+
 // halve halves the shapes once a week.
 func (l *learning) halve(r *Registry, now time.Time) {
-	const week = 7 * 24 * 60 * 60
-	this := now.Unix() / week
+	this := weekOf(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.week = cmp.Or(l.week, this); this <= l.week {
+	if this <= l.week {
 		return
 	}
 	l.week = this

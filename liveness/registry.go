@@ -142,6 +142,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		turns:    make(chan struct{}, 1),
 		regroups: make(chan struct{}, 1),
 		local:    local{added: make(chan struct{}, 1)},
+		learning: learning{week: weekOf(c.time())},
 	}
 	r.rules.Store(newRules(cfg, newGroups(cfg.Groups), &r.calendars))
 	if r.configure(cfg.Devices) > 0 {
