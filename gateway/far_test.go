@@ -106,7 +106,7 @@ func (j *judge) passDatagrams(now time.Time) {
 // at returns the listening time of something that was heard when the gateway showed heard.
 func (s *farSession) at(heard time.Duration) time.Duration {
 	age := s.judge.gateway.Elapsed() - heard // first: what the machine does in between must not make a sign of life older
-	past := s.source.Past(time.Now())
+	past := s.source.Owner().Past(time.Now())
 	return past.At(age)
 }
 

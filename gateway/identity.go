@@ -105,7 +105,7 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 			g.failures.fail(x.wall, x.address(), id)
 		}
 		return t.turnedAway(x, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
-	case !t.established && t.unverified(x) && g.registry.Verified(id):
+	case !t.established && t.unverified(x) && g.registry.Operator().Verified(id):
 		return notReplaced()
 	}
 	return t.duplicate(x, id)
@@ -154,7 +154,7 @@ func (t *conversation) vetUser(x *exchange, id string, a *codec.Admission) *code
 	if a.User != id && g.config.Guard.Lists(id) {
 		return t.turnedAway(x, id, otherUser, "the id is that of a device with a secret of its own; show that as password, and the id as user name")
 	}
-	if a.User != id && g.registry.Verified(id) && !g.codecDecides(id) {
+	if a.User != id && g.registry.Operator().Verified(id) && !g.codecDecides(id) {
 		return notReplaced()
 	}
 	return t.duplicate(x, id)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/net/sockets"
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -19,9 +20,9 @@ type listener struct {
 	accepts []*sockets.Listener
 	rate    *rate.Limiter // of connections that are accepted
 	source  *liveness.Source
-	bound   string          // the address, with its network before it
-	quota   *liveness.Quota // nil without MaxDevices
-	refused atomic.Uint64   // new devices, for want of room
+	bound   string        // the address, with its network before it
+	quota   operate.Quota // nil without MaxDevices
+	refused atomic.Uint64 // new devices, for want of room
 }
 
 // acceptsOf returns the listeners that speak TLS, or the others.

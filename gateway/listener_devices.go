@@ -14,7 +14,7 @@ func (g *Gateway) bind(l *listener, addr net.Addr) (err error) {
 	g.addrs, g.bound = append(g.addrs, addr), append(g.bound, l)
 	l.bound = addr.Network() + "/" + addr.String()
 	if l.MaxDevices > 0 {
-		l.quota, err = g.registry.AddQuota(g.config.Name+"/"+l.bound, l.MaxDevices)
+		l.quota, err = g.registry.Operator().AddQuota(g.config.Name+"/"+l.bound, l.MaxDevices)
 	}
 	return err
 }

@@ -89,7 +89,7 @@ func TestLoginDenied(t *testing.T) {
 	(<-asked)(codec.Admission{Err: &codec.Error{Code: codec.Unauthorized, Text: "not you"}})
 	d.expect("ERR unauthorized not you")
 	d.expect("EOF")
-	if n := r.gateway.Stats().Unauthorized; n != 1 || r.registry.Known("d") {
+	if n := r.gateway.Stats().Unauthorized; n != 1 || r.registry.Operator().Known("d") {
 		t.Errorf("%d were turned away, want 1, and none is known", n)
 	}
 }

@@ -153,11 +153,11 @@ func TestMQTTBusy(t *testing.T) {
 		hello := mqttDevice("first", 60)
 		hello.Version = v
 		first.send(hello.Append(nil))
-		testwait.Until(t, "the outbox is full", func() bool { return r.registry.Known("first") })
+		testwait.Until(t, "the outbox is full", func() bool { return r.registry.Operator().Known("first") })
 		for i := range 5 {
 			r.mqttIn(v).refuses(mqttDevice(fmt.Sprint("new-", i), 60), packet.ServerBusy)
 		}
-		if r.registry.Known("new-4") {
+		if r.registry.Operator().Known("new-4") {
 			t.Error("a device was made although its event had no room")
 		}
 	})

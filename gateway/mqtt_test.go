@@ -294,7 +294,7 @@ func TestMQTTUsers(t *testing.T) {
 			t.Errorf("user %q with %q: %v", p.User, p.Password, ack.Code)
 		}
 	}
-	if r.registry.Known("pump") {
+	if r.registry.Operator().Known("pump") {
 		t.Error("a device that was not let in is known")
 	}
 	c := r.mqtt().welcome(as("anna", "anna's"))

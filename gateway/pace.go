@@ -237,13 +237,13 @@ func (t *conversation) paceBeat(x *exchange) {
 // repace tells a device on a connection an interval, and changes its policy.
 func (t *conversation) repace(x *exchange, step uint8) {
 	p, ok := t.codec.(codec.Pacer)
-	announced, holds, free := x.gateway.registry.Announced(t.id())
+	announced, holds, free := x.gateway.registry.Operator().Announced(t.id())
 	held := t.pace.held()
 	base := announced
 	base.Interval = shrunk(cmp.Or(announced.Interval, holds.Interval), held)
 	base.Timeout = shrunk(cmp.Or(announced.Timeout, holds.Timeout), held)
 	if held == outgrown {
-		fleet := x.gateway.registry.Policy()
+		fleet := x.gateway.registry.Operator().Policy()
 		base.Interval, base.Timeout = fleet.Interval, fleet.Timeout
 	}
 	goal := min(step, x.gateway.furthest(base))
@@ -344,7 +344,7 @@ func (t *conversation) announce(x *exchange, p liveness.Policy) (liveness.Policy
 	}
 	repeated := false
 	if t.pace.held() > 0 {
-		_, holds, _ := x.gateway.registry.Announced(t.id())
+		_, holds, _ := x.gateway.registry.Operator().Announced(t.id())
 		repeated = p.Timeout == holds.Timeout
 	}
 	holds, err := t.session.UpdatePolicy(x.now, p)
@@ -365,11 +365,11 @@ func (t *conversation) resumed(x *exchange, id string, said liveness.Policy) (li
 	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 {
 		return said, 0
 	}
-	before, _, _ := x.gateway.registry.Announced(id)
+	before, _, _ := x.gateway.registry.Operator().Announced(id)
 	if before.Interval == 0 { // it was told nothing
 		return said, 0
 	}
-	return resumption(before, x.gateway.registry.Policy())
+	return resumption(before, x.gateway.registry.Operator().Policy())
 }
 
 // resumption returns the announcement for a device that was told a policy before, and the pace that

@@ -71,8 +71,8 @@ func TestRevoked(t *testing.T) {
 		d.say("PING\n")
 		d.expect("PONG")
 	}
-	if n := r.gateway.Stats().Revoked; n != 3 || !r.registry.Known("a") {
-		t.Errorf("%d were revoked, want 3; a is known: %t", n, r.registry.Known("a"))
+	if n := r.gateway.Stats().Revoked; n != 3 || !r.registry.Operator().Known("a") {
+		t.Errorf("%d were revoked, want 3; a is known: %t", n, r.registry.Operator().Known("a"))
 	}
 }
 

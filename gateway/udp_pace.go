@@ -119,7 +119,7 @@ func (v *udpSession) keepPaceLocked(x *exchange) {
 	if v.paced == nil && t.pace == paceOf(step, 0)|leftAlone {
 		return
 	}
-	announced, holds, free := g.registry.Announced(v.id)
+	announced, holds, free := g.registry.Operator().Announced(v.id)
 	if v.paced == nil {
 		if !free || holds.Timeout >= liveness.Never {
 			t.pace = paceOf(step, 0) | leftAlone
@@ -181,12 +181,12 @@ func (v *udpSession) stretchLocked(x *exchange) bool {
 // is told otherwise.
 func (v *udpSession) resumedLocked(x *exchange, said liveness.Policy) liveness.Policy {
 	v.paced = nil
-	before, _, _ := x.gateway.registry.Announced(v.id)
+	before, _, _ := x.gateway.registry.Operator().Announced(v.id)
 	if _, ok := v.conversation.codec.(codec.Pacer); !ok || !v.provenLocked() || before.Interval == 0 {
 		return said
 	}
 	s := udpPace{announced: said, answers: true, confirmed: true}
-	fleet := x.gateway.registry.Policy()
+	fleet := x.gateway.registry.Operator().Policy()
 	s.base.Timeout = cmp.Or(said.Timeout, fleet.Timeout)
 	step, ok := s.stepOf(before.Timeout)
 	switch {

@@ -106,7 +106,7 @@ func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 			v.said = said
 		}
 	}
-	_, holds, _ := x.gateway.registry.Announced(v.id)
+	_, holds, _ := x.gateway.registry.Operator().Announced(v.id)
 	o.Epoch, o.Timeout, o.Interval = epoch, holds.Timeout, holds.Interval
 	return true, false
 }

@@ -160,7 +160,7 @@ func TestPacketConversations(t *testing.T) {
 		})
 	}
 	for _, id := range []string{"b7", "a11"} {
-		if r.registry.Known(id) {
+		if r.registry.Operator().Known(id) {
 			t.Errorf("device %s is known", id)
 		}
 	}
@@ -426,7 +426,7 @@ func TestPacketsFull(t *testing.T) {
 	}
 	s.say("HELLO a2 s3cret")
 	s.expect("ERR full …")
-	if r.registry.Known("a2") {
+	if r.registry.Operator().Known("a2") {
 		t.Error("a device for which there is no room is known")
 	}
 	s.say("HELLO a1 s3cret")
@@ -667,7 +667,7 @@ func TestPacketsWithWrongChecksum(t *testing.T) {
 	}
 	if gateway.Overflows() != before {
 		t.Skip("a socket of somebody else overflowed meanwhile")
-	} else if times, _ := gateway.Losses(r.gateway); times > 0 || r.registry.Known("pump-2") {
+	} else if times, _ := gateway.Losses(r.gateway); times > 0 || r.registry.Operator().Known("pump-2") {
 		t.Errorf("the source is %+v, want it to have lost nothing", udp.View())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/operate"
 )
 
 // SetPolicy gives a device a policy of its own, which overrides all others, field by field; the
@@ -51,9 +53,8 @@ func (r *Registry) Add(id string, p Policy) error {
 	return nil
 }
 
-// OwnPolicy returns the policy that [Registry.SetPolicy] gave a device; the zero Policy if it has none. Errors:
-// ErrUnknownDevice.
-func (r *Registry) OwnPolicy(id string) (Policy, error) {
+// OwnPolicy implements [operate.Registry].
+func (r operator) OwnPolicy(id string) (Policy, error) {
 	sh, _, err := r.find(id)
 	if err != nil {
 		return Policy{}, err
@@ -76,8 +77,7 @@ func (sh *deviceShard) setOwnLocked(id string, p Policy) {
 
 // SetMaintenance turns a device's maintenance on or off. A device in maintenance is judged as any
 // other, but its events are marked as not to raise an alarm, and its silence is no outage of its
-// group. Maintenance windows are independent: neither ends the other, see [Registry.Cover]. Errors:
-// ErrUnknownDevice, ErrBusy.
+// group. Maintenance windows are independent: neither ends the other. Errors: ErrUnknownDevice, ErrBusy.
 func (r *Registry) SetMaintenance(id string, on bool) error {
 	return r.admin(id, func(sh *deviceShard, d *device, _ time.Duration) { r.toggleLocked(sh, d, byOperator, on, "") })
 }
@@ -121,26 +121,14 @@ func (r *Registry) forgetLocked(sh *deviceShard, d *device, message string, now 
 	sh.dropGapsLocked(d.num) // who takes gaps after the number is given to another device takes none of this one
 }
 
-// Forgetting says after which silence a device is forgotten, in listening time: a clock that is set
-// wrong forgets nobody. The device's last event has the message. The zero Forgetting forgets none.
-type Forgetting struct {
-	After   time.Duration
-	Message string
-}
-
-// ForgetSilent passes over up to limit devices, from a position on, and forgets those that are offline
-// and were not heard for so long. Those that were never verified, see [Signal], have a rule of
-// their own. Devices stay that are configured, have a policy that was set at run time, or are in
-// maintenance. It returns how many it forgot, and the position to go on from, 0 at the end.
-//
-// ForgetSilent yields to all others, as [Registry.Cover] does.
-func (r *Registry) ForgetSilent(from Cursor, limit int, verified, unverified Forgetting) (next Cursor, forgotten int, err error) {
+// ForgetSilent implements [operate.Registry].
+func (r operator) ForgetSilent(from uint64, limit int, verified, unverified operate.Forgetting) (next uint64, forgotten int, err error) {
 	next, err = r.walkSome(from, limit, func(sh *deviceShard, d *device) {
 		rule := verified
 		if d.unverified() {
 			rule = unverified
 		}
-		if rule == (Forgetting{}) || !r.forgettableLocked(sh, d) {
+		if rule == (operate.Forgetting{}) || !r.forgettableLocked(sh, d) {
 			return
 		}
 		if now := d.nowLocked(); now-d.lastLocked() >= rule.After {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -38,7 +39,7 @@ func TestForget(t *testing.T) {
 		if g, st := r.registry.Groups()[0], r.registry.Stats(); g.Members != 0 || g.Silent != 0 || st.Devices != 0 || st.States[liveness.Offline] != 0 {
 			r.Errorf("%+v, %+v", g, st)
 		}
-		if views, _ := r.registry.List(nil, 0, 10); len(views) != 0 || r.registry.Known("a") {
+		if views, _ := r.registry.List(nil, 0, 10); len(views) != 0 || r.registry.Operator().Known("a") {
 			r.Errorf("%+v", views)
 		}
 		if err := r.registry.Forget("a"); !errors.Is(err, liveness.ErrUnknownDevice) {
@@ -81,11 +82,11 @@ func TestForgetMany(t *testing.T) {
 		}
 	}
 	for i := range 2000 {
-		if id := strconv.Itoa(i); r.Known(id) != there[id] {
+		if id := strconv.Itoa(i); r.Operator().Known(id) != there[id] {
 			t.Errorf("Known(%s) = %v", id, !there[id])
 		}
 	}
-	if _, heard := r.Snapshot(nil); len(heard) > 1100 {
+	if _, heard := r.Keeper().Snapshot(nil); len(heard) > 1100 {
 		t.Errorf("numbers up to %d for 1000 devices", len(heard))
 	}
 	stop()
@@ -126,7 +127,7 @@ func TestForgetConcurrently(t *testing.T) {
 				case 3:
 					_, _ = r.Device(id)
 					_, _ = r.List(nil, 0, 100)
-					r.Snapshot(nil)
+					r.Keeper().Snapshot(nil)
 				case 4:
 					s.Watermark(0, s.Pulse(time.Now()))
 				default:
@@ -158,7 +159,7 @@ func TestSnapshotWhileDevicesCome(t *testing.T) {
 		close(done)
 	}()
 	for coming := true; coming; {
-		r.Snapshot(nil)
+		r.Keeper().Snapshot(nil)
 		select {
 		case <-done:
 			coming = false
@@ -212,7 +213,7 @@ func TestSourceBeat(t *testing.T) {
 		if _, err := r.source.Apply("\x00", liveness.Signal{At: r.now()}); !errors.Is(err, liveness.ErrInvalidID) {
 			r.Errorf("Beat with a bad id = %v", err)
 		}
-		if _, err := r.source.Apply("b", liveness.Signal{At: r.now(), Announced: liveness.Policy{Timeout: -1}}); err == nil || r.registry.Known("b") {
+		if _, err := r.source.Apply("b", liveness.Signal{At: r.now(), Announced: liveness.Policy{Timeout: -1}}); err == nil || r.registry.Operator().Known("b") {
 			r.Errorf("Beat with a bad policy = %v", err)
 		}
 		r.listen(10 * unit)
@@ -258,7 +259,7 @@ func TestForgetSilent(t *testing.T) {
 		}
 		forget := func(want int) {
 			r.Helper()
-			if next, n, err := r.registry.ForgetSilent(0, 100, liveness.Forgetting{After: 100 * unit, Message: "long silent"}, liveness.Forgetting{}); next != 0 || n != want || err != nil {
+			if next, n, err := r.registry.Operator().ForgetSilent(0, 100, operate.Forgetting{After: 100 * unit, Message: "long silent"}, operate.Forgetting{}); next != 0 || n != want || err != nil {
 				r.Errorf("ForgetSilent = %d, %d, %v, want %d", next, n, err, want)
 			}
 			synctest.Wait()
@@ -278,7 +279,7 @@ func TestForgetSilent(t *testing.T) {
 		beat(20 * unit)
 		forget(1)
 		for id, want := range map[string]bool{"gone": false, "configured": true, "maintained": true, "set": true, "back": true, "alive": true} {
-			if r.registry.Known(id) != want {
+			if r.registry.Operator().Known(id) != want {
 				r.Errorf("%s is known: %t", id, !want)
 			}
 		}
@@ -286,7 +287,7 @@ func TestForgetSilent(t *testing.T) {
 		if last := events[len(events)-1]; last.Type != liveness.DeviceForgotten || last.Subject != "gone" || last.Message != "long silent" {
 			r.Errorf("%+v", last)
 		}
-		if next, _, err := r.registry.ForgetSilent(0, 2, liveness.Forgetting{}, liveness.Forgetting{}); next == 0 || err != nil {
+		if next, _, err := r.registry.Operator().ForgetSilent(0, 2, operate.Forgetting{}, operate.Forgetting{}); next == 0 || err != nil {
 			r.Errorf("with a limit: %d, %v", next, err)
 		}
 	})
@@ -297,8 +298,8 @@ func TestForgetSilent(t *testing.T) {
 func TestConfiguredNumbersGoOn(t *testing.T) {
 	r := newRegistry(t, newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
 	defer start(t, r)()
-	r.RestoreForgotten("", 17)
-	r.RestoreForgotten("kept", 5)
+	r.Keeper().RestoreForgotten("", 17)
+	r.Keeper().RestoreForgotten("kept", 5)
 	for id, want := range map[string]uint64{"pump": 18, "kept": 6} {
 		if err := r.SetMaintenance(id, true); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -135,10 +136,10 @@ func BenchmarkSnapshot(b *testing.B) {
 		b.Run(fmt.Sprint("learn=", learns), func(b *testing.B) {
 			f := startFleet(b)
 			if learns {
-				f.registry.RecordGaps()
+				f.registry.Keeper().RecordGaps()
 			}
 			f.open(b)
-			var heard []liveness.Heard
+			var heard []keep.Heard
 			now, next := time.Duration(0), 0
 			random := rand.New(rand.NewPCG(1, 2))
 			pass := func() {
@@ -152,8 +153,8 @@ func BenchmarkSnapshot(b *testing.B) {
 				}
 			}
 			snapshot := func() {
-				_, heard = f.registry.Snapshot(heard)
-				f.registry.TakeGaps()
+				_, heard = f.registry.Keeper().Snapshot(heard)
+				f.registry.Keeper().TakeGaps()
 			}
 			for range 40 { // until the interval is known
 				pass()

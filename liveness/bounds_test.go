@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -51,7 +52,7 @@ type boundsRun struct {
 	stop     func()
 }
 
-func (b *boundsRun) begin(past []liveness.Block) error {
+func (b *boundsRun) begin(past []keep.Block) error {
 	var err error
 	b.registry, err = liveness.New(b.shelf, liveness.Config{
 		Policy:      liveness.Policy{Timeout: boundsTimeout, Interval: boundsInterval},
@@ -73,7 +74,7 @@ func (b *boundsRun) begin(past []liveness.Block) error {
 		b.sources = append(b.sources, s)
 	}
 	b.memory = new(heapMemory)
-	b.registry.UseMemory(b.memory)
+	b.registry.Keeper().UseMemory(b.memory)
 	b.recall(past)
 	err = b.shelf.restore(b.registry)
 	b.stop = start(b.T, b.registry) // also after an error, so that the timers end
@@ -83,10 +84,10 @@ func (b *boundsRun) begin(past []liveness.Block) error {
 }
 
 // recall adds a memory's content to the shelf.
-func (b *boundsRun) recall(past []liveness.Block) {
+func (b *boundsRun) recall(past []keep.Block) {
 	b.shelf.mu.Lock()
 	defer b.shelf.mu.Unlock()
-	c, whole := liveness.Recall(past)
+	c, whole := keep.Recall(past)
 	for name, rec := range b.shelf.sources {
 		if rec.Blank = len(past) == 0; whole {
 			c.Source(&rec)
@@ -137,7 +138,7 @@ func (b *boundsRun) apply(o boundsOp) error {
 		synctest.Wait()
 		b.shelf.checkpoint(b.registry)
 	case "retire":
-		_ = b.registry.Retire("edge:b") // or it is there
+		_ = b.registry.Operator().Retire("edge:b") // or it is there
 	case "drop", "restart":
 		synctest.Wait()
 		past := b.memory.photo()

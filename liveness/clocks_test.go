@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -54,7 +55,7 @@ func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]s
 		f := &clocks{sink: sink, registry: r, sessions: make(map[string]*liveness.Session)}
 		for i, name := range []string{"a", "b"} {
 			listened := unit + time.Duration(i)*ahead
-			if err := r.RestoreSource(liveness.SourceRecord{Name: name, Listened: listened, At: time.Now()}); err != nil {
+			if err := r.Keeper().RestoreSource(keep.SourceRecord{Name: name, Listened: listened, At: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
 			f.sources[i] = addSource(t, r, liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit})

@@ -26,7 +26,7 @@ type Config struct {
 	// MaxDevices is the most devices that the registry holds, up to [MaxDevices]. Default: 2,000,000.
 	MaxDevices int
 	// RetireAfter is for how long any source listens until a source that was restored and not added
-	// is retired, see [Registry.Retire]. Default: 10 min.
+	// is retired: its devices are judged by the clock of others. Default: 10 min.
 	RetireAfter time.Duration
 	// Outbox is how many events wait for the sink before verdicts wait, too. While as many wait and
 	// the sink takes none for 5 s, the sources' clocks stand still. At twice as many, what would

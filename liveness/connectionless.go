@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -78,12 +79,8 @@ func (r *Registry) find(id string) (*deviceShard, *device, error) {
 	return nil, nil, fmt.Errorf("%w: %q", ErrUnknownDevice, id)
 }
 
-// Belated records that the source heard a device an age before now, of which the registry is told only
-// now. Meanwhile the device may have its session at another source of the pool, see
-// SourceConfig.Connectionless. Then it counts there, and changes nothing unless it is the latest sign of
-// life. A device that sleeps or is offline stays so unless it was certainly heard after that. An unknown
-// device stays unknown. Belated takes a lock.
-func (s *Source) Belated(id string, now time.Time, age time.Duration) {
+// Belated implements [operate.Owner].
+func (s owner) Belated(id string, now time.Time, age time.Duration) {
 	sh, d, err := s.registry.find(id)
 	if err != nil {
 		return
@@ -98,13 +95,13 @@ func (s *Source) Belated(id string, now time.Time, age time.Duration) {
 		if silent {
 			return
 		}
-		by, last = s, 0
+		by, last = s.Source, 0
 	}
-	past := by.Past(now)
+	past := by.pastOf(now)
 	if silent { // before its latest gap, a source's clock is not exact
 		last = max(last+sameHeard, past.listened+judgement.HeardTick)
 	}
-	if at := roundHeard(past.At(age)); at > last {
+	if at := keep.Round(past.At(age)); at > last {
 		_ = by.applyLocked(sh, d, signal{Signal: Signal{At: at}}) // ErrBusy is for devices of which an event would tell
 	}
 }

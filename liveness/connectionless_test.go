@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -52,7 +53,7 @@ func TestDeafenBeforeTheFirstPulse(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		s := addSource(t, r.registry, liveness.SourceConfig{Name: "other", Note: "a"})
 		s.Deafen(time.Now())
-		s.SetNote("b")
+		s.Owner().SetNote("b")
 		if v := s.View(); !v.DeafSince.IsZero() || v.Note != "b" {
 			t.Errorf("View = %+v", v)
 		}
@@ -183,12 +184,12 @@ func TestSignalsElsewhere(t *testing.T) {
 // A signal at a restored source before its first pulse comes after all that it had heard before.
 func TestHeardBeforePulse(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: liveness.Never}}, liveness.SourceConfig{}, func(r *rig) {
-		err := r.registry.RestoreSource(liveness.SourceRecord{Name: "other", Listened: 100 * unit, At: time.Now()})
+		err := r.registry.Keeper().RestoreSource(keep.SourceRecord{Name: "other", Listened: 100 * unit, At: time.Now()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec := liveness.Record{Num: 1, ID: "a", State: liveness.Online, Source: "other", Last: 100 * unit, Since: time.Now(), Seq: 1}
-		if err := r.registry.Restore(rec); err != nil {
+		rec := keep.Record{Num: 1, ID: "a", State: liveness.Online, Source: "other", Last: 100 * unit, Since: time.Now(), Seq: 1}
+		if err := r.registry.Keeper().Restore(rec); err != nil {
 			t.Fatal(err)
 		}
 		s := addSource(t, r.registry, liveness.SourceConfig{Name: "other"})
@@ -206,7 +207,7 @@ func TestDeafAcrossRestart(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		for i, seq := range []uint64{3, 4} {
 			name := []string{"was-deaf", "listened"}[i]
-			err := r.registry.RestoreSource(liveness.SourceRecord{Name: name, Listened: 100 * unit, At: time.Now(), Seq: seq})
+			err := r.registry.Keeper().RestoreSource(keep.SourceRecord{Name: name, Listened: 100 * unit, At: time.Now(), Seq: seq})
 			if err != nil {
 				t.Fatal(err)
 			}

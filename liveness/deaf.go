@@ -6,13 +6,6 @@ import (
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
-// DeafInterval is a time in which a source heard nothing.
-type DeafInterval struct {
-	From, To time.Time
-	// Listened is the source's listening time, which stood still.
-	Listened time.Duration
-}
-
 // deafKept is how many deaf intervals a source remembers one by one.
 const deafKept = 64
 
@@ -30,7 +23,7 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 			kind = judgement.BreakBlank
 		}
 		s.recordBreakLocked(judgement.Break{Kind: kind, At: listened, Length: to.Sub(from), To: to})
-		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
+		s.endLocked(judgement.DeafInterval{From: from, To: to, Listened: listened})
 	} else {
 		s.course.Turn(listened, wall)
 		s.turnedLocked()
@@ -51,7 +44,7 @@ func (r *Registry) completeGroups() {
 
 // endLocked reports the deaf interval before a restart's first pulse. The events of a source
 // alternate: an odd number of them means that the last one was SourceDeaf.
-func (s *Source) endLocked(d DeafInterval) {
+func (s *Source) endLocked(d judgement.DeafInterval) {
 	if s.seq%2 == 1 {
 		s.heardLocked(d)
 		return
@@ -60,13 +53,13 @@ func (s *Source) endLocked(d DeafInterval) {
 }
 
 // deafLocked reports a deaf interval that is over.
-func (s *Source) deafLocked(d DeafInterval) {
+func (s *Source) deafLocked(d judgement.DeafInterval) {
 	s.emitLocked(SourceDeaf, d.From, d.To.Sub(d.From))
 	s.heardLocked(d)
 }
 
 // heardLocked reports the end of a deaf interval.
-func (s *Source) heardLocked(d DeafInterval) {
+func (s *Source) heardLocked(d judgement.DeafInterval) {
 	if len(s.deaf) == deafKept {
 		s.deaf = append(s.deaf[:0], s.deaf[1:]...)
 	}
@@ -127,7 +120,7 @@ func (s *Source) resumeLocked(last *pulse, now time.Time) {
 	deaf := max(now.Sub(last.at), to.Sub(last.wall))
 	s.deafness.AddCut(last.listened)
 	s.recordBreakLocked(judgement.Break{Kind: judgement.BreakCut, At: last.listened, Length: deaf, To: to})
-	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
+	s.heardLocked(judgement.DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
 	s.keepCourseLocked(&s.course)
 	s.goOnLocked(&pulse{at: now, wall: to, listened: last.listened})
 }

@@ -14,7 +14,7 @@ func (s *Source) notBefore(whole, from, ended time.Duration, p Policy, by *judge
 	if whole < time.Duration(s.outlived.Load()) {
 		skipped = time.Duration(s.skipped.Load())
 	}
-	return s.deafness.Bounded(whole, from, ended, p.Timeout, s.config.Load().Grace(p), skipped, by)
+	return s.deafness.Bounded(whole, from, ended, p.Timeout, s.config.Load().grace(p), skipped, by)
 }
 
 // unheard reports whether the source is deaf, or has lost its connections since all was known of a
@@ -37,7 +37,7 @@ func (d *device) wholeLocked(last time.Duration) time.Duration {
 	return last
 }
 
-// Grace returns the reconnect grace of a device with a policy: its interval and ReconnectGrace, up to ReconnectGraceMax.
-func (c *SourceConfig) Grace(p Policy) time.Duration {
+// grace returns the reconnect grace of a device with a policy.
+func (c *SourceConfig) grace(p Policy) time.Duration {
 	return p.Grace(c.ReconnectGrace, c.ReconnectGraceMax)
 }

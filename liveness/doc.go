@@ -34,12 +34,10 @@
 // registry appends events to a [Sink] in batches. Package eventlog has a sink that keeps the latest
 // in memory.
 //
-// A sink can persist a device's state with its events in one transaction: [Event.Record] is all
-// that must be kept of a device, as of that event. The heartbeats since, and the clocks, are in a
-// [Registry.Snapshot], to be taken every few seconds. A new registry goes on from there with
-// [Registry.RestoreSource] and [Registry.Restore]: the time between is deaf time, and each device
-// has time to be heard before its silence, which still counts, is judged. Package store does all
-// this.
+// The server, holter serve, keeps a registry in a database: each event with the state of its device in
+// one transaction, and the clocks and the latest heartbeats every few seconds. It goes on from there
+// after a restart: the time between is deaf time, and each device has time to be heard before its
+// silence, which still counts, is judged. A registry that a program embeds begins anew.
 //
 // The sink may fail or block for any time. Verdicts wait for it, heartbeats do not; see
 // [Config.Outbox] and [ErrBusy].

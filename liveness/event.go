@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/keep"
 )
 
 // Type is what an event reports.
@@ -85,7 +87,7 @@ func (t Type) String() string {
 
 // Event is something that happened to a device, a source or a group, its Subject. Seq numbers the
 // events of one subject and kind of subject without gaps, from 1 on; only those of a device that
-// was forgotten long ago may begin later, see [Registry.RestoreForgotten]. A consumer needs one
+// was forgotten long ago may begin later. A consumer needs one
 // rule: apply an event if its Seq is greater than the last. Fields that mean nothing for a type are
 // zero.
 type Event struct {
@@ -126,9 +128,9 @@ type Event struct {
 
 	// Record is what a sink that persists must keep of the device; nil for other subjects, and in
 	// what readers of package eventlog get. It must not be changed.
-	Record *Record
+	Record *keep.Record
 	// From belongs to an outage of a group and must be kept with it: devices that fell silent since
-	// then, in the steady time of [Record].Since, belong to the outage.
+	// then, in the steady time of Record.Since, belong to the outage.
 	From time.Time
 
 	handle uint32 // of the device, if there is a Record

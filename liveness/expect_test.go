@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -84,9 +85,9 @@ func TestExpectMaintenance(t *testing.T) {
 	inExpect(t, liveness.Config{}, func(r *rig) {
 		r.signal("a", liveness.Signal{})
 		r.until("1 02:45:00")
-		cover(t, r.registry, "", liveness.Window{Name: "w", Suppress: time.Hour}, "a")
+		cover(t, r.registry, "", operate.Window{Name: "w", Suppress: time.Hour}, "a")
 		r.until("1 03:45:00")
-		cover(t, r.registry, "w", liveness.Window{}, "")
+		cover(t, r.registry, "w", operate.Window{}, "")
 		r.until("1 06:00:00")
 		r.wantNever(liveness.Online)
 		if v := r.device("a"); !v.Deadline.Equal(time.Date(2000, 1, 2, 4, 0, 0, 0, time.UTC)) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -36,8 +37,8 @@ func flood(t *testing.T, r *liveness.Registry, s *liveness.Source, name string, 
 // forgetOffline forgets all devices that are offline.
 func forgetOffline(t *testing.T, r *liveness.Registry) (n int) {
 	t.Helper()
-	for at := liveness.Cursor(0); ; {
-		next, some, err := r.ForgetSilent(at, 1000, liveness.Forgetting{Message: "a test"}, liveness.Forgetting{})
+	for at := uint64(0); ; {
+		next, some, err := r.Operator().ForgetSilent(at, 1000, operate.Forgetting{Message: "a test"}, operate.Forgetting{})
 		if err != nil && !errors.Is(err, liveness.ErrBusy) {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestForgottenMemory(t *testing.T) {
 	if views, _ := r.List(nil, 0, 1000); len(views) != len(alive) || r.Stats().Devices != len(alive) {
 		t.Errorf("%d devices are listed, %d are counted, want %d", len(views), r.Stats().Devices, len(alive))
 	}
-	if _, heard := r.Snapshot(nil); len(heard) > strangers+2*len(alive)+1000 {
+	if _, heard := r.Keeper().Snapshot(nil); len(heard) > strangers+2*len(alive)+1000 {
 		t.Errorf("numbers go up to %d", len(heard))
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/holter-iot/holter/internal/keep"
+	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // TestGroupRecount lets devices of a group fall silent, come back, say goodbye, go into maintenance
@@ -13,12 +16,12 @@ import (
 // the devices' and the outage's records.
 func TestGroupRecount(t *testing.T) {
 	type member struct {
-		standing
+		judgement.Standing
 
 		since int64
 	}
-	standings := map[string]standing{
-		"online": {true, false}, "silent": {true, true}, "maintained": {true, false}, "gone": {false, false},
+	standings := map[string]judgement.Standing{
+		"online": {Member: true}, "silent": {Member: true, Silent: true}, "maintained": {Member: true}, "gone": {},
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		config := GroupConfig{Name: "g", Match: "*", Outage: OutageConfig{Share: 0.3, Window: time.Minute, MinDevices: 2}}
@@ -30,33 +33,32 @@ func TestGroupRecount(t *testing.T) {
 			now += int64(rapid.SampledFrom([]time.Duration{0, time.Second, 7 * time.Second, 40 * time.Second, time.Hour}).Draw(t, "pause"))
 			m := &members[rapid.IntRange(0, len(members)-1).Draw(t, "device")]
 			was := *m
-			m.standing = standings[rapid.SampledFrom([]string{"online", "silent", "maintained", "gone"}).Draw(t, "becomes")]
-			if rapid.Bool().Draw(t, "state changed") || !was.member {
+			m.Standing = standings[rapid.SampledFrom([]string{"online", "silent", "maintained", "gone"}).Draw(t, "becomes")]
+			if rapid.Bool().Draw(t, "state changed") || !was.Member {
 				m.since = now
 			}
-			g.change(was.standing, was.since, m.standing, m.since, now, out)
+			g.change(was.Standing, was.since, m.Standing, m.since, now, out)
 
 			anew := newGroup(config)
-			anew.restore(GroupRecord{Name: "g", Outage: g.outage, From: time.Unix(0, g.from)})
+			anew.restore(keep.GroupRecord{Name: "g", Outage: g.counts.On, From: time.Unix(0, g.counts.From)})
 			belong, silent := 0, 0
 			for _, m := range members {
-				anew.count(1, m.standing, m.since, now)
-				if m.silent {
+				anew.count(1, m.Standing, m.since, now)
+				if m.Silent {
 					silent++
-					if m.since >= g.from {
+					if m.since >= g.counts.From {
 						belong++
 					}
 				}
 			}
-			if anew.members != g.members || anew.silent != g.silent || anew.recent != g.recent || anew.fallen != g.fallen || g.silent != silent {
-				t.Fatalf("counted: %d silent of %d, %d of the outage, of late %v; counted anew: %d of %d, %d, %v",
-					g.silent, g.members, g.fallen, g.recent, anew.silent, anew.members, anew.fallen, anew.recent)
+			if anew.counts != g.counts || g.counts.Silent != silent {
+				t.Fatalf("counted: %+v, %d are silent; counted anew: %+v", g.counts, silent, anew.counts)
 			}
-			if g.outage && (g.fallen != belong || float64(belong) <= 0.15*float64(g.members)) {
-				t.Fatalf("an outage of %d of %d devices, counted %d", belong, g.members, g.fallen)
+			if g.counts.On && (g.counts.Fallen != belong || float64(belong) <= 0.15*float64(g.counts.Members)) {
+				t.Fatalf("an outage of %d of %d devices, counted %d", belong, g.counts.Members, g.counts.Fallen)
 			}
-			if !g.outage && g.fallen != 0 {
-				t.Fatalf("no outage, and %d devices belong to it", g.fallen)
+			if !g.counts.On && g.counts.Fallen != 0 {
+				t.Fatalf("no outage, and %d devices belong to it", g.counts.Fallen)
 			}
 		}
 	})
@@ -104,10 +106,10 @@ func TestGroupFallsWhileCounted(t *testing.T) {
 	g.counting = true
 	for i := range 8 {
 		fell := begun + int64(time.Duration(10+i)*time.Second)
-		g.count(1, standing{member: true, silent: i < 4}, fell, begun)
+		g.count(1, judgement.Standing{Member: true, Silent: i < 4}, fell, begun)
 	}
 	g.counted(true, begun+int64(20*time.Second), out)
-	if !g.outage || g.fallen != 4 {
-		t.Errorf("outage %v, %d devices belong to it; 4 of 8 have fallen silent within 4 s: %v", g.outage, g.fallen, g.recent)
+	if !g.counts.On || g.counts.Fallen != 4 {
+		t.Errorf("%+v; 4 of 8 have fallen silent within 4 s", g.counts)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -260,7 +261,7 @@ func TestOutageSides(t *testing.T) {
 func TestOutageWithNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newShelf(t)
-		k.groups["site"] = liveness.GroupRecord{Name: "site", Seq: 7, Outage: true, From: time.Now().Add(-time.Hour)}
+		k.groups["site"] = keep.GroupRecord{Name: "site", Seq: 7, Outage: true, From: time.Now().Add(-time.Hour)}
 		l := begin(t, k, outageConfig(0.3, 4), time.Now())
 		l.pulse()
 		l.listen(2 * unit)
@@ -277,21 +278,21 @@ func TestOutageWhileRestoring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := begin(t, newShelf(t), outageConfig(0.3, 4), time.Now())
 		defer l.stop()
-		if err := l.registry.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: 100 * unit, At: time.Now()}); err != nil {
+		if err := l.registry.Keeper().RestoreSource(keep.SourceRecord{Name: "edge", Listened: 100 * unit, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		fell := time.Now().Add(-10 * unit)
-		l.registry.RestoreGroup(liveness.GroupRecord{Name: "site", Seq: 7, Outage: true, From: fell.Add(-unit)})
+		l.registry.Keeper().RestoreGroup(keep.GroupRecord{Name: "site", Seq: 7, Outage: true, From: fell.Add(-unit)})
 		time.Sleep(2 * time.Second)
 		for i := range 8 {
-			rec := liveness.Record{
+			rec := keep.Record{
 				Num: uint32(i + 1), ID: fmt.Sprint("site/", i), State: liveness.Offline, Reason: liveness.Silence, Source: "edge",
 				Last: 60 * unit, Until: 90 * unit, Since: fell, Seq: 2,
 			}
 			if i == 0 { // its heartbeat was answered, and the process died before that was committed
 				rec.Heard = 99 * unit
 			}
-			if err := l.registry.Restore(rec); err != nil {
+			if err := l.registry.Keeper().Restore(rec); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Second)

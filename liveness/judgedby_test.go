@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -66,11 +67,11 @@ func TestJudgedBy(t *testing.T) {
 // Devices that only a source tracked are judged by the fleet's timeout once it is retired; their own is Never.
 func TestJudgedByFleet(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		r.admit(r.registry.RestoreSource(liveness.SourceRecord{Name: "broker", Listened: 100 * unit, At: time.Now()}))
-		r.admit(r.registry.Restore(liveness.Record{
+		r.admit(r.registry.Keeper().RestoreSource(keep.SourceRecord{Name: "broker", Listened: 100 * unit, At: time.Now()}))
+		r.admit(r.registry.Keeper().Restore(keep.Record{
 			Num: 1, ID: "a", State: liveness.Online, Source: "broker", Last: 90 * unit, Seq: 1, Announced: liveness.Policy{Timeout: liveness.Never},
 		}))
-		r.admit(r.registry.Retire("broker"))
+		r.admit(r.registry.Operator().Retire("broker"))
 		r.listen(60 * unit)
 		if v := r.device("a"); v.State != liveness.Offline || v.JudgedBy != 30*unit {
 			t.Errorf("%v by %v, want offline by %v", v.State, v.JudgedBy, 30*unit)
@@ -81,7 +82,7 @@ func TestJudgedByFleet(t *testing.T) {
 // What puts a verdict off is told apart, and a reconnect grace is used by deaf times only.
 func TestWhyNotJudged(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, Interval: 20 * unit}}, liveness.SourceConfig{}, func(r *rig) {
-		r.registry.RecordGaps() // for how long it slept is known of one that was judged, too
+		r.registry.Keeper().RecordGaps() // for how long it slept is known of one that was judged, too
 		r.open("granted")
 		if _, err := r.open("asleep").Sleep(r.now(), 30*unit); err != nil {
 			t.Fatal(err)

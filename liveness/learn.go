@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
 // Habits are learned from gaps: the listening time between two heartbeats of a device. A heartbeat costs
-// nothing for that. [Registry.Snapshot] visits every device's last heartbeat anyway, and compares it with
+// nothing for that. A snapshot visits every device's last heartbeat anyway, and compares it with
 // the one before. A silence that goes on beyond the device's limit is noticed there, too: from then on
 // the device's next heartbeat takes its lock, and says exactly how long the silence was.
 
 // learning is what is learned of all devices.
 type learning struct {
-	on      atomic.Bool   // gaps are taken, see Registry.RecordGaps
+	on      atomic.Bool   // gaps are taken, see keep.Registry
 	applies atomic.Bool   // some policy has LearnApply
 	dropped atomic.Uint64 // gaps that nobody took
 
@@ -38,9 +39,8 @@ type learning struct {
 // taken is seen twice.
 const learnLeast = time.Second
 
-// RecordGaps makes the registry learn how devices beat, and keep their gaps for [Registry.TakeGaps],
-// which must be called again and again from then on, after each [Registry.Snapshot].
-func (r *Registry) RecordGaps() { r.learning.on.Store(true) }
+// RecordGaps implements [keep.Registry].
+func (r keeper) RecordGaps() { r.learning.on.Store(true) }
 
 // shapeOf returns the shape of a group, which may be nil. Call it with learning.mu held.
 func (r *Registry) shapeOf(g *group) *habit.Shape {
@@ -207,7 +207,7 @@ func (r *Registry) keepVerdictLocked(sh *deviceShard, d *device, before, next ju
 
 // reviveVerdictLocked keeps what is known of the verdict on a restored device. Whether the device was in maintenance then
 // is not: it was, if it is now.
-func (sh *deviceShard) reviveVerdictLocked(d *device, f judgement.Condition, rec *Record) {
+func (sh *deviceShard) reviveVerdictLocked(d *device, f judgement.Condition, rec *keep.Record) {
 	sh.keepJudgedByLocked(d, f, rec.JudgedBy)
 	if d.state == Offline && d.maintained() {
 		sh.keepBeforeVerdict(d, beforeVerdict{maintained: true})
@@ -329,10 +329,8 @@ func (r *Registry) learnRecordedLocked(sh *deviceShard, g *recordedGap) {
 	}
 }
 
-// TakeGaps returns the gaps that ended since it was called last, and what put verdicts off since. Those of
-// a device are in order. dropped is how many gaps were lost since the process began because nobody took
-// them.
-func (r *Registry) TakeGaps() (gaps []judgement.Gap, breaks []judgement.Break, dropped uint64) {
+// TakeGaps implements [keep.Registry].
+func (r keeper) TakeGaps() (gaps []judgement.Gap, breaks []judgement.Break, dropped uint64) {
 	r.learning.snapshot.Lock()
 	defer r.learning.snapshot.Unlock()
 	for i := range r.shards {

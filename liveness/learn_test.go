@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/internal/keep"
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
@@ -21,7 +23,7 @@ type learner struct {
 	*rig
 
 	pulses time.Duration // how often its source is pulsed
-	heard  []liveness.Heard
+	heard  []keep.Heard
 	gaps   []judgement.Gap
 	since  time.Duration // since the last checkpoint
 }
@@ -32,15 +34,15 @@ func coarse() liveness.SourceConfig { return liveness.SourceConfig{MaxGap: 4 * u
 func inLearner(t *testing.T, fleet liveness.Config, f func(l *learner)) {
 	t.Helper()
 	inRig(t, fleet, coarse(), func(r *rig) {
-		r.registry.RecordGaps()
+		r.registry.Keeper().RecordGaps()
 		f(&learner{rig: r, pulses: 3 * unit})
 	})
 }
 
 // checkpoint takes what is learned and recorded, as a store does.
 func (l *learner) checkpoint() {
-	_, l.heard = l.registry.Snapshot(l.heard)
-	gaps, _, _ := l.registry.TakeGaps()
+	_, l.heard = l.registry.Keeper().Snapshot(l.heard)
+	gaps, _, _ := l.registry.Keeper().TakeGaps()
 	l.gaps = append(l.gaps, gaps...)
 	l.since = 0
 }
@@ -176,7 +178,7 @@ func TestLimitWithoutLearnedGap(t *testing.T) {
 	inLearner(t, liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit}}, func(l *learner) {
 		l.open("a")
 		l.pass(90 * unit)
-		l.registry.Silences(func(s *liveness.DeviceSilence) {
+		l.registry.Operator().Silences(func(s *operate.Silence) {
 			if s.Limit == 0 || s.Limit > 30*unit {
 				t.Errorf("Limit of %s = %v, want up to half of its timeout", s.ID, s.Limit)
 			}
@@ -365,7 +367,7 @@ func TestLearnedRisesLater(t *testing.T) {
 		cfg := coarse()
 		cfg.Name = "edge"
 		r.source = r.addSource(cfg)
-		r.registry.RecordGaps()
+		r.registry.Keeper().RecordGaps()
 		l := &learner{rig: r, pulses: 3 * unit}
 		l.open("a")
 		l.beat(300, 20*unit)
@@ -446,7 +448,7 @@ func TestLearnedSurvives(t *testing.T) {
 		k := newShelf(t)
 		begun := time.Now()
 		one := begin(t, k, liveness.Config{}, begun)
-		one.registry.RecordGaps()
+		one.registry.Keeper().RecordGaps()
 		l := &learner{rig: one.rig, pulses: unit}
 		l.open("a")
 		l.beat(300, 20*unit)
@@ -456,18 +458,18 @@ func TestLearnedSurvives(t *testing.T) {
 		}
 		synctest.Wait()
 		rec := k.devices["a"]
-		l.registry.Habits(func(_ uint32, _ string, h uint64) { rec.Habit = h })
+		l.registry.Keeper().Habits(func(_ uint32, _ string, h uint64) { rec.Habit = h })
 		k.devices["a"] = rec
-		shapes := l.registry.Shapes()
+		shapes := l.registry.Keeper().Shapes()
 		k.checkpoint(one.registry)
 		one.stop()
 
 		time.Sleep(1000 * unit)
 		two := begin(t, k, liveness.Config{}, begun)
 		defer two.stop()
-		two.registry.RecordGaps()
+		two.registry.Keeper().RecordGaps()
 		for group, data := range shapes {
-			if err := two.registry.RestoreShape(group, data); err != nil {
+			if err := two.registry.Keeper().RestoreShape(group, data); err != nil {
 				t.Error(err)
 			}
 		}
@@ -478,7 +480,7 @@ func TestLearnedSurvives(t *testing.T) {
 		if after.Policy.Timeout != before.Policy.Timeout || after.From != "learned" || after.Basis.Longest != before.Basis.Longest {
 			t.Errorf("after a restart %+v, before %+v", after, before)
 		}
-		if err := two.registry.RestoreShape("", []byte{1, 2, 3}); err == nil {
+		if err := two.registry.Keeper().RestoreShape("", []byte{1, 2, 3}); err == nil {
 			t.Error("a damaged shape was restored")
 		}
 	})
@@ -489,9 +491,9 @@ func TestShapesKeepTheirWeek(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := begin(t, newShelf(t), liveness.Config{}, time.Now())
 		defer one.stop()
-		before := one.registry.Shapes()
+		before := one.registry.Keeper().Shapes()
 		time.Sleep(time.Minute)
-		if after := one.registry.Shapes(); !bytes.Equal(after[""], before[""]) {
+		if after := one.registry.Keeper().Shapes(); !bytes.Equal(after[""], before[""]) {
 			t.Errorf("the shape is %v, before %v", after[""], before[""])
 		}
 	})
@@ -578,8 +580,8 @@ func TestWhatAGapTells(t *testing.T) {
 				l.checkpoint()
 				gaps := slices.DeleteFunc(l.gaps, func(g judgement.Gap) bool { return g.End == judgement.EndLimit })
 				g := gaps[len(gaps)-1]
-				cfg := l.source.Config()
-				judged := g.Judge(fleet.Complete(), cfg.Grace(fleet.Complete()), nil)
+				owner := l.source.Owner()
+				judged := g.Judge(fleet.Complete(), owner.Grace(fleet.Complete()), nil)
 				got := judgement.Gap{Length: g.Length, Closed: g.Closed, Reason: g.Reason, AtOnce: g.AtOnce, Suppressed: g.Suppressed, Running: g.Running}
 				if got != tt.want || (judged.Offline-tt.offline).Abs() > 2*timer.Resolution || (judged.Offline > 0) != (tt.offline > 0) {
 					t.Errorf("%+v is recorded, judged after %g units; want %+v, %g", got, inUnits(judged.Offline), tt.want, inUnits(tt.offline))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -257,10 +258,8 @@ func (l *learning) halve(r *Registry, now time.Time) {
 	}
 }
 
-// Habits calls do with the number and the id of each device, and what was learned of it, which
-// [Registry.Restore] takes. do is called with a lock held: it must return at once, keep no id, and not ask
-// the registry.
-func (r *Registry) Habits(do func(num uint32, id string, learned uint64)) {
+// Habits implements [keep.Registry].
+func (r keeper) Habits(do func(num uint32, id string, learned uint64)) {
 	r.each(func(sh *deviceShard, d *device) {
 		if h := sh.habit(d).Uint64(); h != 0 && d.num != 0 {
 			do(d.num, d.id, h)
@@ -269,7 +268,7 @@ func (r *Registry) Habits(do func(num uint32, id string, learned uint64)) {
 }
 
 // reviveHabitLocked gives a new device the habit of a record.
-func (r *Registry) reviveHabitLocked(sh *deviceShard, d *device, rec *Record) {
+func (r *Registry) reviveHabitLocked(sh *deviceShard, d *device, rec *keep.Record) {
 	h := habit.FromUint64(rec.Habit)
 	if h.SetInForce(rec.Learned); rec.Learned != 0 && d.source != nil {
 		d.marks |= learned
@@ -277,9 +276,8 @@ func (r *Registry) reviveHabitLocked(sh *deviceShard, d *device, rec *Record) {
 	*sh.habit(d) = h
 }
 
-// Shapes returns what was learned of the groups, by name, for [Registry.RestoreShape]; of the devices of no
-// group by the empty name.
-func (r *Registry) Shapes() map[string][]byte {
+// Shapes implements [keep.Registry].
+func (r keeper) Shapes() map[string][]byte {
 	r.learning.mu.Lock()
 	defer r.learning.mu.Unlock()
 	week := binary.AppendUvarint(nil, uint64(r.learning.week))
@@ -290,9 +288,8 @@ func (r *Registry) Shapes() map[string][]byte {
 	return all
 }
 
-// RestoreShape restores what was learned of a group; it ignores one that is not configured. Call it before the
-// registry runs. Errors: data is damaged.
-func (r *Registry) RestoreShape(group string, data []byte) error {
+// RestoreShape implements [keep.Registry].
+func (r keeper) RestoreShape(group string, data []byte) error {
 	week, n := binary.Uvarint(data)
 	s, err := habit.ParseShape(data[max(n, 0):])
 	if err != nil || n <= 0 || week > math.MaxInt32 {

@@ -47,8 +47,8 @@ func (r *Registry) walk(from Cursor, do func(*deviceShard, *device) bool) Cursor
 
 // walkSome is walk over up to limit devices that yields to all others: while more than a quarter of
 // Config.Outbox waits for the sink it returns ErrBusy, and the position to go on from.
-func (r *Registry) walkSome(from Cursor, limit int, do func(*deviceShard, *device)) (next Cursor, err error) {
-	next = r.walk(from, func(sh *deviceShard, d *device) bool {
+func (r *Registry) walkSome(from uint64, limit int, do func(*deviceShard, *device)) (next uint64, err error) {
+	next = uint64(r.walk(Cursor(from), func(sh *deviceShard, d *device) bool {
 		if limit <= 0 {
 			return false
 		}
@@ -59,7 +59,7 @@ func (r *Registry) walkSome(from Cursor, limit int, do func(*deviceShard, *devic
 		limit--
 		do(sh, d)
 		return true
-	})
+	}))
 	return next, err
 }
 

@@ -3,6 +3,8 @@ package liveness
 import (
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -28,7 +30,7 @@ const (
 	sighted                        // deviceShard.sightings has when a sign of life of it was
 )
 
-func marksOf(rec *Record) (m marks) {
+func marksOf(rec *keep.Record) (m marks) {
 	if rec.Maintenance {
 		m |= byOperator
 	}
@@ -54,7 +56,7 @@ func (d *device) maintainedSinceLocked(last time.Duration) bool {
 type suppression struct {
 	source *Source
 	until  time.Duration // listening time of the source
-	early  bool          // until was told before the source went on, see [Source.Continue], and was not past
+	early  bool          // until was told before the source went on, see [operate.Owner], and was not past
 }
 
 // end returns the listening time until which it lasts.
@@ -65,33 +67,16 @@ func (x suppression) end() time.Duration {
 	return x.until
 }
 
-// Window is a maintenance window that covers a device.
-type Window struct {
-	Name string
-	// Suppress is how far the window's end is away if silence in the window does not count: then
-	// the device is not judged for a silence, or for a connection that ended, until its whole
-	// timeout has passed after the end. 0: it is judged as any other.
-	Suppress time.Duration
-}
-
 // suppressionTolerance is by how much a window's end may move without a device's step being armed
 // again, since clocks do not agree.
 const suppressionTolerance = 2 * time.Second
 
-// Cover passes over up to limit devices, from a position on, and records which of them a
-// maintenance window covers. It returns how many that changed, and the position to go on from, 0 at
-// the end. It calls by for each device with its lock held: by must return at once, and not ask the
-// registry. A device that comes to be covered is in maintenance as with [Registry.SetMaintenance].
-// The events of this have the window's name as Message, and those of devices that are no longer
-// covered have ended. The devices' records hold what is covered.
-//
-// Cover yields to all others: while more than a quarter of Config.Outbox waits for the sink it
-// returns [ErrBusy], and the position to go on from.
-func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group string) (w Window, covered bool)) (next Cursor, changed int, err error) {
+// Cover implements [operate.Registry].
+func (r operator) Cover(from uint64, limit int, ended string, by func(id, group string) (w operate.Window, covered bool)) (next uint64, changed int, err error) {
 	next, err = r.walkSome(from, limit, func(sh *deviceShard, d *device) {
 		w, covered := by(d.id, d.group())
 		if !covered {
-			w = Window{Name: ended}
+			w = operate.Window{Name: ended}
 		}
 		if r.coverLocked(sh, d, w, covered) {
 			changed++
@@ -101,7 +86,7 @@ func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group
 }
 
 // coverLocked records whether a device is covered, and reports whether that is new.
-func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered bool) bool {
+func (r *Registry) coverLocked(sh *deviceShard, d *device, w operate.Window, covered bool) bool {
 	if d.source != nil {
 		r.setSuppressionLocked(sh, d, w.Suppress)
 	}
@@ -191,12 +176,8 @@ func (sh *deviceShard) suppressLocked(d *device, until time.Duration, early bool
 	d.marks |= suppressed
 }
 
-// Suppress restores the suppression of silence by windows that an earlier process knew, see
-// [Window]. by returns how far the end of a device's last window is away or, if negative, how long
-// ago in listening time it was; then the device has the rest of its timeout, which by is given. by
-// is called with the device's lock held, and must not ask the registry. Call Suppress once the
-// devices are restored, before their sources listen. It causes no events.
-func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
+// Suppress implements [operate.Registry].
+func (r operator) Suppress(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
 	r.each(func(sh *deviceShard, d *device) {
 		if d.source == nil {
 			return

@@ -8,16 +8,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
 // cover covers all devices, and returns how many that changed.
-func cover(tb testing.TB, r *liveness.Registry, ended string, w liveness.Window, prefix string) (changed int) {
+func cover(tb testing.TB, r *liveness.Registry, ended string, w operate.Window, prefix string) (changed int) {
 	tb.Helper()
-	for from, more := liveness.Cursor(0), true; more; more = from != 0 {
+	for from, more := uint64(0), true; more; more = from != 0 {
 		var n int
 		var err error
-		from, n, err = r.Cover(from, 2, ended, func(id, _ string) (liveness.Window, bool) { return w, prefix != "" && strings.HasPrefix(id, prefix) })
+		from, n, err = r.Operator().Cover(from, 2, ended, func(id, _ string) (operate.Window, bool) { return w, prefix != "" && strings.HasPrefix(id, prefix) })
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -37,7 +38,7 @@ func TestWindow(t *testing.T) {
 			r.Error(err)
 		}
 		r.events()
-		w := liveness.Window{Name: "window night"}
+		w := operate.Window{Name: "window night"}
 		if n := cover(t, r.registry, "", w, "a"); n != 2 {
 			r.Errorf("%d came under it, want 2", n)
 		}
@@ -60,7 +61,7 @@ func TestWindow(t *testing.T) {
 				r.Errorf("%+v", e)
 			}
 		}
-		if n := cover(t, r.registry, "window night", liveness.Window{}, ""); n != 2 {
+		if n := cover(t, r.registry, "window night", operate.Window{}, ""); n != 2 {
 			r.Errorf("%d came out of it, want 2", n)
 		}
 		if a, b := r.device("a1"), r.device("a2"); a.Maintenance || !b.Maintenance || b.Window || a.State != liveness.Offline {
@@ -85,10 +86,10 @@ func TestWindowExcuses(t *testing.T) {
 		}
 		end := r.now() + 100*unit
 		excuse := func() {
-			from := liveness.Cursor(0)
+			from := uint64(0)
 			for {
-				next, _, err := r.registry.Cover(from, 10, "", func(string, string) (liveness.Window, bool) {
-					return liveness.Window{Name: "w", Suppress: end - r.now()}, true
+				next, _, err := r.registry.Operator().Cover(from, 10, "", func(string, string) (operate.Window, bool) {
+					return operate.Window{Name: "w", Suppress: end - r.now()}, true
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -114,7 +115,7 @@ func TestWindowExcuses(t *testing.T) {
 			r.Errorf("silent: %+v", v)
 		}
 		r.listen(5 * unit) // the end
-		cover(t, r.registry, "w", liveness.Window{}, "")
+		cover(t, r.registry, "w", operate.Window{}, "")
 		r.events()
 		r.listen(29 * unit)
 		for _, e := range r.events() {
@@ -133,10 +134,10 @@ func TestWindowExcuses(t *testing.T) {
 func TestWindowExcusesLess(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
-		w := liveness.Window{Name: "w", Suppress: 1000 * unit}
+		w := operate.Window{Name: "w", Suppress: 1000 * unit}
 		cover(t, r.registry, "", w, "a")
 		r.listen(50 * unit)
-		cover(t, r.registry, "w", liveness.Window{}, "")
+		cover(t, r.registry, "w", operate.Window{}, "")
 		r.listen(9 * unit)
 		if v := r.device("a"); v.State == liveness.Offline {
 			r.Errorf("%+v", v)
@@ -157,7 +158,7 @@ func TestWindowRestart(t *testing.T) {
 		for i := range 3 {
 			l.open(fmt.Sprint("d", i))
 		}
-		cover(t, l.registry, "", liveness.Window{Name: "w"}, "d1")
+		cover(t, l.registry, "", operate.Window{Name: "w"}, "d1")
 		l.listen(unit)
 		k.checkpoint(l.registry)
 		l.stop()
@@ -166,7 +167,7 @@ func TestWindowRestart(t *testing.T) {
 		if v, err := l.registry.Device("d1"); err != nil || !v.Window || !v.Maintenance {
 			t.Errorf("d1: %+v, %v", v, err)
 		}
-		if n := cover(t, l.registry, "w", liveness.Window{}, ""); n != 1 {
+		if n := cover(t, l.registry, "w", operate.Window{}, ""); n != 1 {
 			t.Errorf("%d came out of it, want 1", n)
 		}
 	})
@@ -184,14 +185,14 @@ func TestWindowExcusesAfterARestart(t *testing.T) {
 			l.open(id)
 		}
 		l.listen(5 * unit)
-		cover(t, l.registry, "", liveness.Window{Name: "w", Suppress: 1000 * unit}, "d")
+		cover(t, l.registry, "", operate.Window{Name: "w", Suppress: 1000 * unit}, "d")
 		l.listen(100 * unit)
 		k.checkpoint(l.registry)
 		l.stop()
 		l = begin(t, k, liveness.Config{}, origin)
 		defer func() { l.stop() }()
 		ends := map[string]time.Duration{"d-over": -30 * unit, "d-past": -10 * unit, "d-open": 40 * unit}
-		l.registry.Suppress(func(id, _ string, timeout time.Duration) (time.Duration, bool) {
+		l.registry.Operator().Suppress(func(id, _ string, timeout time.Duration) (time.Duration, bool) {
 			if timeout != 30*unit {
 				t.Errorf("%s: timeout %v", id, timeout)
 			}
@@ -224,7 +225,7 @@ func TestWindowMakesWay(t *testing.T) {
 	withSink(t, k, 8, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
 		openMany(t, s, 0, 4)
 		synctest.Wait()
-		_, n, err := r.Cover(0, 10, "", func(string, string) (liveness.Window, bool) { return liveness.Window{Name: "w"}, true })
+		_, n, err := r.Operator().Cover(0, 10, "", func(string, string) (operate.Window, bool) { return operate.Window{Name: "w"}, true })
 		if n != 0 || !errors.Is(err, liveness.ErrBusy) {
 			t.Errorf("Cover = %d, %v", n, err)
 		}

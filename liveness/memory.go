@@ -6,42 +6,13 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
-// Memory is memory that outlives the process. After the process was killed [Recall] finds in it
-// what a registry has written.
-type Memory interface {
-	// Block returns size bytes, zeroed and aligned to eight, that are the caller's for as long as
-	// the process lives. Recall must get them with the same kind and owner. Block returns nil if
-	// there is no room. It may be called concurrently.
-	Block(kind, owner uint32, size int) []byte
-}
-
-// The kinds of blocks, and what their owner is.
-const (
-	blockState  uint32 = iota + 1 // one word: not 0 if there was no room for some block
-	blockSource                   // index of the source: see sourceWords, its name
-	blockTimers                   // index of the source: a chunk of its timers, whose data are device numbers and handles
-	blockHeard                    // number of the first device, by heardPerBlock: their last signs of life that took the long way
-)
-
-const (
-	heardPerBlock = 1 << 13
-	// sourceWords is how many words a source has: its clock's reading, the wall time then, the
-	// length of its name, and the latest turns of its course: how many there are, 0 while they are
-	// written, and their listening and wall times.
-	sourceWords = 4 + 2*turnsInMemory
-	// turnsInMemory is how many turns are written. There are hardly ever more between two
-	// checkpoints.
-	turnsInMemory = 16
-)
-
-// UseMemory makes the registry write its listening clocks, and when each device was heard last, to
-// memory that outlives the process. Call it before sources listen and before devices are restored.
-// A heartbeat costs no more than without: its one atomic update is in that memory.
-func (r *Registry) UseMemory(m Memory) {
-	state := wordsOf(m.Block(blockState, 0, 8))
+// UseMemory implements [keep.Registry].
+func (r keeper) UseMemory(m keep.Memory) {
+	state := wordsOf(m.Block(keep.BlockState, 0, 8))
 	if state == nil {
 		return
 	}
@@ -53,7 +24,7 @@ func (r *Registry) UseMemory(m Memory) {
 
 // memory is a Memory in use.
 type memory struct {
-	Memory
+	keep.Memory
 
 	state []atomic.Uint64
 
@@ -77,12 +48,12 @@ func (r *Registry) keepSource(s *Source) {
 	if m == nil {
 		return
 	}
-	b := m.block(blockSource, uint32(s.index), 8*sourceWords+len(s.name))
+	b := m.block(keep.BlockSource, uint32(s.index), 8*keep.SourceWords+len(s.name))
 	if b == nil {
 		return
 	}
-	copy(b[8*sourceWords:], s.name)
-	words := wordsOf(b[:8*sourceWords])
+	copy(b[8*keep.SourceWords:], s.name)
+	words := wordsOf(b[:8*keep.SourceWords])
 	words[2].Store(uint64(len(s.name)))
 	s.kept.Store(&words)
 }
@@ -111,7 +82,7 @@ func (s *Source) keepCourseLocked(c *judgement.Course) {
 		return
 	}
 	s.keepReading(s.Now(), c)
-	turns = turns[max(len(turns)-turnsInMemory, 0):]
+	turns = turns[max(len(turns)-keep.TurnsInMemory, 0):]
 	s.keptTurn = turns[len(turns)-1]
 	(*words)[3].Store(0)
 	for i, t := range turns {
@@ -133,7 +104,7 @@ func (t timerMemory) Chunk(size int) []byte {
 	if m == nil {
 		return nil
 	}
-	return m.block(blockTimers, t.source, size)
+	return m.block(keep.BlockTimers, t.source, size)
 }
 
 // timerData returns what a device's timer carries.
@@ -146,8 +117,8 @@ func (r *Registry) storeHeard(d *device, last time.Duration) {
 	if m == nil || d.num == 0 || d.source == nil {
 		return
 	}
-	if words := m.heardOf(d.num / heardPerBlock); words != nil {
-		words[d.num%heardPerBlock].Store(uint64(newHeard(d.source.index, last)))
+	if words := m.heardOf(d.num / keep.HeardPerBlock); words != nil {
+		words[d.num%keep.HeardPerBlock].Store(uint64(keep.NewHeard(d.source.index, last)))
 	}
 }
 
@@ -163,7 +134,7 @@ func (m *memory) heardOf(block uint32) []atomic.Uint64 {
 		all = append(all, *old...)
 	}
 	for len(all) <= int(block) {
-		all = append(all, wordsOf(m.block(blockHeard, uint32(len(all)), 8*heardPerBlock)))
+		all = append(all, wordsOf(m.block(keep.BlockHeard, uint32(len(all)), 8*keep.HeardPerBlock)))
 	}
 	m.heard.Store(&all)
 	return all[block]

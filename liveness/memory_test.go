@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -16,7 +17,7 @@ import (
 // heapMemory is a memory that outlives a registry.
 type heapMemory struct {
 	mu     sync.Mutex
-	blocks []liveness.Block
+	blocks []keep.Block
 	full   bool
 }
 
@@ -27,30 +28,30 @@ func (m *heapMemory) Block(kind, owner uint32, size int) []byte {
 		return nil
 	}
 	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size) // aligned
-	m.blocks = append(m.blocks, liveness.Block{Kind: kind, Owner: owner, Data: b})
+	m.blocks = append(m.blocks, keep.Block{Kind: kind, Owner: owner, Data: b})
 	return b
 }
 
 // photo returns the memory's content at this instant, as a killed process leaves it.
-func (m *heapMemory) photo() []liveness.Block {
+func (m *heapMemory) photo() []keep.Block {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var blocks []liveness.Block
+	var blocks []keep.Block
 	for _, b := range m.blocks {
-		blocks = append(blocks, liveness.Block{Kind: b.Kind, Owner: b.Owner, Data: slices.Clone(b.Data)})
+		blocks = append(blocks, keep.Block{Kind: b.Kind, Owner: b.Owner, Data: slices.Clone(b.Data)})
 	}
 	return blocks
 }
 
 // remembered starts a registry with a memory, and restores what was kept and recalled into it.
-func remembered(t *testing.T, k *shelf, m *heapMemory, past []liveness.Block, origin time.Time) *rig {
+func remembered(t *testing.T, k *shelf, m *heapMemory, past []keep.Block, origin time.Time) *rig {
 	t.Helper()
 	r := &rig{T: t, log: k.Log, start: origin, sessions: make(map[string]*liveness.Session)}
 	r.registry = newRegistry(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}})
 	r.source = addSource(t, r.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: unit})
-	r.registry.UseMemory(m)
+	r.registry.Keeper().UseMemory(m)
 	if past != nil {
-		c, whole := liveness.Recall(past)
+		c, whole := keep.Recall(past)
 		if !whole {
 			t.Error("the memory is not whole")
 		}
@@ -245,19 +246,19 @@ func TestRecallComeback(t *testing.T) {
 func TestRecallNotWhole(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		m := new(heapMemory)
-		r.registry.UseMemory(m)
-		if _, whole := liveness.Recall(m.photo()); !whole {
+		r.registry.Keeper().UseMemory(m)
+		if _, whole := keep.Recall(m.photo()); !whole {
 			t.Error("not whole at the beginning")
 		}
 		m.mu.Lock()
 		m.full = true
 		m.mu.Unlock()
 		r.open("a")
-		if _, whole := liveness.Recall(m.photo()); whole {
+		if _, whole := keep.Recall(m.photo()); whole {
 			t.Error("whole without a device's block")
 		}
 	})
-	if _, whole := liveness.Recall(nil); whole {
+	if _, whole := keep.Recall(nil); whole {
 		t.Error("nothing is whole")
 	}
 }
@@ -271,8 +272,8 @@ func FuzzRecall(f *testing.F) {
 	f.Add(uint32(1), uint32(0), make([]byte, 8))
 	f.Add(uint32(4), uint32(0), make([]byte, 64))
 	f.Fuzz(func(t *testing.T, kind, owner uint32, data []byte) {
-		c, _ := liveness.Recall([]liveness.Block{{Kind: kind, Owner: owner, Data: data}})
-		rec := liveness.SourceRecord{Name: "edge"}
+		c, _ := keep.Recall([]keep.Block{{Kind: kind, Owner: owner, Data: data}})
+		rec := keep.SourceRecord{Name: "edge"}
 		c.Source(&rec)
 		if last, _ := c.Heard(1); rec.Listened < 0 || last < 0 {
 			t.Errorf("%+v", rec)

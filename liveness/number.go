@@ -59,8 +59,8 @@ func (n *numberAllocator) release(num uint32) {
 	n.low = min(n.low, int(num/64))
 }
 
-// Numbers returns a bound of the numbers of devices: all in use are less.
-func (r *Registry) Numbers() int { return r.numbers.bound() }
+// Numbers implements [operate.Registry].
+func (r operator) Numbers() int { return r.numbers.bound() }
 
 // bound returns a number that is greater than all in use.
 func (n *numberAllocator) bound() int {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -13,19 +14,16 @@ import (
 // So a device whose connection was open all the time has the silence that it had: what it said since
 // is told by the source. For all others there was a cut.
 
-// Await declares that a source that was restored is about to be added again, as a member of a pool:
-// it may have heard what nobody else did. The pool's clocks stand still until it is added and has
-// handled what it had read, or [Source.Leave] is called. It does nothing on a source that is not
-// absent, has left or was retired, or was deaf. Call it before any source of the pool is pulsed. It
-// reports whether the source is awaited.
-func (r *Registry) Await(s *Source, pool string) bool {
+// Await implements [operate.Owner].
+func (s owner) Await(pool string) bool {
+	r := s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !s.absent.Load() || s.retired.Load() || time.Duration(s.missed.Load()) >= r.rules.Load().patience || s.wasDeaf() {
 		return false
 	}
 	s.awaited.Store(true)
-	r.joinLocked(s, pool)
+	r.joinLocked(s.Source, pool)
 	return true
 }
 
@@ -36,26 +34,17 @@ func (s *Source) wasDeaf() bool {
 	return s.seq%2 == 1
 }
 
-// Continue declares, instead of a first [Source.Pulse], that a source that was awaited and added has
-// been listening also while no process judged: its owner knows all that it heard since the listening
-// time kept, and that listening time is listened now, 0 if it does not know. No wall clocks are compared:
-// that of the process before may have shown another time. If all is known since the clock's reading that was
-// restored, the clock goes on as if it had been pulsed all the time: there is no deaf time. It is a cut
-// all the same, but for the sessions that [Source.Resume] resumes. Otherwise it is a Pulse.
-//
-// If another source of its pool has not lived on, the hello of one of its devices may have died there:
-// then those are spared as after [Source.Leave]. Devices without connections always are, since another
-// source may have heard them: it may have told only the process before, or not be awaited.
-func (s *Source) Continue(now time.Time, kept, listened time.Duration) {
+// Continue implements [operate.Owner].
+func (s owner) Continue(now time.Time, kept, listened time.Duration) {
 	switch {
 	case s.latest.Load() != nil:
 	case !s.awaited.Load():
 		s.Pulse(now)
-	case s.past.IsZero() || listened <= 0 || listened > maxListened || kept > s.restarted():
+	case s.past.IsZero() || listened <= 0 || listened > keep.MaxListened || kept > s.restarted():
 		s.Pulse(now)
-		s.registry.putOff(s)
+		s.registry.putOff(s.Source)
 	default:
-		s.goOn(now, kept, max(listened, s.restarted()), s.registry.lostBeside(s))
+		s.goOn(now, kept, max(listened, s.restarted()), s.registry.lostBeside(s.Source))
 	}
 }
 
@@ -78,9 +67,9 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 	s.recordBreakLocked(judgement.Break{Kind: kind, At: listened, To: now.Round(0)})
 	switch {
 	case s.config.Load().Connectionless: // another source may have heard more, and only the process before knew
-		s.spareLocked(roundHeard(listened)+judgement.HeardTick, s.lostBeat(), listened)
+		s.spareLocked(keep.Round(listened)+judgement.HeardTick, s.lostBeat(), listened)
 	case lost:
-		s.spareLocked(roundHeard(listened)+judgement.HeardTick, lostHello, listened)
+		s.spareLocked(keep.Round(listened)+judgement.HeardTick, lostHello, listened)
 	}
 	s.outlived.Store(int64(listened))
 	wall := now.Round(0)
@@ -119,7 +108,7 @@ const sameHeard = time.Second
 // registry was told to be gone, and which was heard last in it at an instant; h.Epoch is the session's.
 // It is no sign of life but for that instant: a device that was offline, late or asleep then still is,
 // and no event tells of it. With still the owner knows that it has not been heard since it was put to
-// sleep or judged. If the source went on, see [Source.Continue], the device's silence counts
+// sleep or judged. If the source went on, see [operate.Owner], the device's silence counts
 // as if there had been no cut. It replaces another session that was resumed, of a lesser epoch. Errors:
 // those of [Source.Open]; ErrReplaced if the device has another session since.
 func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time.Duration, still bool) error {
@@ -127,7 +116,7 @@ func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time
 		return fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
 	r := s.registry
-	sh, d, err := r.findOrAdd(id, h.Announced, h.Quota)
+	sh, d, err := r.findOrAdd(id, h.Announced, h.quota())
 	if err != nil {
 		return err
 	}
@@ -141,7 +130,7 @@ func (s *Source) Resume(session *Session, id string, h Hello, peer Peer, at time
 	}
 	here := d.source == s
 	if here && !other && (still || d.state == Online || at <= d.lastLocked()+sameHeard) {
-		s.reattachLocked(sh, d, session, h.Epoch, peer, roundHeard(at))
+		s.reattachLocked(sh, d, session, h.Epoch, peer, keep.Round(at))
 		return nil
 	}
 	sig := signal{Signal: Signal{At: at, Announced: h.Announced, Epoch: h.Epoch}, announces: true, verifies: !h.Unverified, opens: session, peer: peer, resumes: true}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -25,18 +26,18 @@ func goOn(t *testing.T, k *shelf, origin time.Time, kept time.Duration, prepare 
 	for _, f := range prepare {
 		f(l.registry)
 	}
-	if !l.registry.Await(l.registry.Sources()[0], "pool") {
+	if !l.registry.Sources()[0].Owner().Await("pool") {
 		t.Error("the source is not awaited")
 	}
 	l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit, Pool: "pool"})
-	l.source.Continue(time.Now(), kept, time.Since(origin))
+	l.source.Owner().Continue(time.Now(), kept, time.Since(origin))
 	return l
 }
 
 // resume resumes a session that was heard last at an instant.
 func (l *life) resume(id string, epoch uint64, heard time.Duration) (*liveness.Session, error) {
 	s := new(liveness.Session)
-	past := l.source.Past(time.Now())
+	past := l.source.Owner().Past(time.Now())
 	err := l.source.Resume(s, id, liveness.Hello{Epoch: epoch}, nil, past.At(time.Since(l.start.Add(heard))), false)
 	return s, err
 }
@@ -127,11 +128,11 @@ func TestContinueAnew(t *testing.T) {
 		}
 		l.want("source/edge:1 source.deaf at 5 deaf 8", "source/edge:2 source.heard at 13 deaf 8")
 		l.wantState("d", liveness.Unknown)
-		if l.registry.Await(l.source, "pool") {
+		if l.source.Owner().Await("pool") {
 			t.Error("a source that listens is awaited")
 		}
-		l.source.Leave(time.Now())
-		if l.registry.Await(l.source, "pool") {
+		l.source.Owner().Leave(time.Now())
+		if l.source.Owner().Await("pool") {
 			t.Error("a source that has left is awaited")
 		}
 	})
@@ -158,17 +159,17 @@ func TestAwait(t *testing.T) {
 				t.Fatal(err)
 			}
 			edge := l.registry.Sources()[0]
-			l.registry.Await(edge, "pool")
+			edge.Owner().Await("pool")
 			l.source = l.rig.addSource(liveness.SourceConfig{Name: "other", Pool: "pool"})
 			l.listen(5 * unit)
 			if now := l.source.Now(); now != 0 {
 				t.Errorf("the clock of another is %g, want 0", inUnits(now))
 			}
 			if leaves {
-				edge.Leave(time.Now())
+				edge.Owner().Leave(time.Now())
 				l.pulse()
 			} else {
-				addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, Pool: "pool"}).Continue(time.Now(), unit, 10*unit)
+				addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, Pool: "pool"}).Owner().Continue(time.Now(), unit, 10*unit)
 				marked(edge)
 			}
 			if now := l.source.Now(); inUnits(now) != 5 {
@@ -237,14 +238,14 @@ func TestExcusedInAnotherProcess(t *testing.T) {
 		for id := range ends {
 			l.open(id)
 		}
-		cover(t, l.registry, "", liveness.Window{Name: "w", Suppress: 1000 * unit}, "d")
+		cover(t, l.registry, "", operate.Window{Name: "w", Suppress: 1000 * unit}, "d")
 		l.listen(100 * unit)
 		k.checkpoint(l.registry)
 		l.stop()
 		time.Sleep(20 * unit)
 
 		l = goOn(t, k, origin, 100*unit, func(r *liveness.Registry) {
-			r.Suppress(func(id, _ string, _ time.Duration) (time.Duration, bool) { return ends[id], true })
+			r.Operator().Suppress(func(id, _ string, _ time.Duration) (time.Duration, bool) { return ends[id], true })
 		})
 		defer func() { l.stop() }()
 		for id := range ends {
@@ -290,7 +291,7 @@ func TestStillAsleep(t *testing.T) {
 
 			l = goOn(t, k, origin, 6*unit)
 			defer func() { l.stop() }()
-			past := l.source.Past(time.Now())
+			past := l.source.Owner().Past(time.Now())
 			err := l.source.Resume(new(liveness.Session), "d", liveness.Hello{Epoch: 1}, nil, past.At(5*unit), still)
 			l.listen(step)
 			if got := l.device("d").State; err != nil || (got == liveness.Sleeping) != still {

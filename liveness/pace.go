@@ -41,7 +41,7 @@ func (d *device) outlookLocked(f judgement.Condition) judgement.Outlook {
 	}
 	o.Wait(f.HoldOff(o.NotBefore, o.Policy, &o.Pace), judgement.AfterEnd)
 	if !o.Pace.All() {
-		o.Wait(f.ConnectBy(d.source.config.Load().Grace(p), &o.Pace), judgement.AfterRelease)
+		o.Wait(f.ConnectBy(d.source.config.Load().grace(p), &o.Pace), judgement.AfterRelease)
 	}
 	return o
 }

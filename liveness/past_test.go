@@ -16,7 +16,7 @@ func TestPast(t *testing.T) {
 		listenWith(5*unit, r.source)
 		const tolerance = 50 * time.Millisecond
 		want := func(all map[time.Duration]time.Duration) {
-			past := r.source.Past(time.Now())
+			past := r.source.Owner().Past(time.Now())
 			for age, want := range all {
 				if got := past.At(age); got != want {
 					t.Errorf("%g ago the time was %g, want %g", inUnits(age), inUnits(got), inUnits(want))

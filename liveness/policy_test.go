@@ -230,7 +230,7 @@ func TestAnnounced(t *testing.T) {
 			{"later", said, 70 * s, 10 * s, false},
 			{"unknown", liveness.Policy{}, 0, 0, false},
 		} {
-			said, holds, free := r.registry.Announced(tt.id)
+			said, holds, free := r.registry.Operator().Announced(tt.id)
 			if said != tt.said || holds.Timeout != tt.timeout || holds.Interval != tt.interval || free != tt.free {
 				r.Errorf("Announced(%s) = %+v, %+v, %v", tt.id, said, holds, free)
 			}

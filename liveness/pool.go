@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -33,7 +34,7 @@ const lostHello = 13 * time.Second
 //
 // A member listens from its first pulse, or the first after it was deaf, and is waited for from
 // then: until its first mark comes, nobody's clock moves. What it read before that pulse returned is
-// not covered. Nor is what it had read when it was lost, see [Source.Leave].
+// not covered. Nor is what it had read when it was lost, see [operate.Owner].
 type pool struct {
 	mu      sync.Mutex // guards members, and is held while their clocks are moved or they are pulsed; taken before a source's
 	members []*Source
@@ -189,41 +190,25 @@ func (s *Source) every() (every time.Duration, always bool) {
 	return min(every, poolEvery), true
 }
 
-// Leave declares that the source's owner is gone, and that the last thing was heard of it at an
-// instant or before: a process that died, or that was cut off. Abandon its sessions before; do not
-// pulse it afterwards. It is a cut as by [Source.Deafen]; SourceDeaf is emitted now, SourceHeard
-// once others listen for it: from then on its devices are judged as those of a source that was
-// retired, see [Registry.Retire], and have their reconnect grace.
-//
-// A device of another member of the pool may have moved to the source, and its hello may have died
-// with it. Those that are not heard from now on are not judged for 13 s of listening, or for their
-// reconnect grace if that is less. Without connections it was a heartbeat that died, which is not
-// repeated: then the devices of sources of this kind have all of their reconnect grace.
-//
-// [Registry.AddSource] with its name brings the source back. Leave does nothing on a source that is
-// neither added nor awaited, see [Registry.Await].
-func (s *Source) Leave(at time.Time) {
+// Leave implements [operate.Owner].
+func (s owner) Leave(at time.Time) {
 	if s.absent.Load() && !s.awaited.Load() {
 		return
 	}
-	s.registry.putOff(s)
+	s.registry.putOff(s.Source)
 	s.deafen(at)
 	s.depart()
-	s.registry.retire(s)
+	s.registry.retire(s.Source)
 	s.advancePool()
 }
 
-// Retire declares that the source's owner has ended in order: all that had reached it is applied, and
-// its sessions have ended, see [Session.Release]. Do not pulse it afterwards. From now on its devices
-// are judged by the clock of others, as those of a source that was retired by [Registry.Retire]. No
-// time is lost and no event is emitted. [Registry.AddSource] with its name brings the source back.
-// Retire does nothing on a source that is not added.
-func (s *Source) Retire() {
+// Retire implements [operate.Owner].
+func (s owner) Retire() {
 	if s.absent.Load() {
 		return
 	}
 	s.depart()
-	s.registry.retire(s)
+	s.registry.retire(s.Source)
 	s.advancePool()
 }
 
@@ -279,7 +264,7 @@ func (s *Source) lostBeat() time.Duration { return s.config.Load().ReconnectGrac
 func (s *Source) spare(length time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spareLocked(roundHeard(s.timeLocked(s.registry.clock.time()))+judgement.HeardTick, length, s.Now()) // beyond all heartbeats
+	s.spareLocked(keep.Round(s.timeLocked(s.registry.clock.time()))+judgement.HeardTick, length, s.Now()) // beyond all heartbeats
 }
 
 // spareLocked puts verdicts off on devices of the source that are not heard from a listening time on, while

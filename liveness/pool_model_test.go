@@ -230,7 +230,7 @@ func (w *world) lose(e *ear, now time.Time) {
 			d.ear, d.next = nil, now.Add(w.between(0, failover))
 		}
 	}
-	e.source.Leave(now)
+	e.source.Owner().Leave(now)
 }
 
 // send lets a device beat, or connect to an ear, which is another now and then.

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -255,8 +256,8 @@ func TestLeave(t *testing.T) {
 		p.a.Watermark(0, p.a.Pulse(time.Now()))
 		p.clocks(9, 9)
 		s.Abandon()
-		p.b.Leave(time.Now())
-		p.b.Leave(time.Now())
+		p.b.Owner().Leave(time.Now())
+		p.b.Owner().Leave(time.Now())
 		p.clocks(9.25, 9)
 		p.wantState("of b", liveness.Unknown)
 		p.wantState("of a", liveness.Online) // it is not unknown
@@ -296,7 +297,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 			}
 			listenWith(unit, p.a, p.b)
 			s.Abandon()
-			p.b.Leave(time.Now())
+			p.b.Owner().Leave(time.Now())
 			time.Sleep(step)
 			listenWith(wait, p.a)
 			again := p.addSource(liveness.SourceConfig{Name: "gateway/b", Pool: "gateway", Parts: 2}) // pulses once
@@ -324,7 +325,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 				marked(p.a)
 			}
 			p.wantState("d", liveness.Offline)
-			again.Leave(time.Now())
+			again.Owner().Leave(time.Now())
 			p.b = p.addSource(liveness.SourceConfig{Name: "gateway/b", Pool: "gateway"})
 		}
 	})
@@ -340,7 +341,7 @@ func TestMarksBeforeLeave(t *testing.T) {
 			marked(p.b)
 		}
 		p.clocks(1, 1)
-		p.b.Leave(time.Now().Add(-3 * unit))
+		p.b.Owner().Leave(time.Now().Add(-3 * unit))
 		time.Sleep(step)
 		if b := p.addSource(liveness.SourceConfig{Name: "gateway/b", Pool: "gateway"}); inUnits(b.Time(time.Now())) != 2 {
 			p.Errorf("it was heard of at %g, want 2", inUnits(b.Time(time.Now())))
@@ -368,7 +369,7 @@ func TestLeftIsRestored(t *testing.T) {
 		}
 		listenWith(unit, l.source, b)
 		s.Abandon()
-		b.Leave(time.Now())
+		b.Owner().Leave(time.Now())
 		l.listen(unit)
 		k.checkpoint(l.registry)
 		l.stop()
@@ -389,15 +390,15 @@ func TestPoolIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(heapMemory)
 		r := newRegistry(t, newLog(t, 0), liveness.Config{})
-		r.UseMemory(m)
+		r.Keeper().UseMemory(m)
 		defer start(t, r)()
 		a := addSource(t, r, liveness.SourceConfig{Name: "a", Pool: "pool"})
 		b := addSource(t, r, liveness.SourceConfig{Name: "b", Pool: "pool"})
 		listenWith(unit, a, b)
 		time.Sleep(step)
 		a.Watermark(0, a.Pulse(time.Now()))
-		c, _ := liveness.Recall(m.photo())
-		rec := liveness.SourceRecord{Name: "a"}
+		c, _ := keep.Recall(m.photo())
+		rec := keep.SourceRecord{Name: "a"}
 		if c.Source(&rec); rec.Listened != unit || !rec.At.Equal(time.Now().Add(-step)) {
 			t.Errorf("%+v, want %v", rec, unit)
 		}
@@ -432,7 +433,7 @@ func TestPoolConcurrently(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				c.Watermark(0, listened)
 				s.Abandon()
-				c.Leave(time.Now())
+				c.Owner().Leave(time.Now())
 				time.Sleep(time.Millisecond)
 			}
 		})

@@ -62,7 +62,7 @@ func TestProbesPolicy(t *testing.T) {
 		if r.wantState("short", liveness.Offline); p.asked != 1 {
 			r.Errorf("asked %d times", p.asked)
 		}
-		if got := r.registry.Policy().ProbeWait; got != 4*unit {
+		if got := r.registry.Operator().Policy().ProbeWait; got != 4*unit {
 			r.Errorf("ProbeWait = %v", got)
 		}
 	})

@@ -5,35 +5,33 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+
+	"github.com/holter-iot/holter/internal/operate"
 )
 
-// ErrQuota is returned for a new device that comes by way of a [Quota] that is used up.
+// ErrQuota is returned for a new device for whose way into the fleet there is a bound, see [Hello], which is reached.
 var ErrQuota = errors.New("liveness: no more devices may come in this way")
 
-// Quota bounds how many devices become known in one way, for instance at one port: so many of those
-// that are not forgotten may have come with it, see [Hello]. A device that was known before does not
-// count.
-type Quota struct {
+// quota is an [operate.Quota].
+type quota struct {
 	name    string
 	index   uint8 // among the registry's, from 1 on
 	limit   atomic.Int64
 	devices atomic.Int64
 }
 
-// AddQuota adds a quota of so many devices, 1 or more. The devices that it counts are restored with
-// it by its name, which follows the rules of [ValidateID]. Call AddQuota before devices are restored.
-// There may be 255.
-func (r *Registry) AddQuota(name string, limit int) (*Quota, error) {
+// AddQuota implements [operate.Registry].
+func (r operator) AddQuota(name string, limit int) (operate.Quota, error) {
 	if err := ValidateID(name); err != nil {
 		return nil, fmt.Errorf("liveness: quota name: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []*Quota
+	var all []*quota
 	if p := r.quotas.Load(); p != nil {
 		all = append(all, *p...)
 	}
-	q := &Quota{name: name, index: uint8(len(all) + 1)}
+	q := &quota{name: name, index: uint8(len(all) + 1)}
 	q.SetLimit(limit)
 	switch {
 	case limit < 1:
@@ -48,15 +46,14 @@ func (r *Registry) AddQuota(name string, limit int) (*Quota, error) {
 	return q, nil
 }
 
-// Devices returns how many devices the quota counts. They may be more than its limit if that was
-// lowered.
-func (q *Quota) Devices() int { return int(q.devices.Load()) }
+// Devices implements [operate.Quota].
+func (q *quota) Devices() int { return int(q.devices.Load()) }
 
-// SetLimit changes how many devices the quota allows. Those that are too many stay.
-func (q *Quota) SetLimit(limit int) { q.limit.Store(int64(limit)) }
+// SetLimit implements [operate.Quota].
+func (q *quota) SetLimit(limit int) { q.limit.Store(int64(limit)) }
 
 // take counts a new device, and reports whether there is room for it.
-func (q *Quota) take() bool {
+func (q *quota) take() bool {
 	if q != nil && q.devices.Add(1) > q.limit.Load() {
 		q.devices.Add(-1)
 		return false
@@ -65,14 +62,14 @@ func (q *Quota) take() bool {
 }
 
 // release undoes take.
-func (q *Quota) release() {
+func (q *quota) release() {
 	if q != nil {
 		q.devices.Add(-1)
 	}
 }
 
 // quotaNamed returns the quota with a name; nil if there is none.
-func (r *Registry) quotaNamed(name string) *Quota {
+func (r *Registry) quotaNamed(name string) *quota {
 	if all := r.quotas.Load(); all != nil && name != "" {
 		for _, q := range *all {
 			if q.name == name {
@@ -84,7 +81,7 @@ func (r *Registry) quotaNamed(name string) *Quota {
 }
 
 // quotaOf returns the quota that counts a device; nil if none does.
-func (r *Registry) quotaOf(d *device) *Quota {
+func (r *Registry) quotaOf(d *device) *quota {
 	if d.quota == 0 {
 		return nil
 	}

@@ -10,12 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
-func addQuota(t *testing.T, r *liveness.Registry, name string, limit int) *liveness.Quota {
+func addQuota(t *testing.T, r *liveness.Registry, name string, limit int) operate.Quota {
 	t.Helper()
-	q, err := r.AddQuota(name, limit)
+	q, err := r.Operator().AddQuota(name, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func TestQuota(t *testing.T) {
 		l := begin(t, k, fleet, began)
 		q, other := addQuota(t, l.registry, "port", 2), addQuota(t, l.registry, "other", 1)
 		l.pulse()
-		open := func(id string, q *liveness.Quota, want error) {
+		open := func(id string, q operate.Quota, want error) {
 			t.Helper()
 			if _, err := l.source.Open(new(liveness.Session), id, liveness.Hello{Quota: q}, nil, l.now()); !errors.Is(err, want) || (err == nil) != (want == nil) {
 				t.Errorf("Open(%s) = %v, want %v", id, err, want)
@@ -48,7 +49,7 @@ func TestQuota(t *testing.T) {
 		open("c", other, nil)
 		open("d", other, liveness.ErrQuota)
 		open("d", nil, nil)
-		if n, st := q.Devices(), l.registry.Stats(); n != 2 || st.Devices != 6 || l.registry.Known("x") {
+		if n, st := q.Devices(), l.registry.Stats(); n != 2 || st.Devices != 6 || l.registry.Operator().Known("x") {
 			t.Errorf("%d devices of %d count, want 2 of 6", n, st.Devices)
 		}
 		if err := l.registry.Forget("a"); err != nil || q.Devices() != 1 {
@@ -83,14 +84,14 @@ func TestAddQuota(t *testing.T) {
 	r := newRegistry(t, discard{}, liveness.Config{})
 	addQuota(t, r, "a", 1)
 	for name, limit := range map[string]int{"a": 1, "": 1, "b\n": 1, "c": 0, "d": -1} {
-		if _, err := r.AddQuota(name, limit); err == nil {
+		if _, err := r.Operator().AddQuota(name, limit); err == nil {
 			t.Errorf("AddQuota(%q, %d) = nil", name, limit)
 		}
 	}
 	for i := range 254 {
 		addQuota(t, r, strconv.Itoa(i), 1)
 	}
-	if _, err := r.AddQuota("one more", 1); err == nil {
+	if _, err := r.Operator().AddQuota("one more", 1); err == nil {
 		t.Error("there are 256 quotas")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -21,9 +22,9 @@ type Reconfigured struct {
 
 // reform is what changes of the rules need. Its zero value is ready.
 type reform struct {
-	mu       sync.Mutex             // held during a change; guards past; taken before all others
-	past     map[string]GroupRecord // of groups that are not configured: if they are again, their events' numbers go on
-	complete atomic.Bool            // a source has listened, so that all devices are restored
+	mu       sync.Mutex                  // held during a change; guards past; taken before all others
+	past     map[string]keep.GroupRecord // of groups that are not configured: if they are again, their events' numbers go on
+	complete atomic.Bool                 // a source has listened, so that all devices are restored
 }
 
 // Reconfigure replaces the configuration while the registry runs, as a restart would: each device gets the
@@ -126,7 +127,7 @@ func (r *Registry) regroup(before []*group, configs []GroupConfig) []*group {
 	}
 	past := r.reform.past
 	if past == nil {
-		past = make(map[string]GroupRecord)
+		past = make(map[string]keep.GroupRecord)
 		r.reform.past = past
 	}
 	for _, g := range before {
@@ -152,15 +153,15 @@ func (r *Registry) regroup(before []*group, configs []GroupConfig) []*group {
 
 // retire ends the reports of a group that another one replaces, and its outage if ends is true. It
 // returns what the other one goes on from.
-func (g *group) retire(ends bool, out *outbox) GroupRecord {
+func (g *group) retire(ends bool, out *outbox) keep.GroupRecord {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.whole, g.counting = false, true
-	if ends && g.outage {
-		g.outage = false
-		g.reportLocked(GroupOutageEnded, out)
+	if ends && g.counts.On {
+		g.counts.On = false
+		g.reportLocked(g.counts.Silent-g.counts.Fallen, out)
 	}
-	return GroupRecord{Name: g.Name, Seq: g.seq, Outage: g.outage, From: time.Unix(0, g.from)}
+	return keep.GroupRecord{Name: g.Name, Seq: g.seq, Outage: g.counts.On, From: time.Unix(0, g.counts.From)}
 }
 
 // counted ends the count of a group. If all devices are restored, it reports an outage that has begun or
@@ -321,7 +322,7 @@ func (r *Registry) watchRegroups(ctx context.Context) {
 }
 
 func (r *Registry) reportRegrouped(ctx context.Context) {
-	for at := Cursor(0); ; {
+	for at := uint64(0); ; {
 		next, err := r.walkSome(at, math.MaxInt, func(sh *deviceShard, d *device) {
 			if d.marks&regrouped != 0 {
 				d.marks &^= regrouped

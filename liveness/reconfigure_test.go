@@ -320,7 +320,7 @@ func described(r *liveness.Registry) string {
 	views, _ := r.List(nil, 0, 100)
 	var lines []string
 	for _, v := range views {
-		said, holds, free := r.Announced(v.ID)
+		said, holds, free := r.Operator().Announced(v.ID)
 		lines = append(lines, fmt.Sprintln(v.ID, v.Num, v.Group, v.From, v.Own, v.Policy, v.Seq, said, holds, free))
 	}
 	slices.Sort(lines)

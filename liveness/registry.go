@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"github.com/holter-iot/holter/internal/habit"
+	"github.com/holter-iot/holter/internal/keep"
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
@@ -58,7 +60,7 @@ type Registry struct {
 	due       atomic.Int64           // restored devices that are due at once
 	lag       lag
 	flaps     flappers
-	quotas    atomic.Pointer[[]*Quota] // nil if there are none; replaced under mu
+	quotas    atomic.Pointer[[]*quota] // nil if there are none; replaced under mu
 	clock     *clock
 	calendars judgement.Calendars
 	turns     chan struct{} // never closed; one place: one pass over the sources handles all turns before it
@@ -81,7 +83,7 @@ type deviceShard struct {
 	places       []*device                // by position; nil at one that is free
 	free         int                      // no position before it is free
 	habits       []habit.Habit            // by position
-	gaps         []recordedGap            // to be recorded, see Registry.TakeGaps
+	gaps         []recordedGap            // to be recorded, see keep.Registry
 	judged       map[uint32]beforeVerdict // by handle of a device that was judged; nil if there are none
 	judgedBy     map[uint32]time.Duration // by handle: see View.JudgedBy, where the policy has another span by now; nil if there are none
 	own          map[string]Policy        // set at run time; nil if there are none
@@ -114,7 +116,7 @@ type device struct {
 	reason      Reason
 	marks       marks // at an even offset, so that no byte is lost
 	touched     bool  // heartbeats touch only the timer, which knows the last one; the field last does not
-	quota       uint8 // Quota.index of the one that counts it; 0 if none does
+	quota       uint8 // quota.index of the one that counts it; 0 if none does
 	asked       uint8
 	uncommitted uint8 // how many of its latest events wait for the sink; many stands for more, too
 
@@ -150,6 +152,27 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	}
 	return r, nil
 }
+
+// keeper is a registry as a store needs it.
+type keeper struct{ *Registry }
+
+// Keeper returns what package internal/store needs to keep a registry in a database and to restore it from there.
+// It may change at any time.
+func (r *Registry) Keeper() keep.Registry { return keeper{r} }
+
+// operator is a registry as the server needs it.
+type operator struct{ *Registry }
+
+// Operator returns what the server and its interfaces need beside this package's other methods. It may change at
+// any time.
+func (r *Registry) Operator() operate.Registry { return operator{r} }
+
+// owner is a source as its owner in another process needs it.
+type owner struct{ *Source }
+
+// Owner returns what package internal/cluster/link needs to speak for a source's owner in another process. It may
+// change at any time.
+func (s *Source) Owner() operate.Owner { return owner{s} }
 
 // Run hands events to the sink, keeps the clocks of local sources, ends flapping, retires sources and follows their
 // clocks until ctx is done. Then it ends the sources' timers, hands over what is left, and returns the error of the
@@ -248,7 +271,7 @@ func (d *device) begins(prefix string) bool {
 }
 
 // addLocked makes a device, with a copy of the id, that a quota counts, which may be nil.
-func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64, q *Quota) (*device, error) {
+func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64, q *quota) (*device, error) {
 	if !q.take() {
 		return nil, ErrQuota
 	}

@@ -93,8 +93,8 @@ func TestRetireInOrder(t *testing.T) {
 		listenWith(4*unit, p.a, p.b)
 		p.events()
 		s.Release(p.b.Time(time.Now())) // at 4
-		p.b.Retire()
-		p.b.Retire()
+		p.b.Owner().Retire()
+		p.b.Owner().Retire()
 		if v := p.b.View(); !v.Absent || !v.Retired || !v.DeafSince.IsZero() {
 			p.Errorf("%+v", v)
 		}

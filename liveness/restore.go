@@ -5,15 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
-// RestoreSource restores a source: its clock goes on where it was, and all that passed since At was
-// deaf. The source may have been added or not; if it never is, it stays deaf, and the devices that
-// it heard are unknown until it is retired. Call it before the source's first pulse and before the
-// devices are restored. Errors: a bad record, a source that listens.
-func (r *Registry) RestoreSource(rec SourceRecord) error {
-	if rec.Listened < 0 || rec.Listened > maxListened {
+// RestoreSource implements [keep.Registry].
+func (r keeper) RestoreSource(rec keep.SourceRecord) error {
+	if rec.Listened < 0 || rec.Listened > keep.MaxListened {
 		return fmt.Errorf("liveness: source %q: a listening time of %v", rec.Name, rec.Listened)
 	}
 	r.mu.Lock()
@@ -33,7 +31,7 @@ func (r *Registry) RestoreSource(rec SourceRecord) error {
 }
 
 // restore restores the source.
-func (s *Source) restore(rec SourceRecord) error {
+func (s *Source) restore(rec keep.SourceRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.latest.Load() != nil {
@@ -55,9 +53,8 @@ func (s *Source) restore(rec SourceRecord) error {
 	return nil
 }
 
-// RestoreGroup restores a group. One that is not configured matters once it is, see
-// [Registry.Reconfigure]. Call it before the devices are restored.
-func (r *Registry) RestoreGroup(rec GroupRecord) {
+// RestoreGroup implements [keep.Registry].
+func (r keeper) RestoreGroup(rec keep.GroupRecord) {
 	for _, g := range r.rules.Load().groups {
 		if g.Name == rec.Name {
 			g.restore(rec)
@@ -67,30 +64,27 @@ func (r *Registry) RestoreGroup(rec GroupRecord) {
 	r.reform.mu.Lock()
 	defer r.reform.mu.Unlock()
 	if r.reform.past == nil {
-		r.reform.past = make(map[string]GroupRecord)
+		r.reform.past = make(map[string]keep.GroupRecord)
 	}
 	r.reform.past[rec.Name] = rec
 }
 
-func (g *group) restore(rec GroupRecord) {
+func (g *group) restore(rec keep.GroupRecord) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.seq, g.outage, g.from = rec.Seq, rec.Outage, rec.From.UnixNano()
+	g.seq, g.counts.On, g.counts.From = rec.Seq, rec.Outage, rec.From.UnixNano()
 }
 
-// count is countLocked, for counts that are not weighed yet.
-func (g *group) count(n int, st standing, since, now int64) {
+// count adds n devices of a standing to counts that are not weighed yet.
+func (g *group) count(n int, st judgement.Standing, since, now int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.turnLocked(now)
-	g.countLocked(n, st, since)
+	g.counts.Turn(now)
+	g.counts.Count(n, st, since)
 }
 
-// RestoreForgotten restores the number of a forgotten device's last event: if the device comes
-// back, its events' numbers go on from there. For devices whose numbers are not kept one by one,
-// pass the greatest of them with an empty id: new devices go on from that. Call it before the
-// devices are restored.
-func (r *Registry) RestoreForgotten(id string, seq uint64) {
+// RestoreForgotten implements [keep.Registry].
+func (r keeper) RestoreForgotten(id string, seq uint64) {
 	if id == "" {
 		r.raiseFloor(seq)
 		return
@@ -111,12 +105,9 @@ const (
 	dueEvery = 50 * time.Millisecond
 )
 
-// Restore restores a device. One that is not offline is unknown until it is heard or judged, for
-// which it has the reconnect grace. The source must have been restored and not
-// listen yet; groups report no outage before the first source listens. Restore may be called
-// concurrently. Errors: an invalid record, an id or a number that is taken, [ErrFull].
-func (r *Registry) Restore(rec Record) error {
-	if err := rec.validate(&r.calendars); err != nil {
+// Restore implements [keep.Registry].
+func (r keeper) Restore(rec keep.Record) error {
+	if err := validateRecord(&rec, &r.calendars); err != nil {
 		return err
 	}
 	source := r.moved(&rec)
@@ -149,7 +140,7 @@ func (r *Registry) Restore(rec Record) error {
 
 // moved returns the source at which a device was heard last, and makes the record one of it: a move
 // within a pool is no event of a device that is online.
-func (r *Registry) moved(rec *Record) *Source {
+func (r *Registry) moved(rec *keep.Record) *Source {
 	of, by := r.source(rec.Source), r.source(rec.HeardBy)
 	if by == of || of == nil || by == nil {
 		return of
@@ -162,10 +153,10 @@ func (r *Registry) moved(rec *Record) *Source {
 	return by
 }
 
-// decided returns the listening time at which the device's state followed from its silence: heartbeats
+// decided returns the listening time at which a device's state followed from its silence: heartbeats
 // that changed it are later. A checkpoint that was made while that was under way may say of the device
 // that it was heard a little later than it was, see [device.lastLocked].
-func (rec *Record) decided(p Policy) time.Duration {
+func decided(rec *keep.Record, p Policy) time.Duration {
 	switch rec.State {
 	case Offline:
 		return rec.Until
@@ -177,7 +168,7 @@ func (rec *Record) decided(p Policy) time.Duration {
 }
 
 // reviveLocked gives a new device the state of a record.
-func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
+func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *keep.Record, source *Source) {
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
 	d.source, d.marks = source, marksOf(rec)
 	if q := r.quotaNamed(rec.Quota); q != nil {
@@ -193,7 +184,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	r.reviveHabitLocked(sh, d, rec)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
-	if rec.Heard < rec.decided(d.rule.Value().Policy) {
+	if rec.Heard < decided(rec, d.rule.Value().Policy) {
 		rec.Heard = 0
 	}
 	if source != nil {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -21,19 +22,19 @@ type shelf struct {
 	*eventlog.Log
 
 	mu      sync.Mutex // guards the fields below: a registry appends while it is restored
-	devices map[string]liveness.Record
-	groups  map[string]liveness.GroupRecord
+	devices map[string]keep.Record
+	groups  map[string]keep.GroupRecord
 	ended   map[string]uint64
-	sources map[string]liveness.SourceRecord
-	heard   []liveness.Heard
+	sources map[string]keep.SourceRecord
+	heard   []keep.Heard
 	names   []string // of the sources of heard
 }
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	return &shelf{
-		Log: newLog(t, 0), devices: map[string]liveness.Record{}, groups: map[string]liveness.GroupRecord{},
-		sources: map[string]liveness.SourceRecord{}, ended: map[string]uint64{},
+		Log: newLog(t, 0), devices: map[string]keep.Record{}, groups: map[string]keep.GroupRecord{},
+		sources: map[string]keep.SourceRecord{}, ended: map[string]uint64{},
 	}
 }
 
@@ -47,7 +48,7 @@ func (k *shelf) Append(ctx context.Context, events []liveness.Event) error {
 			s.Name, s.Seq = e.Subject, e.Seq
 			k.sources[e.Subject] = s
 		case liveness.GroupOutageStarted, liveness.GroupOutageEnded:
-			k.groups[e.Subject] = liveness.GroupRecord{
+			k.groups[e.Subject] = keep.GroupRecord{
 				Name: e.Subject, Seq: e.Seq, Outage: e.Type == liveness.GroupOutageStarted, From: e.From,
 			}
 		case liveness.DeviceForgotten:
@@ -64,8 +65,8 @@ func (k *shelf) Append(ctx context.Context, events []liveness.Event) error {
 func (k *shelf) checkpoint(r *liveness.Registry) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var sources []liveness.SourceRecord
-	sources, k.heard = r.Snapshot(k.heard)
+	var sources []keep.SourceRecord
+	sources, k.heard = r.Keeper().Snapshot(k.heard)
 	k.names = nil
 	for _, s := range sources {
 		k.names = append(k.names, s.Name)
@@ -79,15 +80,15 @@ func (k *shelf) restore(r *liveness.Registry) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.sources {
-		if err := r.RestoreSource(s); err != nil {
+		if err := r.Keeper().RestoreSource(s); err != nil {
 			return err
 		}
 	}
 	for _, g := range k.groups {
-		r.RestoreGroup(g)
+		r.Keeper().RestoreGroup(g)
 	}
 	for id, seq := range k.ended {
-		r.RestoreForgotten(id, seq)
+		r.Keeper().RestoreForgotten(id, seq)
 	}
 	for _, d := range k.devices {
 		if int(d.Num) < len(k.heard) {
@@ -95,7 +96,7 @@ func (k *shelf) restore(r *liveness.Registry) error {
 				d.Heard, d.HeardBy = max(d.Heard, h.Last()), k.names[h.Source()]
 			}
 		}
-		if err := r.Restore(d); err != nil {
+		if err := r.Keeper().Restore(d); err != nil {
 			return err
 		}
 	}
@@ -299,11 +300,11 @@ func TestRestoredAreSpread(t *testing.T) {
 		r := newRegistry(t, log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second, Interval: time.Second}})
 		defer start(t, r)()
 		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
-		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now().Add(-time.Hour)}); err != nil {
+		if err := r.Keeper().RestoreSource(keep.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now().Add(-time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range devices {
-			err := r.Restore(liveness.Record{Num: uint32(i + 1), ID: strconv.Itoa(i), State: liveness.Online, Source: "edge", Last: time.Hour - 40*time.Second, Seq: 1})
+			err := r.Keeper().Restore(keep.Record{Num: uint32(i + 1), ID: strconv.Itoa(i), State: liveness.Online, Source: "edge", Last: time.Hour - 40*time.Second, Seq: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -334,44 +335,44 @@ func TestRestoreRejects(t *testing.T) {
 		log := newLog(t, 0)
 		r := newRegistry(t, log, liveness.Config{MaxDevices: 2})
 		defer start(t, r)()
-		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
+		if err := r.Keeper().RestoreSource(keep.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		good := liveness.Record{Num: 1, ID: "a", State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1}
-		if err := r.Restore(good); err != nil {
+		good := keep.Record{Num: 1, ID: "a", State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1}
+		if err := r.Keeper().Restore(good); err != nil {
 			t.Fatal(err)
 		}
-		for name, bad := range map[string]func(*liveness.Record){
-			"id twice":     func(rec *liveness.Record) { rec.ID = "a" },
-			"number twice": func(rec *liveness.Record) { rec.Num = 1 },
-			"no number":    func(rec *liveness.Record) { rec.Num = 0 },
-			"huge number":  func(rec *liveness.Record) { rec.Num = 1 << 31 },
-			"no id":        func(rec *liveness.Record) { rec.ID = "" },
-			"no source":    func(rec *liveness.Record) { rec.Source = "" },
-			"other source": func(rec *liveness.Record) { rec.Source = "else" },
-			"unknown":      func(rec *liveness.Record) { rec.State = liveness.Unknown },
-			"reason":       func(rec *liveness.Record) { rec.Reason = 99 },
-			"past":         func(rec *liveness.Record) { rec.Last = -1 },
-			"far future":   func(rec *liveness.Record) { rec.Until = 1<<63 - 1 },
-			"policy":       func(rec *liveness.Record) { rec.Announced.Timeout = -1 },
-			"changes":      func(rec *liveness.Record) { rec.Changes = make([]int64, 65) },
+		for name, bad := range map[string]func(*keep.Record){
+			"id twice":     func(rec *keep.Record) { rec.ID = "a" },
+			"number twice": func(rec *keep.Record) { rec.Num = 1 },
+			"no number":    func(rec *keep.Record) { rec.Num = 0 },
+			"huge number":  func(rec *keep.Record) { rec.Num = 1 << 31 },
+			"no id":        func(rec *keep.Record) { rec.ID = "" },
+			"no source":    func(rec *keep.Record) { rec.Source = "" },
+			"other source": func(rec *keep.Record) { rec.Source = "else" },
+			"unknown":      func(rec *keep.Record) { rec.State = liveness.Unknown },
+			"reason":       func(rec *keep.Record) { rec.Reason = 99 },
+			"past":         func(rec *keep.Record) { rec.Last = -1 },
+			"far future":   func(rec *keep.Record) { rec.Until = 1<<63 - 1 },
+			"policy":       func(rec *keep.Record) { rec.Announced.Timeout = -1 },
+			"changes":      func(rec *keep.Record) { rec.Changes = make([]int64, 65) },
 		} {
 			rec := good
 			rec.ID, rec.Num = "b", 2
 			bad(&rec)
-			if err := r.Restore(rec); err == nil {
+			if err := r.Keeper().Restore(rec); err == nil {
 				t.Errorf("%s: Restore = nil", name)
 			}
 		}
 		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		source.Pulse(time.Now())
-		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge"}); err == nil {
+		if err := r.Keeper().RestoreSource(keep.SourceRecord{Name: "edge"}); err == nil {
 			t.Error("RestoreSource of one that listens = nil")
 		}
-		if err := r.RestoreSource(liveness.SourceRecord{Name: "x", Listened: -1}); err == nil {
+		if err := r.Keeper().RestoreSource(keep.SourceRecord{Name: "x", Listened: -1}); err == nil {
 			t.Error("RestoreSource with a negative time = nil")
 		}
-		if err := r.RestoreSource(liveness.SourceRecord{}); err == nil {
+		if err := r.Keeper().RestoreSource(keep.SourceRecord{}); err == nil {
 			t.Error("RestoreSource without a name = nil")
 		}
 		if n := r.Stats().Devices; n > 2 {
@@ -407,7 +408,7 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 			over = true
 		default:
 		}
-		sources, heard := r.Snapshot(nil)
+		sources, heard := r.Keeper().Snapshot(nil)
 		for _, h := range heard {
 			if h != 0 && h.Source() >= len(sources) {
 				t.Fatalf("a device was heard by source %d of %d", h.Source(), len(sources))
@@ -420,29 +421,29 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 func TestRestoreFails(t *testing.T) {
 	r := newRegistry(t, discard{}, liveness.Config{MaxDevices: 2})
 	defer func() { start(t, r)() }()
-	if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
+	if err := r.Keeper().RestoreSource(keep.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	record := func(num uint32, id string) liveness.Record {
-		return liveness.Record{Num: num, ID: id, State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1}
+	record := func(num uint32, id string) keep.Record {
+		return keep.Record{Num: num, ID: id, State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1}
 	}
 	for _, tt := range []struct {
-		rec  liveness.Record
+		rec  keep.Record
 		want bool
 	}{
 		{record(1, "a"), true}, {record(1, "b"), false}, {record(2, "a"), false}, {record(2, "c"), true}, {record(3, "d"), false},
 	} {
-		if err := r.Restore(tt.rec); (err == nil) != tt.want {
+		if err := r.Keeper().Restore(tt.rec); (err == nil) != tt.want {
 			t.Errorf("Restore of %s as number %d = %v", tt.rec.ID, tt.rec.Num, err)
 		}
 	}
-	if n := r.Stats().Devices; n != 2 || r.Known("b") || r.Known("d") {
-		t.Errorf("%d devices, b known: %v, d known: %v", n, r.Known("b"), r.Known("d"))
+	if n := r.Stats().Devices; n != 2 || r.Operator().Known("b") || r.Operator().Known("d") {
+		t.Errorf("%d devices, b known: %v, d known: %v", n, r.Operator().Known("b"), r.Operator().Known("d"))
 	}
 	if err := r.Forget("a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Restore(record(3, "d")); err != nil {
+	if err := r.Keeper().Restore(record(3, "d")); err != nil {
 		t.Errorf("the number of a device that was refused is gone: %v", err)
 	}
 }
@@ -505,7 +506,7 @@ func TestRestoreJudgedAtCheckpoint(t *testing.T) {
 		log := newLog(t, 0)
 		r := newRegistry(t, log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}})
 		defer start(t, r)()
-		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: 100 * unit, At: time.Now()}); err != nil {
+		if err := r.Keeper().RestoreSource(keep.SourceRecord{Name: "edge", Listened: 100 * unit, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		for i, tt := range []struct {
@@ -521,14 +522,14 @@ func TestRestoreJudgedAtCheckpoint(t *testing.T) {
 			{liveness.Late, 0, 11 * unit, liveness.Late, 10 * unit},
 			{liveness.Late, 0, 21 * unit, liveness.Online, 21 * unit},
 		} {
-			rec := liveness.Record{
+			rec := keep.Record{
 				Num: uint32(i) + 1, ID: strconv.Itoa(i), State: tt.state, Until: tt.until, Source: "edge", Seq: 1,
 				Last: 10 * unit, Heard: tt.heard, HeardBy: "edge",
 			}
 			if tt.state == liveness.Offline {
 				rec.Reason = liveness.Silence
 			}
-			if err := r.Restore(rec); err != nil {
+			if err := r.Keeper().Restore(rec); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

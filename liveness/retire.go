@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// ErrUnknownSource is returned by [Registry.Retire] for a name that no source has.
+	// ErrUnknownSource is returned to who retires a source that there is not.
 	ErrUnknownSource = errors.New("liveness: unknown source")
-	// ErrSourceInUse is returned by [Registry.Retire] for a source that was added.
+	// ErrSourceInUse is returned to who retires a source that was added.
 	ErrSourceInUse = errors.New("liveness: the source is in use")
 )
 
@@ -25,13 +25,8 @@ const (
 	followGap = 5 * time.Second
 )
 
-// Retire declares that a source that was restored will not be added again. Its devices keep their
-// silence, and are judged by the clock of the sources of its kind, or of all sources if none is of
-// its kind; the kind is what stands before the first colon or slash of a source's name. Devices
-// that only the source tracked (see [Never]) get the fleet's timeout. The registry retires a source
-// by itself after Config.RetireAfter. Adding a source of that name ends it. Errors:
-// ErrUnknownSource, ErrSourceInUse.
-func (r *Registry) Retire(name string) error {
+// Retire implements [operate.Registry].
+func (r operator) Retire(name string) error {
 	s := r.source(name)
 	switch {
 	case s == nil:

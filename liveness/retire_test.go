@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -13,11 +14,11 @@ import (
 func orphans(r *rig, name string, silence time.Duration, policies ...liveness.Policy) {
 	r.Helper()
 	const listened = 1000 * unit
-	if err := r.registry.RestoreSource(liveness.SourceRecord{Name: name, Listened: listened, At: time.Now().Add(-unit)}); err != nil {
+	if err := r.registry.Keeper().RestoreSource(keep.SourceRecord{Name: name, Listened: listened, At: time.Now().Add(-unit)}); err != nil {
 		r.Fatal(err)
 	}
 	for i, p := range policies {
-		err := r.registry.Restore(liveness.Record{
+		err := r.registry.Keeper().Restore(keep.Record{
 			Num: uint32(i + 1), ID: name + "/" + string(rune('a'+i)), State: liveness.Online, Source: name,
 			Last: listened - silence, Seq: 1, Announced: p,
 		})
@@ -43,14 +44,14 @@ func TestRetire(t *testing.T) {
 			inRig(t, cfg, liveness.SourceConfig{Name: "edge:new"}, func(r *rig) {
 				vouched := liveness.Policy{Timeout: liveness.Never}
 				orphans(r, tt.source, 5*unit, liveness.Policy{Timeout: 40 * time.Second, Interval: 5 * time.Second}, vouched)
-				if err := r.registry.Retire("edge:new"); !errors.Is(err, liveness.ErrSourceInUse) {
+				if err := r.registry.Operator().Retire("edge:new"); !errors.Is(err, liveness.ErrSourceInUse) {
 					r.Errorf("Retire of a source in use = %v", err)
 				}
-				if err := r.registry.Retire("nobody"); !errors.Is(err, liveness.ErrUnknownSource) {
+				if err := r.registry.Operator().Retire("nobody"); !errors.Is(err, liveness.ErrUnknownSource) {
 					r.Errorf("Retire of an unknown source = %v", err)
 				}
 				if tt.byHand {
-					if err := r.registry.Retire(tt.source); err != nil {
+					if err := r.registry.Operator().Retire(tt.source); err != nil {
 						r.Error(err)
 					}
 				} else {
@@ -103,7 +104,7 @@ func TestRetiredComesBack(t *testing.T) {
 func TestMissedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
-		k.sources["old"] = liveness.SourceRecord{Name: "old", Listened: time.Minute, At: origin.Add(-time.Minute)}
+		k.sources["old"] = keep.SourceRecord{Name: "old", Listened: time.Minute, At: origin.Add(-time.Minute)}
 		for range 10 {
 			l := begin(t, k, liveness.Config{RetireAfter: time.Minute}, origin)
 			l.listen(8 * time.Second)

@@ -19,8 +19,8 @@ type rule struct {
 	least     time.Duration // the least deadline that may be learned
 }
 
-// Policy returns the fleet's default, complete.
-func (r *Registry) Policy() Policy { return r.rules.Load().fleet.Complete() }
+// Policy implements [operate.Registry].
+func (r operator) Policy() Policy { return r.rules.Load().fleet.Complete() }
 
 // resolveLocked returns the rule for a device: its own, then that of the first group whose pattern
 // matches, then what its protocol announced, then the fleet's default; field by field. A policy
@@ -69,11 +69,8 @@ func (r *rules) combineLocked(sh *deviceShard, id string, g *group, announced Po
 // ofDevice is where a timeout comes from that was set for the device.
 const ofDevice = "device"
 
-// Announced returns what a device's protocol announced last, and the policy that holds for the
-// device; both are zero for a device that was never seen. free reports whether the protocol decides
-// on Interval and Timeout: no configured policy of the device or its group sets one of them.
-// Announced takes a lock.
-func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
+// Announced implements [operate.Registry].
+func (r operator) Announced(id string) (announced, holds Policy, free bool) {
 	sh, d, err := r.find(id)
 	if err != nil {
 		return Policy{}, Policy{}, false
@@ -88,10 +85,8 @@ func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
 	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
 }
 
-// IfAnnounced returns the policy that the rules give a device by what its protocol announced, and the one that
-// they would give it if that announced p. Neither has a deadline that was learned. seen is false for a device
-// that was never seen; then there are none. IfAnnounced takes a lock.
-func (r *Registry) IfAnnounced(id string, p Policy) (now, then Policy, seen bool) {
+// IfAnnounced implements [operate.Registry].
+func (r operator) IfAnnounced(id string, p Policy) (now, then Policy, seen bool) {
 	sh, d, err := r.find(id)
 	if err != nil {
 		return now, then, false
@@ -115,7 +110,7 @@ func (r *rules) groupOf(id string) *group {
 	return nil
 }
 
-// ParseExpect is the func ParseExpect, but for what was parsed before.
-func (r *Registry) ParseExpect(expression, zone string) (string, error) {
+// ParseExpect implements [operate.Registry].
+func (r operator) ParseExpect(expression, zone string) (string, error) {
 	return r.calendars.ParseExpect(expression, zone)
 }

@@ -77,10 +77,6 @@ const (
 	longMessages = 4 << 20
 )
 
-// LastOf returns the end of a text that is kept as a message: at most [MaxMessage] bytes, from the beginning of
-// a line on if there is one. It does not keep the text in memory.
-func LastOf(text string) string { return lastOf(text, MaxMessage) }
-
 // lastOf returns the end of a text, at most so many bytes, as a string of its own. It begins with a line, or
 // else with a character.
 func lastOf(text string, most int) string {

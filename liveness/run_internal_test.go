@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // TestLastOfKeepsNoMore checks that the end of a text does not keep all of it in memory.
@@ -20,7 +21,7 @@ func TestLastOfKeepsNoMore(t *testing.T) {
 			runtime.GC()
 			runtime.ReadMemStats(&before)
 			for range texts {
-				kept = append(kept, LastOf(strings.Repeat(tt.line, long/len(tt.line))))
+				kept = append(kept, lastOf(strings.Repeat(tt.line, long/len(tt.line)), MaxMessage))
 			}
 			runtime.GC()
 			runtime.ReadMemStats(&after)
@@ -30,5 +31,20 @@ func TestLastOfKeepsNoMore(t *testing.T) {
 			}
 			runtime.KeepAlive(kept)
 		})
+	}
+}
+
+// Of a long message the end is kept.
+func TestLastOf(t *testing.T) {
+	long := strings.Repeat("ä", 20<<10) + "\n" + strings.Repeat("x", 5000)
+	for _, tt := range []struct{ text, want string }{
+		{"short", "short"},
+		{long, strings.Repeat("x", 5000)},
+		{strings.Repeat("x", 11<<10), strings.Repeat("x", 10<<10)},
+		{"a" + strings.Repeat("ä", 6<<10), strings.Repeat("ä", 5<<10)},
+	} {
+		if got := lastOf(tt.text, MaxMessage); got != tt.want || !utf8.ValidString(got) {
+			t.Errorf("lastOf of %d bytes has %d, want %d", len(tt.text), len(got), len(tt.want))
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/holter-iot/holter/liveness"
 )
@@ -111,21 +110,6 @@ func TestRunRestart(t *testing.T) {
 			t.Errorf("the last event is %+v", e)
 		}
 	})
-}
-
-// Long messages that wait for the sink are bounded by their bytes, and each keeps its end.
-func TestLongMessages(t *testing.T) {
-	long := strings.Repeat("ä", 20<<10) + "\n" + strings.Repeat("x", 5000)
-	for _, tt := range []struct{ text, want string }{
-		{"short", "short"},
-		{long, strings.Repeat("x", 5000)},
-		{strings.Repeat("x", 11<<10), strings.Repeat("x", 10<<10)},
-		{"a" + strings.Repeat("ä", 6<<10), strings.Repeat("ä", 5<<10)},
-	} {
-		if got := liveness.LastOf(tt.text); got != tt.want || !utf8.ValidString(got) {
-			t.Errorf("LastOf of %d bytes has %d, want %d", len(tt.text), len(got), len(tt.want))
-		}
-	}
 }
 
 // While the sink takes nothing, only so many bytes of messages wait for it, and what is cut is counted.

@@ -242,7 +242,7 @@ func TestSurvey(t *testing.T) {
 		for i := range views {
 			want[fmt.Sprintln(views[i].Num, views[i].State, views[i].Group)]++
 		}
-		r.registry.Survey(groups, func(number uint32, state liveness.State, group int) {
+		r.registry.Operator().Survey(groups, func(number uint32, state liveness.State, group int) {
 			name := ""
 			if group >= 0 {
 				name = groups[group]

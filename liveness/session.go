@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -55,7 +57,7 @@ type Hello struct {
 	// policies override it, and its Timeout is raised to Config.MinTimeout.
 	Announced Policy
 	// Unverified: the device has shown no proof of who it is, such as a token or a certificate, and
-	// needed none. See [Registry.ForgetSilent].
+	// needed none. The server can forget such devices sooner than others.
 	Unverified bool
 	// Left is when the device last sent something, in the source's listening time, if it has closed the
 	// connection since; else 0. Such a hello waited to be read. It replaces no session that was opened
@@ -63,7 +65,7 @@ type Hello struct {
 	// up, and may go on in the session that it has.
 	Left time.Duration
 	// Quota counts the device if it is new, and bounds how many there may be; nil does not.
-	Quota *Quota
+	Quota operate.Quota
 }
 
 // Welcome is what the registry answers.
@@ -92,7 +94,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
 	r := s.registry
-	sh, d, err := r.findOrAdd(id, h.Announced, h.Quota)
+	sh, d, err := r.findOrAdd(id, h.Announced, h.quota())
 	if err != nil {
 		return Welcome{}, err
 	}
@@ -149,9 +151,15 @@ func (s *Source) overtakenLocked(d *device, session *Session, now time.Duration)
 	return !at.IsZero() && other.source.instant(other.opened-1).After(at)
 }
 
+// quota returns the quota that counts the device if it is new; nil if none does.
+func (h *Hello) quota() *quota {
+	q, _ := h.Quota.(*quota)
+	return q
+}
+
 // findOrAdd returns the device with an id, which it makes if it is new, and locks its shard unless
 // it fails. For a device that was never seen it checks that there is room for an event.
-func (r *Registry) findOrAdd(id string, announced Policy, q *Quota) (*deviceShard, *device, error) {
+func (r *Registry) findOrAdd(id string, announced Policy, q *quota) (*deviceShard, *device, error) {
 	if err := ValidateID(id); err != nil {
 		return nil, nil, err
 	}
@@ -303,7 +311,7 @@ func (s *Session) Release(now time.Duration) {
 	s.timer.Store(0)
 	d.session = nil
 	f, known := d.conditionLocked()
-	next := f.Released(roundHeard(now), source.config.Load().Grace(d.policyLocked()))
+	next := f.Released(keep.Round(now), source.config.Load().grace(d.policyLocked()))
 	if !known {
 		d.reason, d.until = next.Reason, next.Until // the verdict whose timer has expired reads them
 		return
@@ -367,8 +375,8 @@ func (s *Session) apply(sig signal) (Welcome, error) {
 	return s.device.welcomeLocked(), nil
 }
 
-// Verified reports whether a device has a session open and has ever proved who it is, see [View].Unverified. It is O(1).
-func (r *Registry) Verified(id string) bool {
+// Verified implements [operate.Registry].
+func (r operator) Verified(id string) bool {
 	sh, d, err := r.find(id)
 	if err != nil {
 		return false

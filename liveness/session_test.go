@@ -228,7 +228,7 @@ func TestOpenForAnother(t *testing.T) {
 		if _, err := r.source.Open(session, "b", liveness.Hello{}, nil, r.now()); err == nil {
 			r.Error("Open of a session that is open for another device = nil")
 		}
-		if r.registry.Known("b") || !session.Beat(r.now()) {
+		if r.registry.Operator().Known("b") || !session.Beat(r.now()) {
 			r.Error("it changed something")
 		}
 		session.Close(r.now(), liveness.Closed)
@@ -258,13 +258,13 @@ func TestOpenRejects(t *testing.T) {
 		if err := open("", liveness.Policy{}); !errors.Is(err, liveness.ErrInvalidID) {
 			r.Errorf("Open without an id = %v", err)
 		}
-		if err := open("a", liveness.Policy{Timeout: -1}); err == nil || r.registry.Known("a") {
+		if err := open("a", liveness.Policy{Timeout: -1}); err == nil || r.registry.Operator().Known("a") {
 			r.Errorf("Open with a negative timeout = %v", err)
 		}
 		if err := open("a", liveness.Policy{}); err != nil {
 			r.Error(err)
 		}
-		if err := open("b", liveness.Policy{}); !errors.Is(err, liveness.ErrFull) || r.registry.Known("b") {
+		if err := open("b", liveness.Policy{}); !errors.Is(err, liveness.ErrFull) || r.registry.Operator().Known("b") {
 			r.Errorf("Open beyond MaxDevices = %v", err)
 		}
 		if err := errors.Join(open("a", liveness.Policy{}), open("configured", liveness.Policy{})); err != nil {

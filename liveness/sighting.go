@@ -1,6 +1,10 @@
 package liveness
 
-import "time"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/internal/keep"
+)
 
 // sighting is when a device was heard last. It is kept of one that was not heard for so long that turns of its source's clock were merged
 // since.
@@ -69,7 +73,7 @@ func (sh *deviceShard) endSightingLocked(d *device) {
 }
 
 // reviveSightingLocked keeps when a restored device was heard last, if the clock's course does not say.
-func (s *Source) reviveSightingLocked(sh *deviceShard, d *device, rec *Record) {
+func (s *Source) reviveSightingLocked(sh *deviceShard, d *device, rec *keep.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d.last == rec.Last && !rec.Seen.IsZero() && !s.course.Knows(d.last) {

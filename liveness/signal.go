@@ -3,6 +3,7 @@ package liveness
 import (
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -63,7 +64,7 @@ type Signal struct {
 	ExitStatus int
 	Took       time.Duration
 	// Unverified: nothing proves that the signal is from the device, nor from somebody who may speak
-	// for it. See [Registry.ForgetSilent].
+	// for it. The server can forget such devices sooner than others.
 	Unverified bool
 }
 
@@ -90,7 +91,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		s.engine.Touch(d.timer, sig.At) {
 		return nil
 	}
-	sig.At = roundHeard(sig.At)
+	sig.At = keep.Round(sig.At)
 	rule := d.rule
 	if sig.announces {
 		rule = r.resolveLocked(sh, d.id, sig.Announced)

@@ -3,33 +3,16 @@ package liveness
 import (
 	"time"
 
-	"github.com/holter-iot/holter/liveness/judgement"
+	"github.com/holter-iot/holter/internal/operate"
 )
 
-// Config returns what the source was added with.
-func (s *Source) Config() SourceConfig { return *s.config.Load() }
+// Grace implements [operate.Owner].
+func (s owner) Grace(p Policy) time.Duration { return s.config.Load().grace(p) }
 
-// DeviceSilence is what [Registry.Silences] says of a device.
-type DeviceSilence struct {
-	Num       uint32
-	ID, Group string
-	// Set is what the rules say of the device, Held the policy that is in force.
-	Set, Held Policy
-	// Limit is the silence from which its gaps are recorded; 0 if none was yet.
-	Limit time.Duration
-	// Learned is the deadline that was learned, 0 if there is none, see [Learned].
-	Learned time.Duration
-	// Sessions: it opened a session once, here or elsewhere. Offline: it is offline.
-	Sessions, Offline bool
-	// Open is its silence until now, if it was ever heard and has not said goodbye.
-	Open judgement.Gap
-}
-
-// Silences calls do for each device with a lock held: do must return at once, keep no id, and not ask the
-// registry.
-func (r *Registry) Silences(do func(*DeviceSilence)) {
+// Silences implements [operate.Registry].
+func (r operator) Silences(do func(*operate.Silence)) {
 	r.each(func(sh *deviceShard, d *device) {
-		s := DeviceSilence{
+		s := operate.Silence{
 			Num: d.num, ID: d.id, Group: d.group(), Held: d.gracePolicyLocked(), Limit: sh.habit(d).Limit(), Sessions: d.epoch != 0, Offline: d.state == Offline,
 		}
 		if v := r.learnedLocked(sh, d); !v.Fixed {

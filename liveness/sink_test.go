@@ -164,7 +164,7 @@ func TestSinkBlocks(t *testing.T) {
 		if _, err := s.Open(&sessions[2], "2", liveness.Hello{}, nil, 0); err != nil { // it changes nothing
 			t.Errorf("Open of a device that comes back = %v", err)
 		}
-		if st := r.Stats(); st.Queued != 8 || r.Known("new") || st.Devices != 8 {
+		if st := r.Stats(); st.Queued != 8 || r.Operator().Known("new") || st.Devices != 8 {
 			t.Errorf("%+v", st)
 		}
 		close(k.gate)

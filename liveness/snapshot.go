@@ -4,41 +4,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
-// roundHeard rounds an instant as that of a heartbeat is kept, so that it reads the same from a
-// timer, an event and a snapshot.
-func roundHeard(now time.Duration) time.Duration {
-	return (now + judgement.HeardTick - 1).Truncate(judgement.HeardTick)
-}
-
-// Heard is a device's last heartbeat: a source and its listening time in [timer.Resolution]. The
-// zero Heard is none.
-type Heard uint64
-
-func newHeard(source int, last time.Duration) Heard {
-	return Heard(uint64(source)<<48 | uint64(roundHeard(last)/judgement.HeardTick))
-}
-
-// Source returns the source's position among those of the same Snapshot.
-func (h Heard) Source() int { return int(h >> 48) }
-
-// Last returns the listening time.
-func (h Heard) Last() time.Duration { return time.Duration(h&(1<<48-1)) * judgement.HeardTick }
-
-// Snapshot returns the listening clocks, and then the last heartbeats, by device number; those of
-// devices that are not waited for are 0. None is later than its source's clock: who restores them goes
-// on from there, and would take a later one for a heartbeat that came after what the device says then.
-// It uses the memory of into if it suffices. It costs a cache line or two per device, and holds no lock
-// for long; heartbeats go on.
-//
-// After [Registry.RecordGaps], into must be what Snapshot returned the last time: the gaps between the
-// heartbeats are learned.
-func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard) {
+// Snapshot implements [keep.Registry].
+func (r keeper) Snapshot(into []keep.Heard) (sources []keep.SourceRecord, heard []keep.Heard) {
 	r.learning.snapshot.Lock()
 	defer r.learning.snapshot.Unlock()
-	s := snapshot{registry: r}
+	s := snapshot{registry: r.Registry}
 	for i, src := range r.Sources() {
 		rec := src.record()
 		s.sources, s.broken = append(s.sources, rec), append(s.broken, src.deafness.Latest())
@@ -66,10 +40,10 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 // snapshot is one that is being taken.
 type snapshot struct {
 	registry *Registry
-	sources  []SourceRecord
+	sources  []keep.SourceRecord
 	broken   []time.Duration // by source: the latest listening time at which it was deaf
 	passed   []time.Duration // by source: the listening time that has passed since the snapshot before
-	heard    []Heard         // of the snapshot before, until take has come by
+	heard    []keep.Heard    // of the snapshot before, until take has come by
 	learns   bool
 }
 
@@ -80,7 +54,7 @@ func (s *snapshot) take(sh *deviceShard, d *device) {
 		return
 	}
 	last, listened := d.lastLocked(), s.sources[d.source.index].Listened
-	before, now := s.heard[num], newHeard(d.source.index, min(last, listened))
+	before, now := s.heard[num], keep.NewHeard(d.source.index, min(last, listened))
 	s.heard[num] = now
 	s.registry.learning.seen[num/64] |= 1 << (num % 64)
 	if s.learns {
@@ -90,7 +64,7 @@ func (s *snapshot) take(sh *deviceShard, d *device) {
 
 // learn learns the gap between the heartbeats of two snapshots. It does not if there was more than
 // one, or none, or if the device was seen ahead of the clock: its next gap would be measured wrongly, too.
-func (s *snapshot) learn(sh *deviceShard, d *device, before, now Heard, ahead bool) {
+func (s *snapshot) learn(sh *deviceShard, d *device, before, now keep.Heard, ahead bool) {
 	h := sh.habit(d)
 	if before == now {
 		if d.touched && h.Limit() == 0 { // no gap was learned yet
@@ -152,11 +126,11 @@ func (d *device) lastLocked() time.Duration {
 }
 
 // record returns what must be kept of the source.
-func (s *Source) record() SourceRecord {
+func (s *Source) record() keep.SourceRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	listened := s.Now()
-	rec := SourceRecord{Name: s.name, Listened: listened, At: s.wallLocked(listened)}
+	rec := keep.SourceRecord{Name: s.name, Listened: listened, At: s.wallLocked(listened)}
 	if rec.At.IsZero() {
 		rec.At = s.past
 	}

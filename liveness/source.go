@@ -18,8 +18,7 @@ import (
 type SourceConfig struct {
 	// Name identifies the source in events and views, as [ValidateID] allows. Required.
 	Name string
-	// Note describes for people what kind of source it is, and what its watermark rests on; see
-	// also [Source.SetNote].
+	// Note describes for people what kind of source it is, and what its watermark rests on.
 	Note string
 	// Parts is the number of independent inputs of the source, for instance event loops. The
 	// source's watermark is the least of theirs. Default: 1.
@@ -75,7 +74,7 @@ type Source struct {
 
 	mu        sync.Mutex // guards the fields below; taken after a device shard's
 	marks     []time.Duration
-	deaf      []DeafInterval // the latest, oldest first
+	deaf      []judgement.DeafInterval // the latest, oldest first
 	deafTotal time.Duration
 	course    judgement.Course
 	instants  judgement.Course // as the pulses were passed
@@ -83,17 +82,17 @@ type Source struct {
 	keptTurn  judgement.Turn   // the latest of the course that is in kept
 	seq       uint64
 	past      time.Time         // of a restored source: until when it listened
-	whole     time.Duration     // listening time since which its owner knows all, see [Source.Continue]
+	whole     time.Duration     // listening time since which its owner knows all, see [operate.Owner]
 	wentOn    time.Time         // what the wall clock showed then
-	breaks    []judgement.Break // to be recorded, see Registry.TakeGaps
+	breaks    []judgement.Break // to be recorded, see keep.Registry
 	stamped   time.Time         // the latest instant that was stamped by timeInGap
 
 	quieted atomic.Bool // the wall clock, see judgement.Pace, has put off what is to be done about a device
 	turned  atomic.Bool // the wall clock and the listening clock have parted since, see [Registry.watchTurns]
 
 	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
-	awaited atomic.Bool  // absent, and its pool waits for it, see [Registry.Await]; the same
-	retired atomic.Bool  // absent for so long that its clock follows others, see [Registry.Retire]
+	awaited atomic.Bool  // absent, and its pool waits for it, see [operate.Owner]; the same
+	retired atomic.Bool  // absent for so long that its clock follows others, see [operate.Registry]
 	missed  atomic.Int64 // for how long the process has listened without it, in ns
 }
 
@@ -202,8 +201,8 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 	return c, errors.Join(errs...)
 }
 
-// SetNote replaces SourceConfig.Note.
-func (s *Source) SetNote(note string) {
+// SetNote implements [operate.Owner].
+func (s owner) SetNote(note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cfg := *s.config.Load()
@@ -254,7 +253,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	if gap = max(gap, next.wall.Sub(last.wall)); gap > maxGap {
 		s.deafness.AddStall(next.listened, gap-counts, s.Now())
 		s.recordBreakLocked(judgement.Break{Kind: judgement.BreakStall, At: next.listened, Length: gap - counts, To: next.wall})
-		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
+		s.deafLocked(judgement.DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
 	} else {
 		if s.course.KeepUp(next.listened, next.wall) {
 			s.turnedLocked()
@@ -350,14 +349,14 @@ func (s *Source) Sooner() <-chan struct{} { return s.clock.Sooner() }
 type SourceView struct {
 	Name      string
 	Note      string
-	Listened  time.Duration  // what the listening clock reads
-	Behind    time.Duration  // how far the clock is behind the last pulse: unread input, here or in its pool
-	Held      bool           // the clock stands still because the sink is stalled
-	DeafSince time.Time      // when the source stopped listening; zero while it listens
-	Absent    bool           // the source was restored after a restart and not added since, or it has left
-	Retired   bool           // it is absent, and its devices are judged by the clock of others, see [Registry.Retire]
-	Missed    time.Duration  // of an absent source: for how long the process has listened without it
-	Deaf      []DeafInterval // the latest, oldest first
+	Listened  time.Duration            // what the listening clock reads
+	Behind    time.Duration            // how far the clock is behind the last pulse: unread input, here or in its pool
+	Held      bool                     // the clock stands still because the sink is stalled
+	DeafSince time.Time                // when the source stopped listening; zero while it listens
+	Absent    bool                     // the source was restored after a restart and not added since, or it has left
+	Retired   bool                     // it is absent, and its devices are judged by the clock of others
+	Missed    time.Duration            // of an absent source: for how long the process has listened without it
+	Deaf      []judgement.DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
 	Timers    timer.Stats
 	Devices   int // that it heard last and whose heartbeats are waited for

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
@@ -240,8 +241,8 @@ func (d *device) fillTimesLocked(e *Event, now time.Duration) {
 
 // recordLocked returns what must be kept of the device. It has a copy of the id, which may lie within the
 // device: whoever keeps the record must not keep that.
-func (r *Registry) recordLocked(sh *deviceShard, d *device) *Record {
-	rec := &Record{
+func (r *Registry) recordLocked(sh *deviceShard, d *device) *keep.Record {
+	rec := &keep.Record{
 		Num: d.num, ID: strings.Clone(d.id), State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
 		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
 		Announced: d.rule.Value().announced, Own: sh.own[d.id],

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -82,15 +83,15 @@ func TestForgetUnverified(t *testing.T) {
 		l = begin(t, k, liveness.Config{}, began)
 		defer l.stop()
 		l.pulse()
-		sooner := liveness.Forgetting{After: 100 * unit, Message: "never verified"}
+		sooner := operate.Forgetting{After: 100 * unit, Message: "never verified"}
 		for at, want := range []int{0, 1, 0} {
-			if _, n, err := l.registry.ForgetSilent(0, 100, liveness.Forgetting{}, sooner); n != want || err != nil {
+			if _, n, err := l.registry.Operator().ForgetSilent(0, 100, operate.Forgetting{}, sooner); n != want || err != nil {
 				t.Errorf("ForgetSilent the %dth time = %d, %v, want %d", at+1, n, err, want)
 			}
 			l.listen(95 * unit)
 		}
 		for id, want := range map[string]bool{"stranger": false, "known": true, "proved": true} {
-			if l.registry.Known(id) != want {
+			if l.registry.Operator().Known(id) != want {
 				t.Errorf("%s is known: %v", id, !want)
 			}
 		}

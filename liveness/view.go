@@ -46,7 +46,7 @@ type View struct {
 	HeardSilence time.Duration
 	// Deaf are the intervals after the last heartbeat for which the source was deaf; they do not
 	// count. Of many, these are the latest, and DeafBefore is how long the earlier ones were together.
-	Deaf       []DeafInterval
+	Deaf       []judgement.DeafInterval
 	DeafBefore time.Duration
 	// NotBefore is the listening time before which the device is not judged, because its source was
 	// deaf, a maintenance window suppresses its silence, its session was released, its timeout became
@@ -86,8 +86,8 @@ func (r *Registry) Device(id string) (View, error) {
 	return r.viewLocked(d), nil
 }
 
-// Known reports whether a device was seen or configured. It is O(1).
-func (r *Registry) Known(id string) bool {
+// Known implements [operate.Registry].
+func (r operator) Known(id string) bool {
 	sh, hash := r.shardOf(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -155,7 +155,7 @@ func (d *device) timesLocked(v *View, f judgement.Condition) {
 		}
 		v.Released, v.Granted, v.Suppressed = o.Delay == judgement.AfterRelease, o.Delay == judgement.AfterGrant, o.Delay == judgement.AfterWindow
 		if o.Delay == judgement.AfterDeaf {
-			v.Grace = s.config.Load().Grace(o.Policy)
+			v.Grace = s.config.Load().grace(o.Policy)
 			v.GraceMax = judgement.MaxGraces * v.Grace
 			v.GraceUsed = min(max(counted-o.Plain, 0), v.GraceMax)
 		}
@@ -166,10 +166,10 @@ func (d *device) timesLocked(v *View, f judgement.Condition) {
 }
 
 // deafSinceLocked returns the deaf intervals after a listening time.
-func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
+func (s *Source) deafSinceLocked(listened time.Duration) []judgement.DeafInterval {
 	for i := range s.deaf {
 		if s.deaf[i].Listened > listened {
-			return append([]DeafInterval(nil), s.deaf[i:]...)
+			return append([]judgement.DeafInterval(nil), s.deaf[i:]...)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func TestDeviceView(t *testing.T) {
 		if _, err := r.registry.Device("a"); !errors.Is(err, liveness.ErrUnknownDevice) {
 			r.Errorf("Device of an unknown id = %v", err)
 		}
-		if r.registry.Known("a") || !r.registry.Known("site/configured") {
+		if r.registry.Operator().Known("a") || !r.registry.Operator().Known("site/configured") {
 			r.Error("Known is wrong")
 		}
 		policy := liveness.Policy{Interval: 50 * unit / 3, Timeout: 50 * unit, CloseGrace: 10 * s, SleepLimit: 24 * 3600 * s, RecoverAfter: 1, Learn: judgement.LearnSuggest, LearnBudget: 1, LearnMax: 24 * 3600 * s}

@@ -48,10 +48,10 @@ func TestWandering(t *testing.T) {
 			p.Errorf("heard by %s at %g", v.Source, p.units(v.LastSeen))
 		}
 		listenWith(2*unit, p.a, p.b)
-		p.a.Belated("d", time.Now(), unit)
-		p.a.Belated("d", time.Now(), 2*unit)
-		p.a.Belated("unknown", time.Now(), 0)
-		if v := p.device("d"); v.Source != "udp/a" || p.units(v.LastSeen) != 3 || p.registry.Known("unknown") {
+		p.a.Owner().Belated("d", time.Now(), unit)
+		p.a.Owner().Belated("d", time.Now(), 2*unit)
+		p.a.Owner().Belated("unknown", time.Now(), 0)
+		if v := p.device("d"); v.Source != "udp/a" || p.units(v.LastSeen) != 3 || p.registry.Operator().Known("unknown") {
 			p.Errorf("heard by %s at %g", v.Source, p.units(v.LastSeen))
 		}
 		p.want("d:1 device.online at 0 seen 0 due 30 silent 0")
@@ -83,10 +83,10 @@ func TestBelatedElsewhere(t *testing.T) {
 			s.Abandon()
 		}
 		listenWith(2*unit, p.a, p.b)
-		p.b.Leave(time.Now())
+		p.b.Owner().Leave(time.Now())
 		listenWith(4*unit, p.a)
 		for _, id := range []string{"d", "asleep"} {
-			p.a.Belated(id, time.Now(), unit)
+			p.a.Owner().Belated(id, time.Now(), unit)
 		}
 		p.wantState("asleep", liveness.Sleeping)
 		if v := p.device("d"); v.State != liveness.Online || v.Source != "udp/a" || p.units(v.LastSeen) != 5 {
@@ -102,10 +102,10 @@ func TestBelatedAfterBye(t *testing.T) {
 		listenWith(unit, p.a, p.b)
 		s, _ := p.openBy(p.b, "d", nil)
 		s.Bye(p.b.Time(time.Now()))
-		p.a.Belated("d", time.Now(), unit)
+		p.a.Owner().Belated("d", time.Now(), unit)
 		p.wantState("d", liveness.Offline)
 		listenWith(3*unit, p.a, p.b)
-		p.a.Belated("d", time.Now(), 0)
+		p.a.Owner().Belated("d", time.Now(), 0)
 		p.wantState("d", liveness.Online)
 	})
 }
@@ -114,7 +114,7 @@ func TestBelatedAfterBye(t *testing.T) {
 // another one heard last: it has time for the next. It is judged if that does not come.
 func TestLostDatagram(t *testing.T) {
 	for name, lose := range map[string]func(p *pooled){
-		"left": func(p *pooled) { p.b.Leave(time.Now()) },
+		"left": func(p *pooled) { p.b.Owner().Leave(time.Now()) },
 		"deaf": func(p *pooled) { p.b.Deafen(time.Now()) },
 		"deaf still": func(p *pooled) {
 			p.b.Deafen(time.Now().Add(-unit))

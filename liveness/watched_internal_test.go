@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/holter-iot/holter/internal/keep"
 )
 
 type noSink struct{}
@@ -29,7 +31,7 @@ type beater struct {
 	random   *rand.Rand
 	sessions []Session
 	next     []time.Duration
-	heard    []Heard
+	heard    []keep.Heard
 }
 
 func startBeater(t *testing.T, r *Registry, devices int, interval time.Duration) *beater {
@@ -71,8 +73,8 @@ func (b *beater) pass(t *testing.T, d time.Duration) (beats, slow int) {
 		}
 		b.source.Watermark(0, b.source.Pulse(b.start.Add(b.now)))
 		if b.now%(5*time.Second) == 0 {
-			_, b.heard = b.source.registry.Snapshot(b.heard)
-			b.source.registry.TakeGaps()
+			_, b.heard = b.source.registry.Keeper().Snapshot(b.heard)
+			b.source.registry.Keeper().TakeGaps()
 		}
 	}
 	return beats, slow
@@ -96,7 +98,7 @@ func TestUsualBeatsTakeNoLock(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			r.RecordGaps()
+			r.Keeper().RecordGaps()
 			b := startBeater(t, r, 200, interval)
 			b.pass(t, 30*interval)
 			if beats, slow := b.pass(t, 50*interval); slow*100 > beats {

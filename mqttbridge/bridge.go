@@ -255,7 +255,7 @@ func (b *Bridge) note() {
 	if refused != "" {
 		text += "; it holds as much as it may, and has refused messages: " + refused
 	}
-	b.clock.main.source.SetNote(text)
+	b.clock.main.source.Owner().SetNote(text)
 }
 
 // refuse says that a message was refused because of a limit, once for each kind: the log and the note of the source do. What is known stays.

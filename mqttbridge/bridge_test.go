@@ -16,6 +16,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"go.uber.org/goleak"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testmqtt"
 	"github.com/holter-iot/holter/internal/test/testwait"
@@ -302,7 +303,7 @@ func TestRenamed(t *testing.T) {
 	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
 	c := client(t, broker.URL())
 	const listened, timeout = time.Hour, 4 * time.Second
-	devices := []liveness.Record{
+	devices := []keep.Record{
 		{ID: "dead", State: liveness.Online, Last: listened - timeout/2},
 		{ID: "long-dead", State: liveness.Offline, Reason: liveness.Silence, Last: listened - time.Minute},
 		{ID: "lost", State: liveness.Online, Last: listened - timeout/2},
@@ -315,11 +316,11 @@ func TestRenamed(t *testing.T) {
 	s := startAfter(t, mqttbridge.Config{
 		Name: "new", URL: broker.URL(), ReconnectGrace: time.Second / 2, Conventions: []convention.Convention{plain{timeout: timeout}},
 	}, func(r *liveness.Registry) error {
-		err := r.RestoreSource(liveness.SourceRecord{Name: "old", Listened: listened, At: began.Add(-time.Second)})
+		err := r.Keeper().RestoreSource(keep.SourceRecord{Name: "old", Listened: listened, At: began.Add(-time.Second)})
 		for i, d := range devices {
 			d.Num, d.Source, d.Seq, d.Since = uint32(i+1), "old", 1, began.Add(-time.Minute)
 			d.Announced.Timeout = timeout
-			err = errors.Join(err, r.Restore(d))
+			err = errors.Join(err, r.Keeper().Restore(d))
 		}
 		return err
 	})

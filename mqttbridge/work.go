@@ -232,7 +232,7 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 	case convention.Bye:
 		sig = lost(s, announced, now, liveness.Bye)
 	case convention.Sleep:
-		if b.registry.Known(s.Device) {
+		if b.registry.Operator().Known(s.Device) {
 			return nil
 		}
 		sig = liveness.Signal{Kind: liveness.Sleep, At: now, Length: lengthOf(s)}

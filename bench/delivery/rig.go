@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
@@ -165,7 +166,7 @@ func verdict(i, seq int) liveness.Event {
 		Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: uint64(seq), Epoch: 1, Time: now,
 		Source: "gateway", Policy: "default", LastSeen: now.Add(-time.Minute), Deadline: now,
 		HeardSilence: time.Minute, Timeout: time.Minute,
-		Record: &liveness.Record{
+		Record: &keep.Record{
 			Num: uint32(i) + 1, ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "gateway",
 			Last: time.Minute, Since: now, Seq: uint64(seq), Epoch: 1,
 		},

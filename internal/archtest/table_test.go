@@ -15,7 +15,7 @@ type table map[string][]string
 // directions is the table of this module. What a part may import from outside
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
-	belowServices := []string{"dag", "dualmap", "internal", "liveness", "liveness/judgement", "schedule", "timer"}
+	belowServices := []string{"dag", "dualmap", "internal", "internal/keep", "internal/operate", "liveness", "liveness/judgement", "schedule", "timer"}
 	belowEdges := slices.Concat(belowServices, []string{"internal/replay/availability", "internal/cluster", "internal/delivery", "internal/jobs", "internal/playbook", "internal/replay", "internal/cron", "internal/sqldb", "internal/store", "internal/net/eventloop", "internal/net/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
@@ -35,7 +35,9 @@ func directions() table {
 
 		// Domain.
 		"internal/replay/availability": {"liveness", "liveness/judgement"},
-		"liveness":                     {"liveness/judgement", "dualmap", "internal", "schedule", "timer"},
+		"internal/keep":                {"liveness/judgement", "timer"},
+		"internal/operate":             {"liveness/judgement"},
+		"liveness":                     {"liveness/judgement", "dualmap", "internal", "internal/keep", "internal/operate", "schedule", "timer"},
 		"liveness/judgement":           {"schedule", "timer"}, // pure: no lock, no source
 
 		// Services.
@@ -43,14 +45,14 @@ func directions() table {
 		"internal/delivery": slices.Concat(belowServices, database, []string{"internal/jobs", "internal/store"}),
 		"internal/jobs":     slices.Concat(belowServices, database, []string{"internal/store"}), // store in its tests
 		"internal/playbook": slices.Concat(belowServices, database, []string{"internal/delivery", "internal/jobs", "internal/store"}),
-		"internal/replay":   {"internal", "liveness", "liveness/judgement"},
+		"internal/replay":   {"internal", "internal/keep", "internal/operate", "liveness", "liveness/judgement"},
 		"internal/cron":     slices.Concat(belowServices, database, []string{"internal/delivery", "internal/jobs", "internal/store"}),
 		"internal/sqldb":    slices.Concat(database, []string{"internal"}),
 		"internal/store":    slices.Concat(belowServices, database),
 
 		// Edges.
 		"internal/console":        {"internal"},
-		"internal/cluster/link":   {"internal", "liveness"},
+		"internal/cluster/link":   {"internal", "internal/keep", "internal/operate", "liveness"},
 		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"internal/guard", "internal/test/mqttconformance"}), // the broker in its tests
 		"gateway/codec":           {},
 		"gateway/codec/dtu":       codec,
@@ -69,7 +71,7 @@ func directions() table {
 		"internal/mqttstore":      slices.Concat(database, []string{"internal", "mqtt", "mqtt/packet"}),
 		"mqttbridge":              slices.Concat(belowEdges, []string{"internal/homeassistant"}),
 		"internal/homeassistant":  {"internal", "liveness", "mqttbridge"},
-		"internal/mqttreport":     {"internal", "internal/homeassistant", "liveness", "mqttbridge"},
+		"internal/mqttreport":     {"internal", "internal/homeassistant", "internal/keep", "liveness", "mqttbridge"},
 
 		// The program. `holter loadgen` is one of its commands.
 		"cmd":                {"internal/cli"},

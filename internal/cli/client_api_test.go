@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -56,7 +57,7 @@ func realAPI(t *testing.T, ids ...string) (url string) {
 	for _, after := range []time.Duration{10 * time.Second, 11 * time.Second} {
 		source.Watermark(0, source.Pulse(now.Add(after)))
 	}
-	if err := registry.RestoreSource(liveness.SourceRecord{Name: "bridge/old", Listened: time.Minute, At: now}); err != nil {
+	if err := registry.Keeper().RestoreSource(keep.SourceRecord{Name: "bridge/old", Listened: time.Minute, At: now}); err != nil {
 		t.Fatal(err)
 	}
 	wait, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -252,7 +253,7 @@ func (e *Engine) Restore(ctx context.Context, listened time.Time) error {
 	if len(begun) == 0 {
 		return nil
 	}
-	e.registry.Suppress(func(id, group string, timeout time.Duration) (end time.Duration, ok bool) {
+	e.registry.Operator().Suppress(func(id, group string, timeout time.Duration) (end time.Duration, ok bool) {
 		end = -timeout
 		for i := range begun {
 			o := &begun[i]
@@ -286,7 +287,7 @@ func ended(was, list []open) string {
 // cover sets or ends maintenance for all devices. It asks each window in turn, so there should be
 // few.
 func (e *Engine) cover(ctx context.Context, list []open, ended string, now time.Time) error {
-	by := func(id, group string) (w liveness.Window, covered bool) {
+	by := func(id, group string) (w operate.Window, covered bool) {
 		for i := range list {
 			o := &list[i]
 			if !o.matches(id, group) {
@@ -301,8 +302,8 @@ func (e *Engine) cover(ctx context.Context, list []open, ended string, now time.
 		}
 		return w, covered
 	}
-	for from, more := liveness.Cursor(0), true; more; {
-		next, _, err := e.registry.Cover(from, coverBatch, ended, by)
+	for from, more := uint64(0), true; more; {
+		next, _, err := e.registry.Operator().Cover(from, coverBatch, ended, by)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/cron"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule"
 )
@@ -251,7 +252,7 @@ func TestWindowsOverlap(t *testing.T) {
 func TestWindowRepair(t *testing.T) {
 	r := newRig(t, cron.Config{})
 	r.see(false, "a", "b")
-	_, _, err := r.registry.Cover(0, 100, "", func(string, string) (liveness.Window, bool) { return liveness.Window{Name: "window gone"}, true })
+	_, _, err := r.registry.Operator().Cover(0, 100, "", func(string, string) (operate.Window, bool) { return operate.Window{Name: "window gone"}, true })
 	r.check(err)
 	r.restart()
 	r.untilCovered("")

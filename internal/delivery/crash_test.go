@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/crashtest"
@@ -74,7 +75,7 @@ func child() {
 			num := uint32(n%crashDevices) + 1
 			batch[i] = liveness.Event{
 				Type: liveness.DeviceOnline, Subject: fmt.Sprint("dev-", num), Seq: n/crashDevices + 1, Time: time.Now(), Source: "line",
-				Record: &liveness.Record{Num: num, ID: fmt.Sprint("dev-", num), State: liveness.Online, Source: "line", Seq: n/crashDevices + 1},
+				Record: &keep.Record{Num: num, ID: fmt.Sprint("dev-", num), State: liveness.Online, Source: "line", Seq: n/crashDevices + 1},
 			}
 		}
 		fail(s.Append(ctx, batch))

@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/internal/delivery/sink"
 	"github.com/holter-iot/holter/internal/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
@@ -143,7 +144,7 @@ func (r *rig) events(devices ...string) []liveness.Event {
 		events[i] = liveness.Event{
 			Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: r.seqs[id], Time: now, Source: "line", Group: "site",
 			LastSeen: now.Add(-time.Minute), Timeout: time.Minute,
-			Record: &liveness.Record{Num: r.num(id), ID: id, State: liveness.Offline, Source: "line", Since: now, Seq: r.seqs[id]},
+			Record: &keep.Record{Num: r.num(id), ID: id, State: liveness.Offline, Source: "line", Since: now, Seq: r.seqs[id]},
 		}
 	}
 	return events

@@ -171,7 +171,7 @@ func (a *API) ownPolicy(ctx context.Context, in *deviceInput) (*tagged, error) {
 
 // policySettings is the lookup of a device's own policy.
 func (a *API) policySettings(_ context.Context, id string) (any, error) {
-	p, err := a.registry.OwnPolicy(id)
+	p, err := a.registry.Operator().OwnPolicy(id)
 	return changeOf(p), err
 }
 

@@ -39,7 +39,7 @@ func (a announcement) policy(r *liveness.Registry) (liveness.Policy, error) {
 		return p, errors.New("zone and grace belong to expect, which is missing; without it, ttl says when the next heartbeat is due")
 	case a.Expect != "":
 		var err error
-		if p.Expect, err = r.ParseExpect(a.Expect, a.Zone); err != nil {
+		if p.Expect, err = r.Operator().ParseExpect(a.Expect, a.Zone); err != nil {
 			return p, fmt.Errorf("expect: %w", err)
 		}
 		p.Timeout = time.Duration(a.Grace)

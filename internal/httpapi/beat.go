@@ -147,7 +147,7 @@ func (a *API) checkSame(id string, said liveness.Policy) error {
 	if said == (liveness.Policy{}) || a.needsToken() {
 		return nil
 	}
-	now, then, seen := a.registry.IfAnnounced(id, said)
+	now, then, seen := a.registry.Operator().IfAnnounced(id, said)
 	if !seen || then == now {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -171,7 +172,7 @@ func TestClockDoesNotWaitForTheCommit(t *testing.T) {
 		status, _, _ := s.dial(t).ask([]byte(beatOfA))
 		answered <- status
 	}()
-	testwait.Until(t, "the device", func() bool { return s.registry.Known("a") })
+	testwait.Until(t, "the device", func() bool { return s.registry.Operator().Known("a") })
 	before := s.view()
 	most := before.Listened + before.Behind
 	testwait.Until(t, "the clock", func() bool { return s.view().Listened > most+500*time.Millisecond })
@@ -299,12 +300,12 @@ func TestRetireSource(t *testing.T) {
 			written = append(written, err)
 			return err
 		}}).Handler()
-		old := liveness.SourceRecord{Name: "bridge/old", Listened: time.Hour, At: time.Now().Add(-time.Minute)}
-		if err := f.registry.RestoreSource(old); err != nil {
+		old := keep.SourceRecord{Name: "bridge/old", Listened: time.Hour, At: time.Now().Add(-time.Minute)}
+		if err := f.registry.Keeper().RestoreSource(old); err != nil {
 			t.Fatal(err)
 		}
-		rec := liveness.Record{Num: 7, ID: "a", State: liveness.Online, Source: old.Name, Last: time.Hour - 10*time.Second, Since: time.Now().Add(-time.Hour), Seq: 1, Epoch: 1}
-		if err := f.registry.Restore(rec); err != nil {
+		rec := keep.Record{Num: 7, ID: "a", State: liveness.Online, Source: old.Name, Last: time.Hour - 10*time.Second, Since: time.Now().Add(-time.Hour), Seq: 1, Epoch: 1}
+		if err := f.registry.Keeper().Restore(rec); err != nil {
 			t.Fatal(err)
 		}
 		source := func() httpapi.Source {

@@ -130,7 +130,7 @@ func listeningOf(v *liveness.View) *Listening {
 	return l
 }
 
-func deafOf(intervals []liveness.DeafInterval) []Deaf {
+func deafOf(intervals []judgement.DeafInterval) []Deaf {
 	deaf := make([]Deaf, 0, len(intervals))
 	for _, d := range intervals {
 		deaf = append(deaf, Deaf{From: utc(d.From), To: utc(d.To), Length: milliseconds(d.To.Sub(d.From))})

@@ -142,7 +142,7 @@ func (a *API) device(_ context.Context, in *deviceInput) (Device, error) {
 }
 
 func (a *API) deviceEvents(ctx context.Context, in *deviceEventsInput) (deviceEventPage, error) {
-	known := a.registry.Known(in.ID) // asked first, because the device may be created or forgotten meanwhile
+	known := a.registry.Operator().Known(in.ID) // asked first, because the device may be created or forgotten meanwhile
 	events, err := a.events.DeviceEvents(ctx, in.ID, in.After, in.Limit)
 	if err != nil && !isUnknown(err) {
 		return deviceEventPage{}, a.unreadable(ctx, err)

@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/httpapi"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
 // teach lets a device beat every 20 s, and the registry learn from that.
 func (f *fleet) teach(s *liveness.Session, times int) {
 	f.t.Helper()
-	var heard []liveness.Heard
+	var heard []keep.Heard
 	for range times {
 		f.listen(20 * time.Second)
 		if !s.Beat(f.source.Time(time.Now())) {
 			f.t.Fatal("Beat = false")
 		}
 		f.listen(time.Second)
-		_, heard = f.registry.Snapshot(heard)
-		f.registry.TakeGaps()
+		_, heard = f.registry.Keeper().Snapshot(heard)
+		f.registry.Keeper().TakeGaps()
 	}
 }
 
@@ -34,7 +35,7 @@ func TestLearn(t *testing.T) {
 	cfg := liveness.Config{Groups: []liveness.GroupConfig{{Name: "meters", Match: "meter-*"}}}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, cfg, 0)
-		f.registry.RecordGaps()
+		f.registry.Keeper().RecordGaps()
 		h := f.api(httpapi.Config{}).Handler()
 		f.open("new")
 		f.teach(f.open("meter-1"), 20)

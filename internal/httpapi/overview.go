@@ -133,7 +133,7 @@ func (a *API) listGroups(context.Context, *struct{}) (groupList, error) {
 func (a *API) listPolicies(context.Context, *struct{}) (policyList, error) {
 	return policyList{mapped(a.registry.Groups(), func(g *liveness.GroupView) GroupPolicy {
 		return GroupPolicy{Name: g.Name, Match: g.Match, Policy: changeOf(g.Policy)}
-	}), policyOf(a.registry.Policy(), "default", false)}, nil
+	}), policyOf(a.registry.Operator().Policy(), "default", false)}, nil
 }
 
 func (a *API) stats(context.Context, *struct{}) (Stats, error) { return a.statsNow(), nil }

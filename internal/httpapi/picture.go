@@ -120,10 +120,10 @@ func (p *pictures) take(registry *liveness.Registry, at time.Time) *picture {
 
 // survey fills in what is to be seen of the devices. It leaves out numbers that are given meanwhile.
 func (p *picture) survey(registry *liveness.Registry) {
-	bound := registry.Numbers()
+	bound := registry.Operator().Numbers()
 	p.cells, p.groups = make([]byte, (bound+1)/2), make([]uint16, bound)
 	p.counts = make([]stateCounts, len(p.names)+1)
-	registry.Survey(p.names, func(number uint32, state liveness.State, group int) {
+	registry.Operator().Survey(p.names, func(number uint32, state liveness.State, group int) {
 		p.devices++
 		place := group
 		if group < 0 {

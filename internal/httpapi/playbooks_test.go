@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/internal/delivery/sink"
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
@@ -51,10 +52,10 @@ func playing(t *testing.T, cfg httpapi.Config, books ...playbook.Playbook) http.
 	end()
 	check(registry.Run(ended)) // the test says what happens
 	check(s.Append(t.Context(), []liveness.Event{
-		{Type: liveness.DeviceOnline, Subject: "a", Seq: 1, Time: time.Now(), Record: &liveness.Record{Num: 1, ID: "a", State: liveness.Online, Seq: 1}},
+		{Type: liveness.DeviceOnline, Subject: "a", Seq: 1, Time: time.Now(), Record: &keep.Record{Num: 1, ID: "a", State: liveness.Online, Seq: 1}},
 		{
 			Type: liveness.DeviceOffline, Reason: liveness.Bye, Subject: "a", Seq: 2, Group: "site", Time: time.Now(),
-			Record: &liveness.Record{Num: 1, ID: "a", State: liveness.Offline, Reason: liveness.Bye, Seq: 2},
+			Record: &keep.Record{Num: 1, ID: "a", State: liveness.Offline, Reason: liveness.Bye, Seq: 2},
 		},
 	}))
 	cfg.NoBeats, cfg.Node = true, "node-1"

@@ -115,7 +115,7 @@ func readEnding(w http.ResponseWriter, r *http.Request) (end ending, err error) 
 			return end, &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(`body: %v; send a text, or {"message": "what is wrong"}`, err)}
 		}
 	}
-	end.Message = liveness.LastOf(printable(end.Message))
+	end.Message = printable(end.Message)
 	return end, nil
 }
 

@@ -166,7 +166,7 @@ func (a *API) trySend(ctx context.Context, in *sendInput) (Sent, error) {
 	switch {
 	case !a.callers.allow(in.caller, a.now()):
 		return Sent{}, fmt.Errorf("%w: more than %d per second", errTooFast, sendRate)
-	case !a.registry.Known(in.ID):
+	case !a.registry.Operator().Known(in.ID):
 		return Sent{}, liveness.ErrUnknownDevice
 	case len(in.payload) > maxSend:
 		return Sent{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLong, len(in.payload), maxSend)

@@ -75,7 +75,7 @@ func sourceOf(v *liveness.SourceView) Source {
 }
 
 func (a *API) retireSource(ctx context.Context, in *sourceInput) error {
-	switch err := a.registry.Retire(in.Name); {
+	switch err := a.registry.Operator().Retire(in.Name); {
 	case errors.Is(err, liveness.ErrUnknownSource):
 		return huma.Error404NotFound(fmt.Sprintf("there is no source %q; /v1/sources lists those there are", in.Name))
 	case errors.Is(err, liveness.ErrSourceInUse):

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
@@ -128,7 +129,7 @@ func device(num uint32, id string, seq uint64, typ liveness.Type) liveness.Event
 	at := base.Add(time.Duration(seq) * time.Second)
 	return liveness.Event{
 		Type: typ, Subject: id, Seq: seq, Epoch: 7, Time: at, Source: "gateway", Group: "site", LastSeen: at.Add(-time.Second), Timeout: 90 * time.Second,
-		Record: &liveness.Record{Num: num, ID: id, State: liveness.Online, Source: "gateway", Since: at, Seq: seq, Epoch: 7},
+		Record: &keep.Record{Num: num, ID: id, State: liveness.Online, Source: "gateway", Since: at, Seq: seq, Epoch: 7},
 	}
 }
 

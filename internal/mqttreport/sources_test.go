@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/mqttreport"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -24,7 +25,7 @@ func newRegistry(t *testing.T, kept ...string) (registry *liveness.Registry, log
 		t.Fatal(err)
 	}
 	for _, name := range kept {
-		if err := registry.RestoreSource(liveness.SourceRecord{Name: name, Listened: time.Hour, At: time.Now().Add(-time.Minute)}); err != nil {
+		if err := registry.Keeper().RestoreSource(keep.SourceRecord{Name: name, Listened: time.Hour, At: time.Now().Add(-time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +130,7 @@ func TestSourceNotHeardYet(t *testing.T) {
 		}
 		listen(2 * time.Second)
 		want("afterwards", "online", "offline")
-		if err := registry.Retire("mqtt:renamed"); err != nil {
+		if err := registry.Operator().Retire("mqtt:renamed"); err != nil {
 			t.Fatal(err)
 		}
 		listen(5 * time.Second)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -27,7 +28,7 @@ func BenchmarkRuns(b *testing.B) {
 		id := fmt.Sprint("dev-", i)
 		events[i] = liveness.Event{
 			Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: 1, Time: time.Now(), Source: "line",
-			Record: &liveness.Record{Num: uint32(i + 1), ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "line", Seq: 1},
+			Record: &keep.Record{Num: uint32(i + 1), ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "line", Seq: 1},
 		}
 	}
 	if err := r.store.Append(ctx, events); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/delivery/sink"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
@@ -153,7 +154,7 @@ func child() {
 			id := fmt.Sprint("dev-", num)
 			batch[i] = liveness.Event{
 				Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: 1, Time: time.Now(), Source: "line",
-				Record: &liveness.Record{Num: num, ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "line", Seq: 1},
+				Record: &keep.Record{Num: num, ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "line", Seq: 1},
 			}
 		}
 		fail(r.store.Append(ctx, batch))

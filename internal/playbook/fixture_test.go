@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/delivery/sink"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
@@ -246,7 +247,7 @@ func (r *rig) event(id string, kind liveness.Type) {
 	}
 	r.check(r.store.Append(r.t.Context(), []liveness.Event{{
 		Type: kind, Reason: reason, Subject: id, Seq: r.seqs[id], Time: now, Source: "line", Group: "site", LastSeen: now.Add(-time.Minute), Timeout: time.Minute,
-		Record: &liveness.Record{Num: num, ID: id, State: state, Reason: reason, Source: "line", Since: now, Seq: r.seqs[id]},
+		Record: &keep.Record{Num: num, ID: id, State: state, Reason: reason, Source: "line", Since: now, Seq: r.seqs[id]},
 	}}))
 }
 

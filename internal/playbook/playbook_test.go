@@ -15,6 +15,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -438,7 +439,7 @@ func TestMaintenance(t *testing.T) {
 		})
 		r.check(r.store.Append(t.Context(), []liveness.Event{{
 			Type: kind, Subject: "a", Seq: r.seqs["a"], Time: time.Now(), Maintenance: goesOn,
-			Source: "line", Record: &liveness.Record{Num: 1, ID: "a", State: liveness.Online, Source: "line", Seq: r.seqs["a"], Maintenance: goesOn},
+			Source: "line", Record: &keep.Record{Num: 1, ID: "a", State: liveness.Online, Source: "line", Seq: r.seqs["a"], Maintenance: goesOn},
 		}}))
 	}
 	maintenance(liveness.DeviceMaintenanceStarted, true)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
@@ -172,7 +173,7 @@ func (r *players) afterPulse() {
 // unsure returns how many silences of a device ended before the clock is sure to have passed a deadline in them: for
 // its verdict, and for that it is late, which is no event if both are passed at once.
 func (r *players) unsure(id string) (offline, late int) {
-	r.registry.Silences(func(s *liveness.DeviceSilence) {
+	r.registry.Operator().Silences(func(s *operate.Silence) {
 		if s.ID != id {
 			return
 		}
@@ -183,8 +184,8 @@ func (r *players) unsure(id string) (offline, late int) {
 			if g.Num != s.Num || g.End > judgement.EndBye {
 				continue
 			}
-			cfg := r.source.Config()
-			j := g.Judge(s.Held, cfg.Grace(s.Held), r.memory.breaks)
+			owner := r.source.Owner()
+			j := g.Judge(s.Held, owner.Grace(s.Held), r.memory.breaks)
 			if j.Offline > 0 && onBrink(&g, j.Offline) {
 				offline++
 			}

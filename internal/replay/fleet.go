@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
@@ -56,15 +57,15 @@ func (f *fleet) has(num uint32) bool {
 // fleetOf returns the devices that a question is about. Errors: ErrUnknown.
 func (e *Engine) fleetOf(q *Question) (*fleet, error) {
 	if q.Group != "" {
-		if _, ok := e.registry.Outages(q.Group); !ok {
+		if _, ok := e.registry.Operator().Outages(q.Group); !ok {
 			return nil, fmt.Errorf("%w: no group %q is configured", ErrUnknown, q.Group)
 		}
 	}
-	if q.Device != "" && !e.registry.Known(q.Device) {
+	if q.Device != "" && !e.registry.Operator().Known(q.Device) {
 		return nil, fmt.Errorf("%w: no device %q was ever seen or configured", ErrUnknown, q.Device)
 	}
 	f := &fleet{byNum: make(map[uint32]int32), positions: make(map[liveness.Policy]int32), named: make(map[string]int32)}
-	e.registry.Silences(func(s *liveness.DeviceSilence) {
+	e.registry.Operator().Silences(func(s *operate.Silence) {
 		if (q.Group == "" || s.Group == q.Group) && (q.Device == "" || s.ID == q.Device) && (q.ids == nil || q.ids[s.ID]) {
 			f.add(s, q.ids != nil)
 		}
@@ -74,7 +75,7 @@ func (e *Engine) fleetOf(q *Question) (*fleet, error) {
 
 // add adds a device, with its id if it is to have a tally of its own. It is called with a lock of the
 // registry held.
-func (f *fleet) add(s *liveness.DeviceSilence, single bool) {
+func (f *fleet) add(s *operate.Silence, single bool) {
 	switch {
 	case s.Num == 0:
 		f.unknown++ // it was never heard

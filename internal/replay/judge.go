@@ -185,7 +185,7 @@ func (r *replay) judgeBy(c *silence, p *liveness.Policy) judgement.Judgement {
 	if returned && g.Length-g.Slept <= shortest {
 		return judgement.Judgement{}
 	}
-	return r.judges.Gap(g, p, c.source.config.Grace(*p), c.breaks)
+	return r.judges.Gap(g, p, c.source.grace(*p), c.breaks)
 }
 
 // classify finds out whether the silence is an outage. See the package's documentation.

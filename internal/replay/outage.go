@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -49,7 +48,7 @@ func (e *Engine) replayOutages(ctx context.Context, r *replay) error {
 	changes := changesOf(r.falls)
 	r.today.notifications = 0 // those of devices in an outage of their group are left out
 	for i, name := range r.fleet.groups {
-		outage, ok := e.registry.Outages(name)
+		outage, ok := e.registry.Operator().Outages(name)
 		if !ok { // devices of no group
 			outage.Share = 0
 		}
@@ -88,24 +87,28 @@ func changesOf(falls []fall) []change {
 }
 
 // addOutages counts the outages of a group, and the notifications that remain.
-func (t *tally) addOutages(c liveness.OutageConfig, members int, group int32, changes []change) {
+func (t *tally) addOutages(c judgement.OutageConfig, members int, group int32, changes []change) {
 	first, _ := slices.BinarySearchFunc(changes, group, func(c change, group int32) int { return cmp.Compare(c.group, group) })
-	g := liveness.NewGroupReplay(c, members)
+	counts := judgement.NewOutage(c)
+	counts.Members = members
+	online, silent := judgement.Standing{Member: true}, judgement.Standing{Member: true, Silent: true}
+	changed := 0
 	for _, change := range changes[first:] {
 		if change.group != group {
 			break
 		}
-		outage := false
+		was, is := online, silent
 		if change.back {
-			outage = g.Return(change.fell, change.at)
-		} else {
-			outage = g.Fall(change.at)
+			was, is = silent, online
 		}
-		if !outage {
+		counts.Move(was, change.fell.UnixNano(), is, change.at.UnixNano(), change.at.UnixNano())
+		if on, _ := counts.Weigh(); on {
+			changed++
+		}
+		if !counts.On {
 			t.notifications++
 		}
 	}
-	n := g.Changes()
-	t.groupOutages += (n + 1) / 2
-	t.notifications += n
+	t.groupOutages += (changed + 1) / 2
+	t.notifications += changed
 }

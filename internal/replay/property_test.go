@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/internal/replay"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/liveness"
@@ -171,7 +172,7 @@ func planned(change func(*liveness.Policy)) liveness.Config {
 // recording is a plan that was played, and what was recorded of it.
 type recording struct {
 	memory   memory
-	config   liveness.SourceConfig
+	owner    operate.Owner
 	ids      map[uint32]string
 	set      map[uint32]liveness.Policy
 	open     []judgement.Gap
@@ -217,10 +218,10 @@ func record(t *testing.T, plan []act, cfg liveness.Config) (rec recording) {
 		defer r.stop()
 		r.play(plan, r.do, func() {})
 		rec = recording{
-			memory: r.memory, config: r.source.Config(), ids: make(map[uint32]string), set: make(map[uint32]liveness.Policy),
+			memory: r.memory, owner: r.source.Owner(), ids: make(map[uint32]string), set: make(map[uint32]liveness.Policy),
 			limits: make(map[string]time.Duration), known: make(map[string]time.Time), verdicts: r.sink.verdicts,
 		}
-		r.registry.Silences(func(s *liveness.DeviceSilence) {
+		r.registry.Operator().Silences(func(s *operate.Silence) {
 			rec.ids[s.Num], rec.set[s.Num] = s.ID, s.Set
 			if s.Open.Length > 0 {
 				rec.open = append(rec.open, s.Open)
@@ -248,7 +249,7 @@ func (rec *recording) replayed(change func(*liveness.Policy)) (all []verdict) {
 		}
 		p := rec.set[g.Num]
 		change(&p)
-		j := g.Judge(p.Complete(), rec.config.Grace(p.Complete()), rec.memory.breaks)
+		j := g.Judge(p.Complete(), rec.owner.Grace(p.Complete()), rec.memory.breaks)
 		if j.Late > 0 {
 			both := j.Offline > 0 && j.Offline-j.Late <= pulseEvery // a clock that passes both at once says offline
 			all = append(all, verdict{device: rec.ids[g.Num], due: g.Start + j.Late, late: true, may: both || onBrink(&g, j.Late), at: g.At})

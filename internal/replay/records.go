@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
@@ -17,7 +16,7 @@ import (
 type Records interface {
 	// Gaps returns the gaps whose At is in [from, to), and the limits that were set then, of the devices that
 	// want reports; nil is all. Those of a device are in order; those of a former device with its number are
-	// left out. A part that cannot be read gives a [liveness.ErrDamagedGaps]; another error is the last.
+	// left out. A part that cannot be read gives a [judgement.ErrDamagedGaps]; another error is the last.
 	Gaps(ctx context.Context, from, to time.Time, want func(num uint32) bool) iter.Seq2[judgement.Gap, error]
 	// Breaks returns the breaks that ended in [from, to), those of a source in order.
 	Breaks(ctx context.Context, from, to time.Time) ([]judgement.Break, error)
@@ -27,16 +26,16 @@ type Records interface {
 
 // source is what a replay knows of a source.
 type source struct {
-	config liveness.SourceConfig
-	breaks []judgement.Break // by listening time
-	deaf   []time.Duration   // by position: how long all breaks before it lasted
+	grace  func(p judgement.Policy) time.Duration // see [operate.Owner]
+	breaks []judgement.Break                      // by listening time
+	deaf   []time.Duration                        // by position: how long all breaks before it lasted
 }
 
 // sources returns the sources by name, with their breaks since an instant.
 func (e *Engine) sources(ctx context.Context, since, now time.Time) (map[string]*source, error) {
 	all := make(map[string]*source)
 	for _, s := range e.registry.Sources() {
-		all[s.Name()] = &source{config: s.Config()}
+		all[s.Name()] = &source{grace: s.Owner().Grace}
 	}
 	breaks, err := e.records.Breaks(ctx, since, now)
 	if err != nil {
@@ -58,11 +57,14 @@ func (e *Engine) sources(ctx context.Context, since, now time.Time) (map[string]
 	return all, nil
 }
 
-// known returns a source by its name. One that the registry has no more has the default config.
+// defaultGrace is the grace of a source without a configuration, see liveness.SourceConfig.
+func defaultGrace(p judgement.Policy) time.Duration { return p.Grace(10*time.Second, 5*time.Minute) }
+
+// known returns a source by its name. One that the registry has no more has the default grace.
 func known(all map[string]*source, name string) *source {
 	s := all[name]
 	if s == nil {
-		s = &source{config: liveness.SourceConfig{Name: name, ReconnectGrace: 10 * time.Second, ReconnectGraceMax: 5 * time.Minute}, deaf: []time.Duration{0}}
+		s = &source{grace: defaultGrace, deaf: []time.Duration{0}}
 		all[name] = s
 	}
 	return s

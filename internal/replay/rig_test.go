@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
 )
@@ -104,7 +105,7 @@ type memory struct {
 
 func (m *memory) take(t *testing.T, r *liveness.Registry) {
 	t.Helper()
-	gaps, breaks, dropped := r.TakeGaps()
+	gaps, breaks, dropped := r.Keeper().TakeGaps()
 	if dropped > 0 {
 		t.Fatalf("%d gaps were dropped", dropped)
 	}
@@ -153,7 +154,7 @@ type rig struct {
 	source   *liveness.Source
 	sink     sink
 	memory   memory
-	heard    []liveness.Heard
+	heard    []keep.Heard
 	taken    time.Time
 	sessions map[string]*liveness.Session
 	stop     func()
@@ -168,7 +169,7 @@ func newRig(t *testing.T, cfg liveness.Config) *rig {
 	if r.registry, err = liveness.New(&r.sink, cfg); err != nil {
 		t.Fatal(err)
 	}
-	r.registry.RecordGaps()
+	r.registry.Keeper().RecordGaps()
 	r.memory.from, r.taken = time.Now(), time.Now()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -202,7 +203,7 @@ func (r *rig) pulse(do func()) {
 // checkpoint takes the gaps.
 func (r *rig) checkpoint() {
 	r.taken = time.Now()
-	_, r.heard = r.registry.Snapshot(r.heard)
+	_, r.heard = r.registry.Keeper().Snapshot(r.heard)
 	r.memory.take(r.T, r.registry)
 }
 

@@ -102,7 +102,7 @@ func (r *replay) recovers(d *device, c *silence, policy int, p *liveness.Policy,
 		return false
 	case judgement.EndBye:
 	default:
-		heard = r.judges.Recovering(c.gap, p, c.source.config.Grace(*p), c.breaks, heard)
+		heard = r.judges.Recovering(c.gap, p, c.source.grace(*p), c.breaks, heard)
 		if heard == 0 {
 			d.spell.heard[policy] = 0
 			return true

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/duration"
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/internal/operate"
 )
 
 const (
@@ -34,7 +34,7 @@ func (s *server) forget(ctx context.Context) error {
 			return nil
 		}
 		verified, unverified := s.forgettings()
-		if unverified == (liveness.Forgetting{}) {
+		if unverified == (operate.Forgetting{}) {
 			continue
 		}
 		many += s.forgetSilent(ctx, verified, unverified)
@@ -50,22 +50,22 @@ func (s *server) forget(ctx context.Context) error {
 
 // forgettings returns when devices are forgotten: those that were verified, and the others, for which
 // the shorter of both settings holds.
-func (s *server) forgettings() (verified, unverified liveness.Forgetting) {
+func (s *server) forgettings() (verified, unverified operate.Forgetting) {
 	c := s.live.Load()
 	after, sooner := c.ForgetAfter, c.ForgetUnverified
 	if after != 0 {
-		verified = liveness.Forgetting{After: after, Message: "it was silent for " + duration.String(after)}
+		verified = operate.Forgetting{After: after, Message: "it was silent for " + duration.String(after)}
 	}
 	if sooner == 0 || after != 0 && after <= sooner {
 		return verified, verified
 	}
-	return verified, liveness.Forgetting{After: sooner, Message: "it was never verified, and silent for " + duration.String(sooner)}
+	return verified, operate.Forgetting{After: sooner, Message: "it was never verified, and silent for " + duration.String(sooner)}
 }
 
 // forgetSilent passes over all devices once, and returns how many it has forgotten.
-func (s *server) forgetSilent(ctx context.Context, verified, unverified liveness.Forgetting) (total int) {
-	for at := liveness.Cursor(0); ; {
-		next, n, err := s.registry.ForgetSilent(at, forgetAtOnce, verified, unverified)
+func (s *server) forgetSilent(ctx context.Context, verified, unverified operate.Forgetting) (total int) {
+	for at := uint64(0); ; {
+		next, n, err := s.registry.Operator().ForgetSilent(at, forgetAtOnce, verified, unverified)
 		at, total = next, total+n
 		s.forgotten.Add(uint64(n))
 		if (n > 0 || err != nil) && s.registry.Commit(ctx) != nil || at == 0 && err == nil {

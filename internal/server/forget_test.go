@@ -5,19 +5,19 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/internal/operate"
 )
 
 func TestForgettings(t *testing.T) {
-	rule := func(after time.Duration, message string) liveness.Forgetting {
-		return liveness.Forgetting{After: after, Message: message}
+	rule := func(after time.Duration, message string) operate.Forgetting {
+		return operate.Forgetting{After: after, Message: message}
 	}
-	never := liveness.Forgetting{}
+	never := operate.Forgetting{}
 	all, unverified := rule(time.Hour, "it was silent for 1h"), rule(time.Minute, "it was never verified, and silent for 1m")
 	for _, tt := range []struct {
 		name                       string
 		after, sooner              time.Duration
-		wantVerified, wantStranger liveness.Forgetting
+		wantVerified, wantStranger operate.Forgetting
 	}{
 		{"never", 0, 0, never, never},
 		{"all", time.Hour, 0, all, all},

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -125,8 +126,8 @@ func (r *asideRow) error() error {
 }
 
 // record returns the rest of the device for a registry.
-func (r *asideRow) record() liveness.Record {
-	return liveness.Record{
+func (r *asideRow) record() keep.Record {
+	return keep.Record{
 		Num: uint32(r.Num), ID: r.ID, Seq: uint64(r.seq), Epoch: uint64(r.epoch),
 		Maintenance: r.flags&deviceMaintenance != 0, Window: r.flags&deviceWindow != 0,
 		Unverified: r.flags&deviceUnverified != 0,
@@ -181,7 +182,7 @@ func (s *Store) setAside(ctx context.Context, r *liveness.Registry, rows []*asid
 		if row.Num < 1 || row.Num > maxNumber {
 			row.Num = int64(max(len(heads), 1))
 		}
-		if err := r.Restore(row.record()); errors.Is(err, liveness.ErrFull) {
+		if err := r.Keeper().Restore(row.record()); errors.Is(err, liveness.ErrFull) {
 			return nil, err
 		} else if err != nil { // another device has its id
 			continue

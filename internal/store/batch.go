@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -48,7 +49,7 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 		known:     s.sources,
 	}
 	name := s.names.naming()
-	last := make(map[uint32]*liveness.Record, len(events)) // nil for one that is forgotten
+	last := make(map[uint32]*keep.Record, len(events)) // nil for one that is forgotten
 	for i := range events {
 		ev := &events[i]
 		row := &b.events[i]
@@ -112,7 +113,7 @@ func (b *batch) back(row *eventRow) {
 }
 
 // device adds an event of a device.
-func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
+func (b *batch) device(s *Store, rec *keep.Record, pos uint64) {
 	if name := rec.Source; name != "" && !b.known[name] {
 		b.sources[name] += 0
 	}

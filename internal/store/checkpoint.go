@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
@@ -20,7 +21,7 @@ type checkpointer struct {
 	number uint64 // of the last checkpoint
 	memory string // key of the memory that belongs to it; empty if none is needed, since the process ends
 	pages  []writtenPage
-	heard  []liveness.Heard // reused for the next snapshot
+	heard  []keep.Heard // reused for the next snapshot
 	seed   maphash.Seed
 	gaps   gapKeeper
 	size   eventSize
@@ -63,7 +64,7 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 	defer runtime.UnlockOSThread()
 	begin, cpu := time.Now(), threadTime()
 	c := &s.checkpoint
-	sources, heard := r.Snapshot(c.heard)
+	sources, heard := r.Keeper().Snapshot(c.heard)
 	c.heard = heard
 	rows := c.pack(s.db.ID(), sources, heard)
 	s.takeGaps(r)
@@ -103,7 +104,7 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 }
 
 // pack returns the pages that have changed.
-func (c *checkpointer) pack(storeID string, sources []liveness.SourceRecord, heard []liveness.Heard) []pageRow {
+func (c *checkpointer) pack(storeID string, sources []keep.SourceRecord, heard []keep.Heard) []pageRow {
 	if c.seed == (maphash.Seed{}) {
 		c.seed = maphash.MakeSeed()
 	}
@@ -149,7 +150,7 @@ func putPages(ctx context.Context, tx sqldb.Tx, number uint64, rows []pageRow) e
 type deafEntry [3]int64
 
 // putClocks writes the clocks of the sources. It leaves the numbers of their events as they are.
-func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord) error {
+func putClocks(ctx context.Context, tx sqldb.Tx, sources []keep.SourceRecord) error {
 	for _, src := range sources {
 		if src.At.IsZero() {
 			continue
@@ -190,13 +191,13 @@ func turnEntries(turns []judgement.Turn) []turnEntry {
 
 // sourceOf returns the record of a row of sources. Its error names the columns that could not be read,
 // which are zero then.
-func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
+func sourceOf(row []any) (rec keep.SourceRecord, err error) {
 	rec.Name, _ = row[0].(string)
 	rec.Seq, rec.Listened = uint64(numberOf(row[1], &err)), time.Duration(numberOf(row[2], &err))
 	rec.At, rec.DeafTotal = sqldb.Time(numberOf(row[3], &err)), time.Duration(numberOf(row[5], &err))
 	rec.Missed, rec.Blanked = time.Duration(numberOf(row[6], &err)), time.Duration(numberOf(row[7], &err))
 	for _, e := range entriesOf[deafEntry](row[4], "deaf intervals", &err) {
-		rec.Deaf = append(rec.Deaf, liveness.DeafInterval{From: sqldb.Time(e[0]), To: sqldb.Time(e[1]), Listened: time.Duration(e[2])})
+		rec.Deaf = append(rec.Deaf, judgement.DeafInterval{From: sqldb.Time(e[0]), To: sqldb.Time(e[1]), Listened: time.Duration(e[2])})
 	}
 	for _, e := range entriesOf[turnEntry](row[8], "turns of the clock", &err) {
 		rec.Turns = append(rec.Turns, judgement.Turn{Listened: time.Duration(e[0]), At: sqldb.Time(e[1]), Until: sqldb.Time(e[2])})

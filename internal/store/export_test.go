@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -118,7 +119,7 @@ type Page struct {
 	Page    uint32
 	Number  uint64
 	Sources []string
-	Heard   []liveness.Heard
+	Heard   []keep.Heard
 }
 
 // EncodePage encodes a page.
@@ -136,7 +137,7 @@ func DecodePage(b []byte) (Page, error) {
 }
 
 // NewHeard packs a sign of life.
-func NewHeard(source int, ticks uint64) liveness.Heard { return heardOf(source, ticks) }
+func NewHeard(source int, ticks uint64) keep.Heard { return heardOf(source, ticks) }
 
 // PolicyRoundTrip writes a policy as text and reads it.
 func PolicyRoundTrip(p liveness.Policy) (string, liveness.Policy, error) {

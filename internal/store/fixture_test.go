@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
@@ -123,7 +124,7 @@ func stop(tb testing.TB, r *liveness.Registry) {
 // device returns an event of a device, with a record that says of it what the event does.
 func device(num uint32, id string, seq uint64, typ liveness.Type) liveness.Event {
 	at := base.Add(time.Duration(seq) * time.Second)
-	rec := &liveness.Record{
+	rec := &keep.Record{
 		Num: num, ID: id, State: liveness.Online, Source: "gateway", Last: time.Duration(seq) * time.Second,
 		Since: at, Seq: seq, Epoch: 7,
 	}

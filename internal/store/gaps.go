@@ -57,7 +57,7 @@ func hourOf(at time.Time) int64 {
 func (s *Store) takeGaps(r *liveness.Registry) {
 	// A device that was forgotten by an event up to this one has left no gaps to be taken.
 	head := s.last.Load()
-	gaps, breaks, dropped := r.TakeGaps()
+	gaps, breaks, dropped := r.Keeper().TakeGaps()
 	s.checkpoint.gaps.given = dropped
 	s.keepGaps(head, gaps, breaks)
 }

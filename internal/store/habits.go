@@ -149,7 +149,7 @@ func (s *Store) restoreShapes(ctx context.Context, r *liveness.Registry) (damage
 		return nil, err
 	}
 	for _, group := range slices.Sorted(maps.Keys(shapes)) {
-		if err := r.RestoreShape(group, shapes[group]); err != nil {
+		if err := r.Keeper().RestoreShape(group, shapes[group]); err != nil {
 			damaged = append(damaged, fmt.Errorf("%w; it is learned anew", err))
 		}
 	}
@@ -199,7 +199,7 @@ func (s *Store) saveHabits(ctx context.Context, r *liveness.Registry) error {
 // newHabits returns the pages of habits that have changed.
 func (s *Store) newHabits(r *liveness.Registry) (rows []habitRow) {
 	pages := make(habitPages)
-	r.Habits(pages.set)
+	r.Keeper().Habits(pages.set)
 	id := storeBytes(s.db.ID())
 	for _, n := range slices.Sorted(maps.Keys(pages)) {
 		data := encodeHabits(id, n, pages[n])
@@ -213,7 +213,7 @@ func (s *Store) newHabits(r *liveness.Registry) (rows []habitRow) {
 
 // newShapes returns the shapes that have changed.
 func (k *gapKeeper) newShapes(r *liveness.Registry) (rows []habitRow) {
-	shapes := r.Shapes()
+	shapes := r.Keeper().Shapes()
 	for _, group := range slices.Sorted(maps.Keys(shapes)) {
 		data := sealed(shapes[group], 0)
 		sum := checksum(data)

@@ -89,7 +89,7 @@ func TestHabitsAreKept(t *testing.T) {
 				t.Errorf("of its gaps there are %+v, want one of 25 s", gaps)
 			}
 			was := l.learned(2)
-			shapes := l.registry.Shapes()
+			shapes := l.registry.Keeper().Shapes()
 			l.end()
 
 			for _, f := range []*store.Follower{cfg.Follower, nil} {
@@ -104,7 +104,7 @@ func TestHabitsAreKept(t *testing.T) {
 				if v := next.learned(1); v.From != "learned" || v.Policy.Timeout != applied.Policy.Timeout {
 					t.Errorf("its deadline is %v from %s, want %v as learned", v.Policy.Timeout, v.From, applied.Policy.Timeout)
 				}
-				if got := next.registry.Shapes(); !slices.Equal(got["site"], shapes["site"]) {
+				if got := next.registry.Keeper().Shapes(); !slices.Equal(got["site"], shapes["site"]) {
 					t.Error("what was learned of its group is not kept")
 				}
 				next.end()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/net/shm"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
@@ -54,7 +55,7 @@ const loadSpan = 1 << 15
 const maxNumber = 1 << 26
 
 // Load gives a registry all that is kept: sources, groups, devices. The registry must be new, without
-// a source that listens; see liveness.Registry.Restore. It comes before Append, Checkpoint and Run.
+// a source that listens; see keep.Registry. It comes before Append, Checkpoint and Run.
 // It uses up to 4 CPUs. Events that the database has lost are appended again first, see [Config].Tail, and go
 // to the outbox again. Errors: those of the database; ErrChanged if that failed, also after some of them.
 func (s *Store) Load(ctx context.Context, r *liveness.Registry) (Loaded, error) {
@@ -76,7 +77,7 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 		return loaded, err
 	}
 	loaded.Checkpoint = sqldb.Time(meta.checkpointAt)
-	r.RecordGaps()
+	r.Keeper().RecordGaps()
 	recalled, forgotten := s.recall(meta.memory)
 	loaded.Recalled, loaded.Forgotten = recalled != nil, forgotten
 	loaded.NoMemory = s.remember(r, recalled != nil || errors.Is(forgotten, shm.ErrInUse))
@@ -162,9 +163,9 @@ func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
 // process before.
 type heartbeats struct {
 	sources  map[string]int
-	names    []string                 // of the sources, by number
-	heard    map[int][]liveness.Heard // by page; with numbers of sources
-	recalled *liveness.Recollection   // nil without that memory
+	names    []string             // of the sources, by number
+	heard    map[int][]keep.Heard // by page; with numbers of sources
+	recalled *keep.Recollection   // nil without that memory
 }
 
 // last returns the listening time at which a device was heard last, and by which source; 0 and "" if it
@@ -220,7 +221,7 @@ func (s *Store) readPages(ctx context.Context, storeID [16]byte) (*heartbeats, [
 	var bad map[int][]error // by page
 	var slots map[int]int   // by page, the slot of the version that is used
 	err := s.db.Read(ctx, loading, func(ctx context.Context, q sqldb.Reader) error {
-		all = &heartbeats{sources: make(map[string]int), heard: make(map[int][]liveness.Heard)}
+		all = &heartbeats{sources: make(map[string]int), heard: make(map[int][]keep.Heard)}
 		bad, slots = make(map[int][]error), make(map[int]int)
 		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var n, slot int

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -122,7 +123,7 @@ func (l *loader) restore(row *deviceRow) error {
 	if err != nil {
 		return err
 	}
-	err = l.registry.Restore(rec)
+	err = l.registry.Keeper().Restore(rec)
 	switch {
 	case errors.Is(err, liveness.ErrFull):
 		return fmt.Errorf("%w: the database has more devices than this program may hold; raise max_devices", err)
@@ -134,14 +135,14 @@ func (l *loader) restore(row *deviceRow) error {
 }
 
 // record makes a record of a row.
-func (l *loader) record(row *deviceRow) (rec liveness.Record, err error) {
+func (l *loader) record(row *deviceRow) (rec keep.Record, err error) {
 	ints := &row.ints
 	state, ok := l.store.decoder.states[ints[1]]
 	reason, is := l.store.decoder.reasons[ints[2]]
 	if !ok || !is {
 		return rec, fmt.Errorf("state %d, reason %d", ints[1], ints[2])
 	}
-	rec = liveness.Record{
+	rec = keep.Record{
 		ID: row.id, Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: sqldb.Time(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -29,9 +30,9 @@ func (s *Store) eachRow(ctx context.Context, n int, begin func(), take func(valu
 // restoreSources gives the registry its sources, as they were recalled, or blank if that failed. It
 // returns the names of the sources, and an error for each row that could not be read as a whole.
 func (s *Store) restoreSources(
-	ctx context.Context, r *liveness.Registry, recalled *liveness.Recollection, blank bool,
+	ctx context.Context, r *liveness.Registry, recalled *keep.Recollection, blank bool,
 ) (known map[string]bool, damaged []error, err error) {
-	var records []liveness.SourceRecord
+	var records []keep.SourceRecord
 	var bad map[string]bool // the names in damaged rows
 	err = s.eachRow(ctx, 9, func() { records, damaged, bad = nil, nil, make(map[string]bool) }, func(values []any) {
 		rec, err := sourceOf(values)
@@ -56,7 +57,7 @@ func (s *Store) restoreSources(
 		if rec.Blank = blank; recalled != nil {
 			recalled.Source(&rec)
 		}
-		if err := r.RestoreSource(rec); err != nil { //nolint:contextcheck // it makes timers, which end with the registry
+		if err := r.Keeper().RestoreSource(rec); err != nil { //nolint:contextcheck // it makes timers, which end with the registry
 			return nil, nil, err
 		}
 		known[rec.Name] = true
@@ -67,7 +68,7 @@ func (s *Store) restoreSources(
 // restoreGroups gives the registry the outages of its groups. It returns an error for each row that
 // could not be read as a whole.
 func (s *Store) restoreGroups(ctx context.Context, r *liveness.Registry) (damaged []error, err error) {
-	var records []liveness.GroupRecord
+	var records []keep.GroupRecord
 	err = s.eachRow(ctx, 4, func() { records, damaged = nil, nil }, func(values []any) {
 		name, _ := values[0].(string)
 		var err error
@@ -75,12 +76,12 @@ func (s *Store) restoreGroups(ctx context.Context, r *liveness.Registry) (damage
 		if err != nil {
 			damaged = append(damaged, fmt.Errorf("the row of group %q: %w", name, err))
 		}
-		records = append(records, liveness.GroupRecord{Name: name, Seq: uint64(seq), Outage: outage != 0, From: time.Unix(0, from)})
+		records = append(records, keep.GroupRecord{Name: name, Seq: uint64(seq), Outage: outage != 0, From: time.Unix(0, from)})
 	}, "SELECT name, seq, outage, began FROM outages")
 	for i := range records {
 		if err == nil {
 			err = s.lastSeq(ctx, records[i].Name, &records[i].Seq, liveness.GroupOutageStarted, liveness.GroupOutageEnded)
-			r.RestoreGroup(records[i])
+			r.Keeper().RestoreGroup(records[i])
 		}
 	}
 	return damaged, err
@@ -100,7 +101,7 @@ func (s *Store) restoreForgotten(ctx context.Context, r *liveness.Registry) (dam
 			damaged = append(damaged, fmt.Errorf("the row of the forgotten device %q: %w", id, err))
 			return
 		}
-		r.RestoreForgotten(id, uint64(seq))
+		r.Keeper().RestoreForgotten(id, uint64(seq))
 	}, "SELECT id, seq FROM forgotten")
 	return damaged, err
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/net/shm"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -19,7 +20,7 @@ const NoMemory = "off"
 
 // recall returns the memory of the process before, by the key that it committed. It returns nil and an
 // error if that process was killed and its memory cannot be used, nil and no error if it ended in order.
-func (s *Store) recall(key string) (*liveness.Recollection, error) {
+func (s *Store) recall(key string) (*keep.Recollection, error) {
 	if key == "" {
 		return nil, nil
 	}
@@ -38,11 +39,11 @@ func (s *Store) recall(key string) (*liveness.Recollection, error) {
 		}
 		left = moved
 	}
-	var blocks []liveness.Block
+	var blocks []keep.Block
 	for _, b := range left.Blocks() {
-		blocks = append(blocks, liveness.Block(b))
+		blocks = append(blocks, keep.Block(b))
 	}
-	c, whole := liveness.Recall(blocks)
+	c, whole := keep.Recall(blocks)
 	if !whole {
 		return nil, errors.New("there was not enough memory for all that was heard")
 	}
@@ -86,7 +87,7 @@ func (s *Store) remember(r *liveness.Registry, needed bool) error {
 		return err
 	}
 	s.memory = m
-	r.UseMemory(m)
+	r.Keeper().UseMemory(m)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math/bits"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -29,7 +30,7 @@ import (
 const (
 	pageLen     = 4096
 	pageVersion = 1
-	// maxTicks is the greatest listening time that a liveness.Heard can hold.
+	// maxTicks is the greatest listening time that a keep.Heard can hold.
 	maxTicks = 1<<48 - 1
 )
 
@@ -39,14 +40,14 @@ type page struct {
 	page    uint32
 	number  uint64
 	sources []string
-	heard   []liveness.Heard // their sources are indexes of sources
+	heard   []keep.Heard // their sources are indexes of sources
 }
 
-func heardOf(source int, ticks uint64) liveness.Heard {
-	return liveness.Heard(uint64(source)<<48 | ticks)
+func heardOf(source int, ticks uint64) keep.Heard {
+	return keep.Heard(uint64(source)<<48 | ticks)
 }
 
-func ticksOf(h liveness.Heard) uint64 { return uint64(h) & maxTicks }
+func ticksOf(h keep.Heard) uint64 { return uint64(h) & maxTicks }
 
 // appendPage appends a page to b. The sources of p.heard are indexes of names.
 func appendPage(b []byte, p *page, names []string) []byte {
@@ -118,7 +119,7 @@ func openPage(b []byte, magic string, version byte) (store [16]byte, rest []byte
 }
 
 // appendRuns appends the runs, and returns how many ticks ago each device was heard.
-func appendRuns(b []byte, heard []liveness.Heard, places []int, latest []uint64) (_ []byte, ages []uint64) {
+func appendRuns(b []byte, heard []keep.Heard, places []int, latest []uint64) (_ []byte, ages []uint64) {
 	ages = make([]uint64, 0, len(heard))
 	run, length := -1, uint64(0)
 	for _, h := range heard {
@@ -220,7 +221,7 @@ func decodePage(b []byte) (*page, error) {
 	if r.bad {
 		return nil, fmt.Errorf("%w: its head is cut", errPage)
 	}
-	p.heard = make([]liveness.Heard, devices)
+	p.heard = make([]keep.Heard, devices)
 	if sources > 0 && !r.body(p.heard, latest) || r.bad || len(r.b) > 0 {
 		return nil, fmt.Errorf("%w: its parts do not fit", errPage)
 	}
@@ -255,7 +256,7 @@ func (r *reader) bytes(n uint64) []byte {
 }
 
 // body reads runs, ages and exceptions.
-func (r *reader) body(heard []liveness.Heard, latest []uint64) bool {
+func (r *reader) body(heard []keep.Heard, latest []uint64) bool {
 	var places []int // of the devices that were heard
 	sources := make([]int, 0, len(heard))
 	for at := 0; at < len(heard); {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/judgement"
@@ -14,31 +15,31 @@ import (
 // pages are pages of all kinds.
 func pages() map[string]store.Page {
 	random := rand.New(rand.NewPCG(1, 2))
-	fill := func(n int, heard func(i int) liveness.Heard) []liveness.Heard {
-		all := make([]liveness.Heard, n)
+	fill := func(n int, heard func(i int) keep.Heard) []keep.Heard {
+		all := make([]keep.Heard, n)
 		for i := range all {
 			all[i] = heard(i)
 		}
 		return all
 	}
 	id := [16]byte{1, 2, 3}
-	regular := func(int) liveness.Heard { return store.NewHeard(0, 1_000_000+random.Uint64N(30_000)) }
+	regular := func(int) keep.Heard { return store.NewHeard(0, 1_000_000+random.Uint64N(30_000)) }
 	return map[string]store.Page{
-		"nothing heard": {Store: id, Number: 1, Heard: make([]liveness.Heard, 100), Sources: []string{"a"}},
+		"nothing heard": {Store: id, Number: 1, Heard: make([]keep.Heard, 100), Sources: []string{"a"}},
 		"no devices":    {Store: id, Number: 1, Sources: []string{"a"}},
-		"one":           {Store: id, Page: 7, Number: 1 << 60, Heard: []liveness.Heard{0, store.NewHeard(0, 1)}, Sources: []string{"a"}},
+		"one":           {Store: id, Page: 7, Number: 1 << 60, Heard: []keep.Heard{0, store.NewHeard(0, 1)}, Sources: []string{"a"}},
 		"regular":       {Store: id, Number: 9, Heard: fill(store.PageLen, regular), Sources: []string{"gateway"}},
-		"all at once":   {Store: id, Number: 9, Heard: fill(store.PageLen, func(int) liveness.Heard { return store.NewHeard(0, 77) }), Sources: []string{"a"}},
-		"some long ago": {Store: id, Number: 9, Heard: fill(store.PageLen, func(i int) liveness.Heard {
+		"all at once":   {Store: id, Number: 9, Heard: fill(store.PageLen, func(int) keep.Heard { return store.NewHeard(0, 77) }), Sources: []string{"a"}},
+		"some long ago": {Store: id, Number: 9, Heard: fill(store.PageLen, func(i int) keep.Heard {
 			if i%100 == 0 {
 				return store.NewHeard(0, 1+random.Uint64N(1<<20))
 			}
 			return store.NewHeard(0, 1<<30+random.Uint64N(1<<14))
 		}), Sources: []string{"a"}},
-		"extremes": {Store: id, Number: 9, Heard: fill(50, func(i int) liveness.Heard {
+		"extremes": {Store: id, Number: 9, Heard: fill(50, func(i int) keep.Heard {
 			return store.NewHeard(0, []uint64{1, 1<<48 - 1}[i%2])
 		}), Sources: []string{"a"}},
-		"many sources": {Store: id, Number: 9, Heard: fill(3000, func(i int) liveness.Heard {
+		"many sources": {Store: id, Number: 9, Heard: fill(3000, func(i int) keep.Heard {
 			if i%7 == 0 {
 				return 0
 			}
@@ -48,7 +49,7 @@ func pages() map[string]store.Page {
 }
 
 // at returns what a page says of a device: the name of the source, and when.
-func at(p store.Page, i int) (string, liveness.Heard) {
+func at(p store.Page, i int) (string, keep.Heard) {
 	h := p.Heard[i]
 	if h == 0 {
 		return "", 0

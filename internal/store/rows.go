@@ -3,13 +3,14 @@ package store
 import (
 	"context"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/liveness"
 )
 
 // stateRow is a row to write into device_states.
 type stateRow struct {
-	record *liveness.Record
+	record *keep.Record
 	source int64  // number of its name
 	quota  int64  // the same, 0 without one
 	head   uint64 // offset of the device's latest event

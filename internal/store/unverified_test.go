@@ -22,7 +22,7 @@ func TestUnverifiedRow(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := registry(t, s)
-		q, err := r.AddQuota("gateway/tcp/[::]:7700", 1)
+		q, err := r.Operator().AddQuota("gateway/tcp/[::]:7700", 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -225,7 +226,7 @@ func followLog(ctx context.Context, log *eventlog.Log, limit int, until uint64) 
 func TestRecords(t *testing.T) {
 	l := newLog(t, 600)
 	for n := range uint64(700) {
-		rec := &liveness.Record{ID: fmt.Sprint("dev-", n), Seq: n}
+		rec := &keep.Record{ID: fmt.Sprint("dev-", n), Seq: n}
 		if err := l.Append(t.Context(), []liveness.Event{{Subject: rec.ID, Seq: n, Record: rec}}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,13 @@ import (
 	"time"
 )
 
+// DeafInterval is a time in which a source heard nothing.
+type DeafInterval struct {
+	From, To time.Time
+	// Listened is the source's listening time, which stood still.
+	Listened time.Duration
+}
+
 // MaxGraces bounds, in reconnect graces, by how much all gaps since a device's last heartbeat put
 // its verdict off.
 const MaxGraces = 3

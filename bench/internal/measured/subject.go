@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -82,7 +83,7 @@ func NewRegistry(ctx context.Context) (*liveness.Registry, *eventlog.Log, error)
 	for oldest := uint64(0); err == nil && oldest <= 1; oldest, _ = events.Bounds() {
 		full := make([]liveness.Event, 1000)
 		for i := range full {
-			full[i].Record = new(liveness.Record)
+			full[i].Record = new(keep.Record)
 		}
 		err = events.Append(ctx, full)
 	}

@@ -49,7 +49,7 @@ func (in *intake) oneByOne(b *linkpb.Beats) (belated int, err error) {
 func intakeOf(m *member, now time.Time) *intake {
 	in := &intake{member: m, now: now}
 	for r := range m.inputs() {
-		in.past[r.input] = r.source.Past(now)
+		in.past[r.input] = r.source.Owner().Past(now)
 	}
 	return in
 }

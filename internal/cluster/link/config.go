@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -134,7 +135,7 @@ type JudgeConfig struct {
 	// called often, and must not block. Default: it is not.
 	Starting func() bool
 	// Quota bounds how many devices become known by way of ears. Default: none.
-	Quota *liveness.Quota
+	Quota operate.Quota
 	// Logger is told when ears come and go. Default: none.
 	Logger *slog.Logger
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/holter-iot/holter/internal/cluster/link"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -50,8 +51,8 @@ type gate struct {
 
 	mu      sync.Mutex
 	shut    bool
-	records map[string]liveness.Record // of devices, as of their latest events
-	seqs    map[string]uint64          // of sources
+	records map[string]keep.Record // of devices, as of their latest events
+	seqs    map[string]uint64      // of sources
 }
 
 var errShut = errors.New("shut")
@@ -95,7 +96,7 @@ func (f *fleet) node(address string, cfg link.JudgeConfig) *node {
 	if err != nil {
 		f.Fatal(err)
 	}
-	return f.nodeOn(address, cfg, &gate{Log: log, records: make(map[string]liveness.Record), seqs: make(map[string]uint64)}, func(*liveness.Registry) error { return nil })
+	return f.nodeOn(address, cfg, &gate{Log: log, records: make(map[string]keep.Record), seqs: make(map[string]uint64)}, func(*liveness.Registry) error { return nil })
 }
 
 // nodeOn is a node that keeps its events somewhere, and whose registry is prepared.

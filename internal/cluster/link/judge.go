@@ -62,7 +62,7 @@ func NewJudge(registry *liveness.Registry, cfg JudgeConfig) *Judge {
 		return j
 	}
 	for _, s := range registry.Sources() {
-		if isEar(s.Name()) && registry.Await(s, j.config.Source.Pool) {
+		if isEar(s.Name()) && s.Owner().Await(j.config.Source.Pool) {
 			j.awaited[s.Name()] = s
 		}
 	}
@@ -105,7 +105,7 @@ func (j *Judge) giveUp(now time.Time) {
 	defer j.mu.Unlock()
 	for name, s := range j.awaited {
 		j.config.Logger.Warn("an ear has not come back", "source", name)
-		s.Leave(now)
+		s.Owner().Leave(now)
 	}
 	j.awaited = nil
 }
@@ -332,14 +332,14 @@ func (j *Judge) addSources(m *member) (err error) {
 		cfg.Name, cfg.Note, cfg.Connectionless = in.sourceName(m.name), in.note(), in == datagrams
 		if r.source, err = j.registry.AddSource(cfg); err != nil {
 			for r := range m.inputs() {
-				r.source.Retire()
+				r.source.Owner().Retire()
 			}
 			return err
 		}
 	}
 	for r := range m.inputs() {
 		delete(j.awaited, r.source.Name())
-		r.source.Continue(time.Now(), r.kept, r.listened)
+		r.source.Owner().Continue(time.Now(), r.kept, r.listened)
 	}
 	return nil
 }

@@ -249,12 +249,12 @@ func (m *member) leave() {
 		case m.released:
 		case m.why == nil:
 			for r := range m.inputs() {
-				r.source.Retire()
+				r.source.Owner().Retire()
 			}
 		default:
 			m.seats.each(func(st *seat) { st.Abandon() })
 			for r := range m.inputs() {
-				r.source.Leave(m.latest)
+				r.source.Owner().Leave(m.latest)
 			}
 		}
 		m.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holter-iot/holter/internal/cluster/link/linkpb"
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -22,7 +23,7 @@ func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) 
 	m.latest = now
 	in := intake{member: m, now: now}
 	for r := range m.inputs() {
-		in.past[r.input] = r.source.Past(now)
+		in.past[r.input] = r.source.Owner().Past(now)
 	}
 	for _, f := range frames {
 		if err := in.frame(f); err != nil {
@@ -37,7 +38,7 @@ func (m *member) receive(a *attached, frames []*linkpb.EarFrame, now time.Time) 
 type intake struct {
 	member *member
 	now    time.Time
-	past   [inputs]liveness.Past // when the ear heard what it tells
+	past   [inputs]operate.Past // when the ear heard what it tells
 	held   []holding
 }
 
@@ -167,7 +168,7 @@ func (in *intake) heard(h *linkpb.Heard) error {
 		return status.Error(codes.InvalidArgument, "the lists of devices differ in length")
 	}
 	for i, id := range h.GetIds() {
-		source.Belated(id, in.now, time.Duration(min(ages[i], maxAge))*time.Microsecond)
+		source.Owner().Belated(id, in.now, time.Duration(min(ages[i], maxAge))*time.Microsecond)
 	}
 	return nil
 }
@@ -340,7 +341,7 @@ func (in *intake) resume(st *seat, answer *linkpb.Answer, a *linkpb.Ask, h liven
 // have another one, at another ear.
 func (in *intake) unresumed(a *linkpb.Ask, o *linkpb.Open) {
 	if o.GetDatagrams() && o.GetResumed() && !o.GetStill() {
-		in.member.clocks[datagrams].source.Belated(o.GetId(), in.now, time.Duration(a.GetAgeNs()))
+		in.member.clocks[datagrams].source.Owner().Belated(o.GetId(), in.now, time.Duration(a.GetAgeNs()))
 	}
 }
 
@@ -348,7 +349,7 @@ func (in *intake) unresumed(a *linkpb.Ask, o *linkpb.Open) {
 // device's; without, it sends to several ears in turn, and not all of them may know.
 func (in *intake) belated(st *seat, age time.Duration) {
 	if st.input == datagrams && st.replaced.Load() {
-		in.member.clocks[datagrams].source.Belated(st.ID(), in.now, age)
+		in.member.clocks[datagrams].source.Owner().Belated(st.ID(), in.now, age)
 	}
 }
 

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/cluster/link"
+	"github.com/holter-iot/holter/internal/keep"
 	"github.com/holter-iot/holter/liveness"
 )
 
 // checkpoint is what a store keeps beside the events.
 type checkpoint struct {
-	sources []liveness.SourceRecord
-	heard   []liveness.Heard
+	sources []keep.SourceRecord
+	heard   []keep.Heard
 }
 
 func (n *node) checkpoint() (c checkpoint) {
-	c.sources, c.heard = n.registry.Snapshot(nil)
+	c.sources, c.heard = n.registry.Keeper().Snapshot(nil)
 	return c
 }
 
@@ -48,13 +49,13 @@ func (n *node) successor(c checkpoint, cfg link.JudgeConfig) *node {
 	n.fleet.Helper()
 	next := n.fleet.nodeOn("a", cfg, n.gate, func(r *liveness.Registry) error {
 		for _, d := range n.gate.records {
-			if name := d.Source; !slices.ContainsFunc(c.sources, func(s liveness.SourceRecord) bool { return s.Name == name }) {
-				c.sources = append(slices.Clip(c.sources), liveness.SourceRecord{Name: name}) // its first events came after the checkpoint
+			if name := d.Source; !slices.ContainsFunc(c.sources, func(s keep.SourceRecord) bool { return s.Name == name }) {
+				c.sources = append(slices.Clip(c.sources), keep.SourceRecord{Name: name}) // its first events came after the checkpoint
 			}
 		}
 		for _, s := range c.sources {
 			s.Seq, s.Blank = n.gate.seqs[s.Name], true
-			if err := r.RestoreSource(s); err != nil {
+			if err := r.Keeper().RestoreSource(s); err != nil {
 				return err
 			}
 		}
@@ -62,7 +63,7 @@ func (n *node) successor(c checkpoint, cfg link.JudgeConfig) *node {
 			if int(d.Num) < len(c.heard) && c.heard[d.Num] != 0 {
 				d.Heard, d.HeardBy = c.heard[d.Num].Last(), c.sources[c.heard[d.Num].Source()].Name
 			}
-			if err := r.Restore(d); err != nil {
+			if err := r.Keeper().Restore(d); err != nil {
 				return err
 			}
 		}
@@ -463,7 +464,7 @@ func TestAwaitedBeforeRun(t *testing.T) {
 		kept := a.checkpoint()
 		registry, err := liveness.New(a.gate, liveness.Config{})
 		if err == nil {
-			err = registry.RestoreSource(kept.sources[0])
+			err = registry.Keeper().RestoreSource(kept.sources[0])
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -173,7 +173,7 @@ func TestHistory(t *testing.T) {
 // TestSourcesOwnMemory takes deaf times from what sources remember themselves, as far as they are not recorded.
 func TestSourcesOwnMemory(t *testing.T) {
 	deaf := availability.DeafnessOf([]judgement.Break{cut("a", 10, 20)}, []liveness.SourceView{{
-		Name: "a", DeafSince: at(90), Deaf: []liveness.DeafInterval{{From: at(10), To: at(20)}, {From: at(20), To: at(25)}, {From: at(50), To: at(40)}},
+		Name: "a", DeafSince: at(90), Deaf: []judgement.DeafInterval{{From: at(10), To: at(20)}, {From: at(20), To: at(25)}, {From: at(50), To: at(40)}},
 	}}, at(100))
 	got := figures([]liveness.Event{event(-1, liveness.DeviceOnline)}, deaf, availability.Present{})
 	if want := "online 75, deaf 25"; got != want {

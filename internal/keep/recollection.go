@@ -1,4 +1,4 @@
-package liveness
+package keep
 
 import (
 	"encoding/binary"
@@ -7,12 +7,6 @@ import (
 	"github.com/holter-iot/holter/liveness/judgement"
 	"github.com/holter-iot/holter/timer"
 )
-
-// Block is a block of a [Memory] that another process has left.
-type Block struct {
-	Kind, Owner uint32
-	Data        []byte
-}
 
 // Recollection is what was read from the memory of a process that was killed.
 type Recollection struct {
@@ -39,20 +33,20 @@ func Recall(blocks []Block) (*Recollection, bool) {
 	whole := false
 	for _, b := range blocks {
 		switch b.Kind {
-		case blockState:
+		case BlockState:
 			whole = len(b.Data) >= 8 && binary.NativeEndian.Uint64(b.Data) == 0
-		case blockSource:
+		case BlockSource:
 			c.addSource(b)
-		case blockHeard:
+		case BlockHeard:
 			for i := 0; i+8 <= len(b.Data); i += 8 {
-				c.add(b.Owner*heardPerBlock+uint32(i/8), Heard(binary.NativeEndian.Uint64(b.Data[i:])))
+				c.add(b.Owner*HeardPerBlock+uint32(i/8), Heard(binary.NativeEndian.Uint64(b.Data[i:])))
 			}
 		}
 	}
 	for _, b := range blocks {
-		if b.Kind == blockTimers {
+		if b.Kind == BlockTimers {
 			for data, touched := range timer.Left(b.Data) {
-				c.add(uint32(data>>32), newHeard(int(b.Owner), touched))
+				c.add(uint32(data>>32), NewHeard(int(b.Owner), touched))
 			}
 		}
 	}
@@ -60,28 +54,28 @@ func Recall(blocks []Block) (*Recollection, bool) {
 }
 
 func (c *Recollection) addSource(b Block) {
-	if len(b.Data) < 8*sourceWords {
+	if len(b.Data) < 8*SourceWords {
 		return
 	}
 	word := func(i int) uint64 { return binary.NativeEndian.Uint64(b.Data[8*i:]) }
-	name := b.Data[8*sourceWords:]
+	name := b.Data[8*SourceWords:]
 	if n := word(2); n == 0 || n > uint64(len(name)) {
 		return // the process was killed while it made the block
 	}
 	name = name[:word(2)]
 	c.indexes[string(name)], c.names[int(b.Owner)] = int(b.Owner), string(name)
 	clock := recalledClock{listened: time.Duration(word(0)), at: time.Unix(0, int64(word(1)))}
-	for i := range min(word(3), turnsInMemory) {
+	for i := range min(word(3), TurnsInMemory) {
 		clock.turns = append(clock.turns, judgement.Turn{Listened: time.Duration(word(4 + 2*int(i))), At: time.Unix(0, int64(word(5+2*int(i))))})
 	}
-	if clock.listened > 0 && clock.listened <= maxListened {
+	if clock.listened > 0 && clock.listened <= MaxListened {
 		c.clocks[string(name)] = clock
 	}
 }
 
 // add adds a heartbeat, unless a later one is known, or one at another source: the device is there.
 func (c *Recollection) add(num uint32, h Heard) {
-	if num == 0 || num > maxNum || h == 0 {
+	if num == 0 || num > MaxNum || h == 0 {
 		return
 	}
 	by := h.Source()
@@ -111,7 +105,7 @@ func (c *Recollection) Source(rec *SourceRecord) {
 			continue
 		}
 		if gap := t.At.Sub(way.At(t.Listened)); len(way.Turns) > 0 && gap > judgement.DriftTolerance {
-			rec.Deaf = append(rec.Deaf, DeafInterval{From: t.At.Add(-gap), To: t.At, Listened: t.Listened})
+			rec.Deaf = append(rec.Deaf, judgement.DeafInterval{From: t.At.Add(-gap), To: t.At, Listened: t.Listened})
 			rec.DeafTotal += gap
 		}
 		way.Turn(t.Listened, t.At)
