@@ -27,7 +27,7 @@ type Broker struct {
 	held      atomic.Int64 // bytes that clients have it hold
 	underWay  atomic.Int64 // subscriptions that unfinished messages have found
 
-	upstream      *Remote                // nil without
+	upstream      *remote                // nil without
 	reservedAbove atomic.Pointer[string] // of the upstream broker: as Config.Reserved; nil if it is not known
 	remoteFilters atomic.Int64           // subscriptions of other brokers
 }

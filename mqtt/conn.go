@@ -51,7 +51,7 @@ type extra struct {
 	incoming    []string          // topics by alias, less 1
 	outgoing    map[string]uint16 // aliases by topic
 	acks        []ack             // that wait for a commit, or for one before them
-	remote      *Remote           // nil for a client
+	remote      *remote           // nil for a client
 	routing     *routing          // of the client's message that is unfinished; nil: none is
 	subscribing *subscribing      // that is unfinished; nil: none is
 }

@@ -3,6 +3,8 @@ package mqtt
 import (
 	"bytes"
 	"slices"
+
+	"github.com/holter-iot/holter/internal/relay"
 )
 
 // An upstream broker decides what is retained: its messages come in the order in which it has kept them,
@@ -11,7 +13,7 @@ import (
 
 // keepAbove forwards a message that is to be retained to the upstream broker. It returns the number that
 // the sender waits for, and false if it cannot be retained.
-func (b *Broker) keepAboveLocked(p *publication, up *Remote) (commit uint64, ok bool) {
+func (b *Broker) keepAboveLocked(p *publication, up *remote) (commit uint64, ok bool) {
 	m := p.message()
 	number, ok := up.link.Forward(m.outgoing())
 	if !ok {
@@ -34,14 +36,14 @@ func (b *Broker) keepBelowLocked(p *publication, kept bool) {
 	for _, to := range b.retained.remotes {
 		out := p.message().outgoing()
 		if out.Kept = kept; p.from == to.session {
-			out = Message{Kind: Confirmed, Number: p.number, Topic: out.Topic, Kept: kept}
+			out = relay.Message{Kind: relay.Confirmed, Number: p.number, Topic: out.Topic, Kept: kept}
 		}
 		to.link.Forward(out)
 	}
 }
 
 // confirmed handles what the upstream broker says of a message that was to be retained.
-func (b *Broker) confirmed(m *Message) {
+func (b *Broker) confirmed(m *relay.Message) {
 	x := &b.retained
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -97,6 +99,6 @@ func (b *Broker) copied(p *publication) bool {
 }
 
 // remove removes a downstream broker.
-func (r *retained) remove(remote *Remote) {
-	r.remotes = slices.DeleteFunc(r.remotes, func(other *Remote) bool { return other == remote })
+func (r *retained) remove(gone *remote) {
+	r.remotes = slices.DeleteFunc(r.remotes, func(other *remote) bool { return other == gone })
 }

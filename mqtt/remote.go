@@ -6,55 +6,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/internal/relay"
 	"github.com/holter-iot/holter/mqtt/packet"
 )
 
-// MessageKind says what a [Message] is. The zero MessageKind is one that was published.
-type MessageKind uint8
-
-// The kinds.
-const (
-	Published  MessageKind = iota
-	Copied                 // it is what is retained for its topic, and the other broker may have it
-	CopyBegins             // all that is retained follows, as Copied, among others
-	CopyEnds               // all of it was sent
-	Confirmed              // a message of the other broker's that was to be retained has come; Kept says whether it is
-)
-
-// Message is a message on its way from one broker to another. Nothing that it leads to is changed.
-type Message struct {
-	Kind                MessageKind
-	Number              uint64 // given by the sender's [Link]; of a Confirmed the one that is confirmed
-	Topic               string
-	Payload, Properties []byte // properties as subscribers get them, but for the expiry
-	Expires             time.Time
-	QoS                 uint8
-	Retain              bool   // as it was published
-	Kept                bool   // it is retained for its topic; without a payload nothing is any more
-	Share               string // the filter, with $share/, of the group that it is for; "": not for a group
-}
-
-// Link takes what is for another broker. Its methods are called by any goroutine, with locks of the
-// broker held: they must not block, and call nothing of the broker.
-type Link interface {
-	// Forward takes a message, and returns the number that it gives it; these rise. ok is false if it
-	// is dropped: there is no room, or nobody to take it. A link to an upstream broker drops only what
-	// has QoS 0.
-	Forward(m Message) (number uint64, ok bool)
-	// Full reports whether there is no room. Only that of a link to an upstream broker is called, as is
-	// Want.
-	Full() bool
-	// Want is told that clients here want what matches a filter, or that none does any more.
-	Want(filter string, wanted bool)
-	// Wake is called after [Remote.Awaits] has returned true: it may return something else now.
-	Wake()
-}
-
-// Remote is another broker that messages are exchanged with. One goroutine at a time calls the methods
+// remote is another broker that messages are exchanged with. One goroutine at a time calls the methods
 // of one.
-type Remote struct {
+type remote struct {
 	broker  *Broker
-	link    Link
+	link    relay.Link
 	session *session // its subscriptions are what the other broker wants; it is in no index of sessions
 
 	filters map[string]*subscription // of session
@@ -66,13 +26,13 @@ type Remote struct {
 }
 
 // linkWire is a link as the wire of a connection.
-type linkWire struct{ link Link }
+type linkWire struct{ link relay.Link }
 
 func (w linkWire) Wake()           { w.link.Wake() }
 func (linkWire) Close(packet.Code) {}
 
-func (b *Broker) newRemote(name string, link Link) *Remote {
-	r := &Remote{broker: b, link: link, filters: make(map[string]*subscription)}
+func (b *Broker) newRemote(name string, link relay.Link) *remote {
+	r := &remote{broker: b, link: link, filters: make(map[string]*subscription)}
 	r.session = &session{broker: b, id: name, number: b.numbers.Add(1)}
 	r.session.conn = &Conn{session: r.session, wire: linkWire{link}, extra: &extra{remote: r}}
 	return r
@@ -81,10 +41,15 @@ func (b *Broker) newRemote(name string, link Link) *Remote {
 // errStore is returned by [Broker.Upstream] of a broker with a store.
 var errStore = errors.New("mqtt: a broker with a store has no upstream broker")
 
-// Upstream makes another broker the one that all messages of clients go to, and that decides what is
-// retained, and which member of a group gets a message. Messages with QoS 1 and 2 are acknowledged once
-// that broker has taken them, see [Remote.Taken]. It is called once, before any client connects.
-func (b *Broker) Upstream(link Link) (*Remote, error) {
+// relaying is a broker as what connects it with others needs it.
+type relaying struct{ *Broker }
+
+// Relay returns what package internal/cluster/route needs to exchange messages with other brokers. It may change at
+// any time.
+func (b *Broker) Relay() relay.Broker { return relaying{b} }
+
+// Upstream implements [relay.Broker].
+func (b relaying) Upstream(link relay.Link) (relay.Remote, error) {
 	if b.journal != nil {
 		return nil, errStore
 	}
@@ -94,8 +59,8 @@ func (b *Broker) Upstream(link Link) (*Remote, error) {
 	return b.upstream, nil
 }
 
-// Downstream adds a broker that has this one as its upstream broker, until [Remote.Leave] is called.
-func (b *Broker) Downstream(name string, link Link) *Remote {
+// Downstream implements [relay.Broker].
+func (b relaying) Downstream(name string, link relay.Link) relay.Remote {
 	r := b.newRemote(name, link)
 	b.retained.mu.Lock()
 	defer b.retained.mu.Unlock()
@@ -103,8 +68,8 @@ func (b *Broker) Downstream(name string, link Link) *Remote {
 	return r
 }
 
-// Leave ends a downstream broker.
-func (r *Remote) Leave() {
+// Leave implements [relay.Remote].
+func (r *remote) Leave() {
 	x := &r.broker.retained
 	x.mu.Lock()
 	x.remove(r)
@@ -113,8 +78,8 @@ func (r *Remote) Leave() {
 	r.EndFilters()
 }
 
-// BeginFilters begins to announce all filters of a downstream broker; those before count until EndFilters.
-func (r *Remote) BeginFilters() {
+// BeginFilters implements [relay.Remote].
+func (r *remote) BeginFilters() {
 	if r.before == nil {
 		r.before = make(map[string]*subscription)
 	}
@@ -122,16 +87,16 @@ func (r *Remote) BeginFilters() {
 	clear(r.filters)
 }
 
-// EndFilters says that all filters are announced.
-func (r *Remote) EndFilters() {
+// EndFilters implements [relay.Remote].
+func (r *remote) EndFilters() {
 	for _, sub := range r.before {
 		r.end(sub)
 	}
 	r.before = nil
 }
 
-// Want announces a filter of a downstream broker, with $share/ or without. What is none is ignored.
-func (r *Remote) Want(filter string) {
+// Want implements [relay.Remote].
+func (r *remote) Want(filter string) {
 	switch sub := r.before[filter]; {
 	case r.filters[filter] != nil:
 		return
@@ -148,41 +113,39 @@ func (r *Remote) Want(filter string) {
 	r.broker.remoteFilters.Add(1)
 }
 
-// Unwant says that a downstream broker does not want a filter any more.
-func (r *Remote) Unwant(filter string) {
+// Unwant implements [relay.Remote].
+func (r *remote) Unwant(filter string) {
 	if sub := r.filters[filter]; sub != nil {
 		delete(r.filters, filter)
 		r.end(sub)
 	}
 }
 
-func (r *Remote) end(sub *subscription) {
+func (r *remote) end(sub *subscription) {
 	r.broker.index.remove(sub)
 	r.broker.remoteFilters.Add(-1)
 }
 
-// Filters calls f for each filter that clients have subscribed to. The caller may hold no lock that the
-// link takes but in f.
-func (r *Remote) Filters(f func(filter string)) { r.broker.index.filters(f) }
+// Filters implements [relay.Remote].
+func (r *remote) Filters(f func(filter string)) { r.broker.index.filters(f) }
 
-// Receive applies a message of the other broker. It returns what must be committed before the other one
-// may be told that it was taken, see Awaits.
-func (r *Remote) Receive(m *Message, now time.Time) (commit uint64) {
+// Receive implements [relay.Remote].
+func (r *remote) Receive(m *relay.Message, now time.Time) (commit uint64) {
 	switch m.Kind {
-	case Confirmed:
+	case relay.Confirmed:
 		r.broker.confirmed(m)
-	case CopyBegins:
+	case relay.CopyBegins:
 		r.broker.retained.beginCopy()
-	case CopyEnds:
+	case relay.CopyEnds:
 		r.broker.endCopy()
-	case Copied, Published:
+	case relay.Copied, relay.Published:
 		return r.publish(m, now)
 	}
 	return 0
 }
 
 // publish publishes a message of the other broker.
-func (r *Remote) publish(m *Message, now time.Time) (commit uint64) {
+func (r *remote) publish(m *relay.Message, now time.Time) (commit uint64) {
 	b, up := r.broker, r == r.broker.upstream
 	p := publication{
 		from: r.session, topic: []byte(m.Topic), payload: m.Payload, properties: m.Properties, qos: min(m.QoS, 2), retain: m.Retain,
@@ -198,7 +161,7 @@ func (r *Remote) publish(m *Message, now time.Time) (commit uint64) {
 	case m.Share != "":
 		b.passShared(m.Share, &p, now)
 		return 0
-	case m.Kind == Copied:
+	case m.Kind == relay.Copied:
 		if b.copied(&p) {
 			b.pass(&p, now)
 		}
@@ -218,22 +181,20 @@ func (b *Broker) passShared(filter string, p *publication, now time.Time) {
 	b.counts.dropped.Add(1) // the last member has left meanwhile
 }
 
-// Awaits reports whether something is not committed yet. If so, the link is woken when it may be.
-func (r *Remote) Awaits(commit uint64) bool { return r.broker.awaits(r.session.conn, commit) }
+// Awaits implements [relay.Remote].
+func (r *remote) Awaits(commit uint64) bool { return r.broker.awaits(r.session.conn, commit) }
 
-// Full reports whether too much waits for the store: then nothing should be received.
-func (r *Remote) Full() bool { return r.broker.journal.full() }
+// Full implements [relay.Remote].
+func (r *remote) Full() bool { return r.broker.journal.full() }
 
-// Taken says that the upstream broker has taken all messages up to a number.
-func (r *Remote) Taken(number uint64) { r.taken.reach(number) }
+// Taken implements [relay.Remote].
+func (r *remote) Taken(number uint64) { r.taken.reach(number) }
 
-// Alone says that there is no upstream broker: nothing is forwarded, until Joined is called.
-func (r *Remote) Alone() { r.alone.Store(true) }
+// Alone implements [relay.Remote].
+func (r *remote) Alone() { r.alone.Store(true) }
 
-// Joined says that there is an upstream broker, and that it has received all messages up to a number. It
-// copies next what is retained. Clients may not publish to topics that begin with reserved; "": all are
-// free.
-func (r *Remote) Joined(received uint64, reserved string) {
+// Joined implements [relay.Remote].
+func (r *remote) Joined(received uint64, reserved string) {
 	b := r.broker
 	b.reservedAbove.Store(&reserved)
 	x := &b.retained
@@ -248,15 +209,14 @@ func (r *Remote) Joined(received uint64, reserved string) {
 	r.alone.Store(false)
 }
 
-// Reserved returns what the topics begin with under which only the program publishes; "" if there are none.
-func (r *Remote) Reserved() string { return r.broker.config.Reserved }
+// Reserved implements [relay.Remote].
+func (r *remote) Reserved() string { return r.broker.config.Reserved }
 
 // copyBytes is how much of what is retained is copied at once, but for the last message.
 const copyBytes = 128 << 10
 
-// Copy forwards some of what is retained, as Copied, beginning in slot from, which is 1 at first. It
-// returns where to go on; 0 if all is copied.
-func (r *Remote) Copy(from int) (next int) {
+// Copy implements [relay.Remote].
+func (r *remote) Copy(from int) (next int) {
 	x, now := &r.broker.retained, time.Now()
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -267,7 +227,7 @@ func (r *Remote) Copy(from int) (next int) {
 		}
 		if m := x.slots[next]; m != nil && !m.expired(now) {
 			out := m.outgoing()
-			out.Kind, out.Retain, out.Kept = Copied, true, true
+			out.Kind, out.Retain, out.Kept = relay.Copied, true, true
 			r.link.Forward(out)
 			size += m.size()
 		}
@@ -276,8 +236,8 @@ func (r *Remote) Copy(from int) (next int) {
 }
 
 // outgoing returns a message as other brokers get it.
-func (m *message) outgoing() Message {
-	out := Message{Topic: m.topic, Payload: m.payload, Properties: m.properties, QoS: m.qos, Retain: m.retain}
+func (m *message) outgoing() relay.Message {
+	out := relay.Message{Topic: m.topic, Payload: m.payload, Properties: m.properties, QoS: m.qos, Retain: m.retain}
 	if m.expires != 0 {
 		out.Expires = time.Unix(0, m.expires)
 	}
@@ -285,7 +245,7 @@ func (m *message) outgoing() Message {
 }
 
 // above returns the upstream broker that a message goes to; nil if it goes to none.
-func (b *Broker) above(p *publication) *Remote {
+func (b *Broker) above(p *publication) *remote {
 	if up := b.upstream; up != nil && p.from != up.session && !up.alone.Load() {
 		return up
 	}
@@ -298,7 +258,7 @@ func (b *Broker) fullAbove() bool {
 }
 
 // take forwards a copy to the other broker. What is retained was forwarded when it was kept.
-func (r *Remote) take(d delivery, to audience) outcome {
+func (r *remote) take(d delivery, to audience) outcome {
 	m, shared := d.message, d.detail != nil && d.detail.group != nil
 	switch {
 	case m.retain && !shared:

@@ -19,7 +19,7 @@ type retained struct {
 	root         level
 	count, bytes int // of clients' messages
 
-	remotes     []*Remote           // downstream
+	remotes     []*remote           // downstream
 	unconfirmed map[string]uint64   // by topic: the number of the latest message for the upstream broker that is to be retained, until that confirms it
 	stale       map[uint32]struct{} // slots of what the upstream broker may not retain any more
 }
@@ -33,7 +33,7 @@ type level struct {
 // keep keeps a message that is to be retained, or removes what is kept if it has no payload, and tells
 // the other brokers. It returns what must be committed before the client may be told. ok is false if the
 // upstream broker does not take it.
-func (b *Broker) keep(p *publication, up *Remote) (commit uint64, ok bool) {
+func (b *Broker) keep(p *publication, up *remote) (commit uint64, ok bool) {
 	r := &b.retained
 	r.mu.Lock()
 	defer r.mu.Unlock()

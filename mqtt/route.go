@@ -19,7 +19,7 @@ type routing struct {
 	publication
 	routed
 
-	above *Remote // that it goes to, too; nil if it goes to none
+	above *remote // that it goes to, too; nil if it goes to none
 	found *matches
 	next  int // of the subscriptions in found.plain
 	now   time.Time
@@ -57,7 +57,7 @@ func (b *Broker) begin(p *publication, now time.Time) routing {
 }
 
 // find finds out who wants a message here.
-func (b *Broker) find(p *publication, up *Remote, now time.Time) routing {
+func (b *Broker) find(p *publication, up *remote, now time.Time) routing {
 	r := routing{publication: *p, above: up, found: b.found.Get().(*matches), now: now}
 	b.index.match(r.topic, r.found)
 	r.found.group()

@@ -112,7 +112,7 @@ func (f *filters) all() []*subscription {
 }
 
 // remoteLocked returns the broker whose session it is; nil if it is a client's.
-func (s *session) remoteLocked() *Remote {
+func (s *session) remoteLocked() *remote {
 	if s.conn == nil || s.conn.extra == nil {
 		return nil
 	}

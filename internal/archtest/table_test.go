@@ -64,10 +64,10 @@ func directions() table {
 		"gateway/codec/teltonika": codec,
 		"gateway/codec/websocket": codec,
 		"internal/httpapi":        slices.Concat(belowEdges, database),
-		"mqtt":                    {"mqtt/packet"},
+		"mqtt":                    {"internal/relay", "mqtt/packet"},
 		"mqtt/packet":             {},
 		"mqtt/access":             {"internal"},
-		"internal/cluster/route":  {"internal", "mqtt", "mqtt/packet"},
+		"internal/cluster/route":  {"internal", "internal/relay", "mqtt", "mqtt/packet"},
 		"internal/mqttstore":      slices.Concat(database, []string{"internal", "mqtt", "mqtt/packet"}),
 		"mqttbridge":              slices.Concat(belowEdges, []string{"internal/homeassistant"}),
 		"internal/homeassistant":  {"internal", "liveness", "mqttbridge"},
@@ -96,7 +96,8 @@ func directions() table {
 		// Tests of a broker, for the tests of whoever has one.
 		"internal/test/mqttconformance": {"internal"},
 
-		"internal": {},
+		"internal":       {},
+		"internal/relay": {}, // how brokers exchange messages
 
 		// Databases for the tests of what uses them, and servers for a run of all tests.
 		"internal/test/run":       {"internal", "internal/test/testdb"},

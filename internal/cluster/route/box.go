@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/internal/relay"
 )
 
 // box holds the messages for another broker. Its methods do not block.
@@ -25,7 +25,7 @@ type box struct {
 
 // letter is a message in a box.
 type letter struct {
-	mqtt.Message
+	relay.Message
 
 	number   uint64
 	reliable bool // it is kept until it is acknowledged
@@ -168,7 +168,7 @@ func (b *box) idle() bool {
 }
 
 // control adds what is no message of a client's, whatever room there is.
-func (b *box) control(m mqtt.Message) uint64 {
+func (b *box) control(m relay.Message) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.addLocked(letter{Message: m})

@@ -115,7 +115,7 @@ func (h *Hub) join(stream routepb.Route_ExchangeServer, hello *routepb.Hello) (*
 	}
 	if s == nil {
 		s = &rim{hub: h, box: newBox(h.config, &h.counts), incarnation: hello.GetIncarnation(), id: random()}
-		s.remote = h.broker.Downstream(hello.GetName(), s)
+		s.remote = h.broker.Relay().Downstream(hello.GetName(), s)
 		h.spokes[hello.GetName()] = s
 	}
 	s.gone = time.Time{}

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/cluster/route/routepb"
-	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/internal/relay"
 )
 
 // rim is a spoke, as its hub sees it. It is the link of the hub's broker to it.
 type rim struct {
 	hub         *Hub
-	remote      *mqtt.Remote
+	remote      relay.Remote
 	box         box
 	incarnation uint64
 	id          uint64    // of the hub, for this incarnation
@@ -55,7 +55,7 @@ func (s *rim) attach(stream routepb.Route_ExchangeServer, hello *routepb.Hello) 
 // copyLocked begins to copy what is retained.
 func (s *rim) copyLocked() {
 	s.copying = 1
-	s.box.control(mqtt.Message{Kind: mqtt.CopyBegins})
+	s.box.control(relay.Message{Kind: relay.CopyBegins})
 }
 
 // detach reports whether a stream was the spoke's, which has none then.
@@ -200,15 +200,15 @@ func (s *rim) goOnCopyingLocked() {
 		return
 	}
 	if s.copying = s.remote.Copy(s.copying); s.copying == 0 {
-		s.box.control(mqtt.Message{Kind: mqtt.CopyEnds})
+		s.box.control(relay.Message{Kind: relay.CopyEnds})
 	}
 	s.box.ring()
 }
 
 // Forward implements [mqtt.Link].
-func (s *rim) Forward(m mqtt.Message) (number uint64, ok bool) {
+func (s *rim) Forward(m relay.Message) (number uint64, ok bool) {
 	b := &s.box
-	if m.Kind != mqtt.Published {
+	if m.Kind != relay.Published {
 		return b.control(m), true
 	}
 	b.mu.Lock()

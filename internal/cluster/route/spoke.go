@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holter-iot/holter/internal/cluster/route/routepb"
+	"github.com/holter-iot/holter/internal/relay"
 	"github.com/holter-iot/holter/mqtt"
 )
 
@@ -22,7 +23,7 @@ type Spoke struct {
 	config      Config
 	name        string
 	incarnation uint64
-	remote      *mqtt.Remote
+	remote      relay.Remote
 	box         box
 	counts      counters
 
@@ -44,7 +45,7 @@ func NewSpoke(b *mqtt.Broker, name string, cfg Config) (*Spoke, error) {
 	s := &Spoke{config: cfg.withDefaults(), name: name, incarnation: random(), wants: make(map[string]bool)}
 	s.box = newBox(s.config, &s.counts)
 	var err error
-	s.remote, err = b.Upstream(upLink{s})
+	s.remote, err = b.Relay().Upstream(upLink{s})
 	return s, err
 }
 
@@ -254,7 +255,7 @@ func (s *Spoke) takeFilters(m *routepb.FromSpoke) bool {
 type upLink struct{ spoke *Spoke }
 
 // Forward implements [mqtt.Link].
-func (l upLink) Forward(m mqtt.Message) (number uint64, ok bool) {
+func (l upLink) Forward(m relay.Message) (number uint64, ok bool) {
 	b := &l.spoke.box
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/cluster/route/routepb"
-	"github.com/holter-iot/holter/mqtt"
+	"github.com/holter-iot/holter/internal/relay"
 )
 
 // encoded returns letters as they travel.
@@ -29,12 +29,12 @@ func encoded(letters []letter) []*routepb.Message {
 }
 
 // decoded returns a message that has travelled.
-func decoded(m *routepb.Message, now time.Time) mqtt.Message {
-	out := mqtt.Message{
-		Kind: mqtt.MessageKind(m.GetKind()), Number: m.GetNumber(), Topic: string(m.GetTopic()), Payload: m.GetPayload(), Properties: m.GetProperties(),
+func decoded(m *routepb.Message, now time.Time) relay.Message {
+	out := relay.Message{
+		Kind: relay.Kind(m.GetKind()), Number: m.GetNumber(), Topic: string(m.GetTopic()), Payload: m.GetPayload(), Properties: m.GetProperties(),
 		QoS: uint8(min(m.GetQos(), 2)), Retain: m.GetRetain(), Kept: m.GetKept(), Share: string(m.GetShare()),
 	}
-	if out.Kind == mqtt.Confirmed {
+	if out.Kind == relay.Confirmed {
 		out.Number = m.GetConfirms()
 	}
 	if m.GetLeftNs() > 0 {

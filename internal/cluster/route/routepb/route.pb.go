@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Kind is a mqtt.MessageKind.
+// Kind is a relay.Kind.
 type Kind int32
 
 const (
@@ -353,7 +353,7 @@ func (x *Welcome) GetReserved() []byte {
 	return nil
 }
 
-// Message is a mqtt.Message.
+// Message is a relay.Message.
 type Message struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          Kind                   `protobuf:"varint,1,opt,name=kind,proto3,enum=holter.route.v1.Kind" json:"kind,omitempty"`
