@@ -38,7 +38,7 @@ func (s *Source) deviceOf(id string, sig Signal) (*deviceShard, *device, error) 
 
 // ignoresLocked reports whether a kind of signal changes nothing about a device.
 func (s *Source) ignoresLocked(d *device, kind Kind) bool {
-	elsewhere := d.session != nil || d.source != nil && d.source != s && !d.source.absent.Load()
+	elsewhere := d.session != nil || d.source != nil && d.source != s && d.source.phase().present()
 	switch kind {
 	case Goodbye:
 		return d.state == Offline || d.state == NeverSeen
@@ -91,7 +91,7 @@ func (s owner) Belated(id string, now time.Time, age time.Duration) {
 		return
 	}
 	last := d.lastLocked()
-	if by.absent.Load() { // its clock may not show yet what it shows once it goes on
+	if !by.phase().present() { // its clock may not show yet what it shows once it goes on
 		if silent {
 			return
 		}

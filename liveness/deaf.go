@@ -45,7 +45,7 @@ func (r *Registry) completeGroups() {
 // endLocked reports the deaf interval before a restart's first pulse. The events of a source
 // alternate: an odd number of them means that the last one was SourceDeaf.
 func (s *Source) endLocked(d judgement.DeafInterval) {
-	if s.seq%2 == 1 {
+	if s.toldDeafLocked() {
 		s.heardLocked(d)
 		return
 	}
@@ -110,7 +110,9 @@ func (s *Source) deafen(at time.Time) {
 	on := listened - last.listened
 	next := &pulse{at: last.at.Add(on), wall: last.wall.Add(on), listened: listened, deaf: true}
 	s.latest.Store(next)
-	s.listens = false
+	if s.phase() == listening {
+		s.stands.Store(uint32(deaf))
+	}
 	s.emitLocked(SourceDeaf, next.wall, 0)
 }
 

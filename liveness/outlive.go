@@ -19,26 +19,22 @@ func (s owner) Await(pool string) bool {
 	r := s.registry
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !s.absent.Load() || s.retired.Load() || time.Duration(s.missed.Load()) >= r.rules.Load().patience || s.wasDeaf() {
+	s.mu.Lock()
+	if p := s.phase(); p != absent && p != awaited || time.Duration(s.missed.Load()) >= r.rules.Load().patience || s.toldDeafLocked() {
+		s.mu.Unlock()
 		return false
 	}
-	s.awaited.Store(true)
+	s.stands.Store(uint32(awaited))
+	s.mu.Unlock()
 	r.joinLocked(s.Source, pool)
 	return true
-}
-
-// wasDeaf reports whether the source was restored as one that was deaf: its events alternate.
-func (s *Source) wasDeaf() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seq%2 == 1
 }
 
 // Continue implements [operate.Owner].
 func (s owner) Continue(now time.Time, kept, listened time.Duration) {
 	switch {
 	case s.latest.Load() != nil:
-	case !s.awaited.Load():
+	case !s.phase().held():
 		s.Pulse(now)
 	case s.past.IsZero() || listened <= 0 || listened > keep.MaxListened || kept > s.restarted():
 		s.Pulse(now)
@@ -85,7 +81,7 @@ func (s *Source) goOn(now time.Time, kept, listened time.Duration, lost bool) {
 // process before ended, or shortly before that, and has not lived on.
 func (r *Registry) lostBeside(s *Source) bool {
 	return slices.ContainsFunc(r.Sources(), func(other *Source) bool {
-		return other != s && s.near(other) && !other.awaited.Load() && other.outlived.Load() == 0 && other.lostLately()
+		return other != s && s.near(other) && !other.phase().held() && other.outlived.Load() == 0 && other.lostLately()
 	})
 }
 
@@ -98,7 +94,7 @@ func (s *Source) lostLately() bool {
 		return false
 	}
 	n := len(s.deaf)
-	return time.Duration(s.missed.Load()) < s.registry.rules.Load().patience || s.seq%2 == 1 || n > 0 && s.past.Sub(s.deaf[n-1].From) < lostHello
+	return time.Duration(s.missed.Load()) < s.registry.rules.Load().patience || s.toldDeafLocked() || n > 0 && s.past.Sub(s.deaf[n-1].From) < lostHello
 }
 
 // sameHeard is by how much two stamps of one sign of life may differ that were made by two processes.

@@ -99,17 +99,17 @@ func (p *pool) advance() {
 func (s *Source) through() (at time.Time, listens bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.awaited.Load() {
+	if s.phase().held() {
 		return time.Time{}, true
 	}
-	return s.instantLocked(slices.Min(s.marks)), s.listens
+	return s.instantLocked(slices.Min(s.marks)), s.phase() == listening
 }
 
 // reach moves the clock to what the source's listening time was at an instant.
 func (s *Source) reach(at time.Time) {
 	s.mu.Lock()
 	listened, ok := s.instants.Listened(at)
-	if ok = ok && s.listens; ok {
+	if ok = ok && s.phase() == listening; ok {
 		s.keepLocked(max(listened, s.Now()))
 	}
 	s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *Source) besides(other *Source) bool {
 // near reports whether devices may move between the source and another one: it is in the same pool, or
 // was before the process began.
 func (s *Source) near(other *Source) bool {
-	return s.besides(other) || other.absent.Load() && s.kind() == other.kind()
+	return s.besides(other) || !other.phase().present() && s.kind() == other.kind()
 }
 
 // instant returns the instant of a listening time; zero if it is not known.
@@ -164,9 +164,7 @@ func (s *Source) instantLocked(listened time.Duration) time.Time {
 // goOnLocked makes a pulse the latest. The first after the source did not listen has yet to be
 // passed through each part, whatever marks came before.
 func (s *Source) goOnLocked(p *pulse) {
-	if !s.listens && !s.absent.Load() {
-		s.listens = true
-		s.awaited.Store(false)
+	if s.pulsedLocked() {
 		s.marks = slices.Repeat([]time.Duration{min(s.Now(), p.listened-1)}, len(s.marks))
 	}
 	if !s.instants.At(p.listened).Equal(p.at) { // there was a gap
@@ -192,7 +190,7 @@ func (s *Source) every() (every time.Duration, always bool) {
 
 // Leave implements [operate.Owner].
 func (s owner) Leave(at time.Time) {
-	if s.absent.Load() && !s.awaited.Load() {
+	if p := s.phase(); p == absent || p == retired {
 		return
 	}
 	s.registry.putOff(s.Source)
@@ -204,7 +202,7 @@ func (s owner) Leave(at time.Time) {
 
 // Retire implements [operate.Owner].
 func (s owner) Retire() {
-	if s.absent.Load() {
+	if !s.phase().present() {
 		return
 	}
 	s.depart()
@@ -218,10 +216,8 @@ func (s *Source) depart() {
 	defer s.registry.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listens = false
-	s.awaited.Store(false)
 	s.missed.Store(int64(s.registry.rules.Load().patience))
-	s.absent.Store(true)
+	s.stands.Store(uint32(absent))
 }
 
 // putOff puts verdicts off on the devices of all sources from which one can have moved to a source

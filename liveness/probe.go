@@ -10,7 +10,7 @@ func (d *device) policyLocked() Policy {
 	if d.marks&probeable == 0 {
 		p.Probes = 0
 	}
-	if p.Timeout == Never && d.source != nil && d.source.retired.Load() {
+	if p.Timeout == Never && d.source != nil && d.source.phase() == retired {
 		p.Timeout = d.source.registry.fleetTimeout()
 	}
 	return p

@@ -178,7 +178,7 @@ func (g *group) counted(complete bool, now int64, out *outbox) {
 // reformLocked gives a device the policy and the group that the rules say.
 func (r *Registry) reformLocked(sh *deviceShard, d *device, now int64, done *Reconfigured) {
 	before, rule := d.rule.Value(), r.resolveLocked(sh, d.id, d.rule.Value().announced)
-	follows := before.Timeout == Never && d.source != nil && d.source.retired.Load() // the fleet's timeout, see fleetTimeout
+	follows := before.Timeout == Never && d.source != nil && d.source.phase() == retired // the fleet's timeout, see fleetTimeout
 	if rule == d.rule && !follows {
 		return
 	}

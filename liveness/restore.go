@@ -25,7 +25,7 @@ func (r keeper) RestoreSource(rec keep.SourceRecord) error {
 		if s, err = r.addSourceLocked(cfg); err != nil {
 			return err
 		}
-		s.absent.Store(true)
+		s.stands.Store(uint32(absent))
 	}
 	return s.restore(rec)
 }

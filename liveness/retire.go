@@ -31,8 +31,12 @@ func (r operator) Retire(name string) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("%w: %q", ErrUnknownSource, name)
-	case !s.absent.Load():
+	case s.phase().present():
 		return fmt.Errorf("%w: %q", ErrSourceInUse, name)
+	}
+	if s.phase() == awaited {
+		owner{s}.Leave(r.clock.time())
+		return nil
 	}
 	s.missed.Store(max(s.missed.Load(), int64(r.rules.Load().patience)))
 	r.retire(s)
@@ -42,12 +46,15 @@ func (r operator) Retire(name string) error {
 // retire makes an absent source one that follows the clock of others.
 func (r *Registry) retire(s *Source) {
 	s.mu.Lock()
-	again := !s.absent.Load() || s.retired.Swap(true)
+	ends := s.phase() == absent
+	if ends {
+		s.stands.Store(uint32(retired))
+	}
 	cfg := *s.config.Load()
 	cfg.MaxGap = followGap
 	s.config.Store(&cfg)
 	s.mu.Unlock()
-	if again {
+	if !ends {
 		return
 	}
 	r.each(func(sh *deviceShard, d *device) {
@@ -98,10 +105,10 @@ type mark struct {
 
 // step reads all clocks once.
 func (f *follower) step(now time.Time) {
-	var present, absent, heard []*Source
+	var present, gone, heard []*Source
 	for _, s := range f.registry.Sources() {
-		if s.absent.Load() {
-			absent = append(absent, s)
+		if !s.phase().present() {
+			gone = append(gone, s)
 			continue
 		}
 		present = append(present, s)
@@ -116,11 +123,12 @@ func (f *follower) step(now time.Time) {
 	}
 	passed := min(now.Sub(f.last), followGap)
 	f.last = now
-	for _, s := range absent {
-		if !s.retired.Load() {
-			if time.Duration(s.missed.Add(int64(passed))) < f.registry.rules.Load().patience {
-				continue
-			}
+	for _, s := range gone {
+		switch p := s.phase(); {
+		case p == retired:
+		case time.Duration(s.missed.Add(int64(passed))) < f.registry.rules.Load().patience, p == awaited: // who awaits it lets it leave
+			continue
+		default:
 			f.registry.retire(s)
 		}
 		f.follow(s, now, sameKind(s, present), heard)
@@ -180,12 +188,12 @@ func (f *follower) follow(s *Source, now time.Time, others, heard []*Source) {
 // follow moves the clock of a retired source.
 func (s *Source) follow(listened time.Duration) {
 	s.mu.Lock()
-	absent := s.absent.Load()
-	if absent {
+	gone := !s.phase().present()
+	if gone {
 		s.keepLocked(max(listened, s.Now()))
 	}
 	s.mu.Unlock()
-	if absent {
+	if gone {
 		s.clock.Set(listened)
 	}
 }

@@ -78,7 +78,6 @@ type Source struct {
 	deafTotal time.Duration
 	course    judgement.Course
 	instants  judgement.Course // as the pulses were passed
-	listens   bool             // it was added, has been pulsed and is not deaf
 	keptTurn  judgement.Turn   // the latest of the course that is in kept
 	seq       uint64
 	past      time.Time         // of a restored source: until when it listened
@@ -90,10 +89,8 @@ type Source struct {
 	quieted atomic.Bool // the wall clock, see judgement.Pace, has put off what is to be done about a device
 	turned  atomic.Bool // the wall clock and the listening clock have parted since, see [Registry.watchTurns]
 
-	absent  atomic.Bool  // restored, but not added, or it has left; changed under the registry's mu
-	awaited atomic.Bool  // absent, and its pool waits for it, see [operate.Owner]; the same
-	retired atomic.Bool  // absent for so long that its clock follows others, see [operate.Registry]
-	missed  atomic.Int64 // for how long the process has listened without it, in ns
+	stands atomic.Uint32 // its phase
+	missed atomic.Int64  // for how long the process has listened without it, in ns
 }
 
 // pulse ties an instant to the listening time at it.
@@ -127,7 +124,7 @@ func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sourceLocked(cfg.Name); s != nil && s.absent.Load() {
+	if s := r.sourceLocked(cfg.Name); s != nil && !s.phase().present() {
 		s.reclaim(cfg)
 		r.joinLocked(s, cfg.Pool)
 		return s, nil
@@ -140,8 +137,13 @@ func (s *Source) reclaim(cfg SourceConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missed.Store(0)
-	s.absent.Store(false)
-	if s.retired.Swap(false) {
+	before := s.phase()
+	next := added
+	if before == awaited {
+		next = returning
+	}
+	s.stands.Store(uint32(next))
+	if before == retired {
 		at := s.timeLocked(time.Time{}) // of the latest pulse
 		s.deafness.AddCut(at)
 		s.recordBreakLocked(judgement.Break{Kind: judgement.BreakCut, At: at, To: s.registry.clock.time().Round(0)})
@@ -366,7 +368,7 @@ type SourceView struct {
 func (s *Source) View() SourceView {
 	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats(), Held: s.registry.outbox.stalled() > 0}
 	v.Devices = int(s.alive.Load())
-	v.Absent, v.Retired, v.Missed = s.absent.Load(), s.retired.Load(), time.Duration(s.missed.Load())
+	v.Absent, v.Retired, v.Missed = !s.phase().present(), s.phase() == retired, time.Duration(s.missed.Load())
 	if p := s.latest.Load(); p != nil {
 		v.Behind = max(p.listened-v.Listened, 0)
 		if p.deaf {
