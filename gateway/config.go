@@ -62,10 +62,6 @@ type Config struct {
 	// MaxOutbound bounds the bytes that a connection may leave unread; it is closed when there are
 	// more. Default: 64 KiB.
 	MaxOutbound int
-	// MaxBeatRate is how many heartbeats per second the gateway is to carry. Above 80 % of it,
-	// devices whose protocol allows that are told to send fewer, and their policies follow, unless
-	// they are configured ones. Default 0: off.
-	MaxBeatRate int
 	// ProbeRate is how many devices are asked for a sign of life per second, see [liveness.Policy].
 	// Those of one second wait at most; when there are more, the oldest are left out. Default:
 	// 2,000.
@@ -79,8 +75,8 @@ type Config struct {
 	// ReconnectGrace and ReconnectGraceMax are those of [liveness.SourceConfig].
 	ReconnectGrace, ReconnectGraceMax time.Duration
 	// Judge judges the devices in another process. Then the registry knows none of them, and what
-	// needs that is not to be had: MaxBeatRate, MaxDevices of a listener, and
-	// [Gateway.Send]. Default: the registry judges.
+	// needs that is not to be had: MaxDevices of a listener, and [Gateway.Send]. Default: the
+	// registry judges.
 	Judge Judge
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
@@ -177,9 +173,6 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("gateway: %s has MaxDevices, which cannot be had with a Judge", l.Address))
 		}
 	}
-	if c.Judge != nil && c.MaxBeatRate > 0 {
-		errs = append(errs, errors.New("gateway: MaxBeatRate is set, which cannot be had with a Judge"))
-	}
 	check := func(name string, v, least, most int64) {
 		if v < least || v > most {
 			errs = append(errs, fmt.Errorf("gateway: %s is %d, want %d to %d", name, v, least, most))
@@ -192,7 +185,6 @@ func (c Config) validate() error {
 	check("MaxPerAddress", int64(c.MaxPerAddress), 0, 1<<30)
 	check("AcceptRate", int64(c.AcceptRate), 1, 1<<30)
 	check("MaxOutbound", int64(c.MaxOutbound), 256, 1<<30)
-	check("MaxBeatRate", int64(c.MaxBeatRate), 0, 1<<30)
 	check("ProbeRate", int64(c.ProbeRate), 1, 1<<20)
 	for _, d := range []struct {
 		name        string

@@ -41,8 +41,7 @@ type conversation struct {
 	released    bool // the gateway closes the connection for its own sake
 	wrong       uint8
 	noise       uint8
-	spoken      uint8 // which of the listener's protocols it is, once there is a codec
-	pace        pace
+	spoken      uint8  // which of the listener's protocols it is, once there is a codec
 	revision    uint32 // of what the device has shown
 }
 
@@ -150,7 +149,6 @@ func (t *conversation) onlyBeats(x *exchange) (done, end bool) {
 	x.counts.messages.Store(x.counts.messages.Load() + 1) // only this goroutine writes it
 	t.noise = 0
 	x.outcome = codec.Outcome{Now: x.wall}
-	t.paceBeat(x)
 	x.out = t.codec.Reply(x.out, m, &x.outcome)
 	return true, x.outcome.Broken != nil && t.fail(x, x.outcome.Broken)
 }
@@ -247,17 +245,12 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 	if o.Err != nil || m.Kind == codec.Beat {
 		if !t.beat(x) {
 			o.Err = t.refusal(liveness.ErrReplaced)
-			return false
 		}
-		t.paceBeat(x)
 		return false
 	}
 	switch m.Kind {
 	case codec.Hello:
 		t.beat(x)
-		if x.udpSession != nil { // in datagrams it is a heartbeat
-			t.paceBeat(x)
-		}
 		return t.again(x)
 	case codec.Register:
 		t.beat(x)
@@ -310,7 +303,7 @@ func (t *conversation) signal(x *exchange) (end bool) {
 	}
 	switch m.Kind {
 	case codec.Repace:
-		p, err := t.announce(x, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
+		p, err := t.session.UpdatePolicy(x.now, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
 		o.Timeout, o.Interval, o.Err = p.Timeout, p.Interval, t.refusal(err)
 	case codec.Sleep:
 		granted, err := t.session.Sleep(x.now, m.Duration)
@@ -458,13 +451,8 @@ func (t *conversation) open(x *exchange, id string, m *codec.Message, unverified
 		t.askOpen(x, id, hello)
 		return
 	}
-	var pace pace
-	hello.Announced, pace = t.resumed(x, id, hello.Announced)
 	welcome, err := x.listener.source.Open(&t.session, id, hello, x.peer, x.now)
 	t.opened(x, id, welcome, err)
-	if err == nil {
-		t.pace = pace
-	}
 }
 
 // opened handles the outcome of an opening.

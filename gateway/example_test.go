@@ -73,8 +73,7 @@ func (Beacon) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 // Goodbye is said before the gateway closes a connection.
 func (Beacon) Goodbye(dst []byte, _ string, _ *codec.Error) []byte { return dst }
 
-// Send makes a Beacon a codec.Sender: messages reach its devices. There are codec.Prober and
-// codec.Pacer besides.
+// Send makes a Beacon a codec.Sender: messages reach its devices. There is codec.Prober besides.
 func (Beacon) Send(dst, payload []byte) ([]byte, error) {
 	if bytes.IndexByte(payload, '\n') >= 0 {
 		return dst, errors.New("beacon: a message is one line")

@@ -37,7 +37,6 @@ type Gateway struct {
 	probes       pacedQueue[transport] // devices that are to be asked for a sign of life
 	holds        *commitwait.Queue[holding]
 	lingering    linger
-	pacer        pacer
 	addresses    keyCounts[netip.Addr] // connections
 	failures     failures
 	duplicateIDs duplicateIDs
@@ -75,7 +74,6 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g.limits.Store(cfg.limits())
 	g.initQueues()
 	g.holds = commitwait.New(registry.AfterCommit, settleAll)
-	g.pacer.init()
 	g.newcomers.init(cfg.MaxNewcomers, newcomersPerAddress)
 	g.large.init(mostLarge, mostLargeOf)
 	g.planLoops()
@@ -163,7 +161,6 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		g.holds.Run(ctx)
 		return nil
 	})
-	group.Go(func() error { return g.keepPace(ctx) })
 	group.Go(func() error { return g.keepReviewing(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup

@@ -24,14 +24,10 @@ type counters struct {
 type loopCounters struct {
 	messages atomic.Uint64
 
-	// Of these, if Config.MaxBeatRate is set, the heartbeats of devices that cannot be told to send
-	// fewer, and of the others twice as many as there would have been if they had not been told.
-	fixed, weight atomic.Uint64
-
-	_ [104]byte
+	_ [120]byte
 }
 
-// Stats is a snapshot of a gateway. All but Connections, MaxConnections, DuplicateIDs and PaceFactor count up from
+// Stats is a snapshot of a gateway. All but Connections, MaxConnections and DuplicateIDs count up from
 // its start.
 type Stats struct {
 	Connections       int
@@ -65,7 +61,6 @@ type Stats struct {
 	Sent              uint64            // messages that Send wrote
 	Probes            uint64            // devices that were asked for a sign of life,
 	ProbesLeftOut     uint64            // and that were not, because there were too many, or they do not read
-	PaceFactor        float64           // by which devices are told to send fewer heartbeats; 1 if they are not
 	Odd               map[Oddity]uint64 // what was unusual and tolerated
 	Packets           PacketStats
 	Listeners         []ListenerStats // in the order of Config.Listen
@@ -106,7 +101,6 @@ func (g *Gateway) Stats() Stats {
 		Messages:          c.tlsMessages.Load(),
 		Sent:              c.sent.Load(),
 		Probes:            c.probes.Load(),
-		PaceFactor:        factor(uint8(g.pacer.step.Load())),
 		ProbesLeftOut:     c.probesLeftOut.Load(),
 	}
 	st.Packets, st.Listeners = g.udp.stats(), g.listenerStats()

@@ -150,7 +150,6 @@ func (s *tlsServer) exchange(c *tlsConn) *tlsExchange {
 // putBack returns an exchange to the pool.
 func (s *tlsServer) putBack(x *tlsExchange) {
 	s.gateway.counts.tlsMessages.Add(x.counts.messages.Swap(0))
-	s.gateway.pacer.add(x.counts)
 	x.listener, x.peer, x.sender = nil, nil, nil // a connection that is gone is not held
 	if cap(x.out) > maxRoom {
 		x.out = nil

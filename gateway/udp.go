@@ -40,7 +40,6 @@ type udp struct {
 	warm    time.Time // until then devices may be alive that were not heard since a restart
 
 	repeat   time.Duration // firstRepeat, but in tests
-	flight   time.Duration // maxFlight, but in tests
 	losses   atomic.Uint64 // how often datagrams have begun to be lost, or ceased to be: odd while they are
 	answers  answers       // of a judge elsewhere
 	pulses   atomic.Uint64 // of the clock
@@ -54,7 +53,7 @@ type udp struct {
 // udpCounters are what Stats reports of datagrams.
 type udpCounters struct {
 	datagrams, garbage, withheld, unsent, dropped, limited, failed atomic.Uint64
-	repeated, acknowledged, unacknowledged, unpaced                atomic.Uint64
+	repeated, acknowledged, unacknowledged                         atomic.Uint64
 	held                                                           atomic.Int64 // packets
 }
 
@@ -131,7 +130,7 @@ func (u *udp) start() (err error) {
 	u.errors.seed = maphash.MakeSeed()
 	u.leaving.some = make(chan struct{}, 1)
 	u.answers.some = make(chan struct{}, 1)
-	u.repeat, u.flight = firstRepeat, maxFlight
+	u.repeat = firstRepeat
 	note := "devices over UDP; its clock follows the reading of the sockets, and it is deaf when one overflows that devices use"
 	u.source, err = u.gateway.addSource(ofPackets, note, len(u.readers))
 	if err != nil {
@@ -235,7 +234,6 @@ type PacketStats struct {
 	Limited                      uint64 // datagrams that were dropped, in whole or in part, because their device sent more than Listener.MaxMessages or MaxBytes
 	Repeated                     uint64 // messages that were sent again, because the device had not acknowledged them,
 	Acknowledged, Unacknowledged uint64 // and messages that it acknowledged in the end, or did not
-	Unpaced                      uint64 // devices that did not acknowledge the interval that they were told
 	Dropped                      uint64 // datagrams that the kernel dropped because a socket was full; if they may have been heartbeats, the source was deaf
 }
 
@@ -245,6 +243,6 @@ func (u *udp) stats() PacketStats {
 		Received: u.counts.datagrams.Load(), Garbage: u.counts.garbage.Load(), Withheld: u.counts.withheld.Load(),
 		Evicted: u.table.evicted.Load(), Limited: u.counts.limited.Load(),
 		Repeated: u.counts.repeated.Load(), Acknowledged: u.counts.acknowledged.Load(), Unacknowledged: u.counts.unacknowledged.Load(),
-		Unpaced: u.counts.unpaced.Load(), Unsent: u.counts.unsent.Load(), Dropped: u.counts.dropped.Load(),
+		Unsent: u.counts.unsent.Load(), Dropped: u.counts.dropped.Load(),
 	}
 }

@@ -37,12 +37,6 @@ func Overflows() uint64 { return sumsOfUDP().full }
 // SoonRepeat sets after how long a message is sent again. It is called before any is sent.
 func SoonRepeat(g *Gateway, after time.Duration) { g.udp.repeat = after }
 
-// NoFlight lets no datagram be long on its way. It is called before the first [SetPace].
-func NoFlight(g *Gateway) { g.udp.flight = 0 }
-
-// SetPace sets the step that devices are to be told at once.
-func SetPace(g *Gateway, step uint8) { g.pacer.set(time.Now().Add(-100*time.Hour), step) }
-
 // KnownPlaces returns from how many places datagrams would be let into the main lane.
 func KnownPlaces(g *Gateway) int {
 	known, _ := g.udp.known(time.Since(g.began))

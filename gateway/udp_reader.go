@@ -341,9 +341,6 @@ func (r *reader) converse(v *udpSession, rest []byte) (left []byte) {
 		leaves = false
 		return rest
 	}
-	if !end && t.established {
-		v.keepPaceLocked(x)
-	}
 	leaves = !t.established || end && !t.broken // else it has said goodbye
 	return nil
 }

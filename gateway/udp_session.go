@@ -36,7 +36,6 @@ type udpSession struct {
 	gone         bool            // from the table,
 	evicted      bool            // to make room for another
 	intake       intake
-	paced        *udpPace  // nil unless it was told an interval, or is to be told one
 	messages     *downlink // nil until somebody sends one
 	moves        uint8     // how many times in a row it came from a new place, up to wandersAfter
 }
@@ -73,7 +72,7 @@ func (v *udpSession) provenLocked() bool { return v.home != nil }
 
 // greetLocked is called before a message that may open the session.
 func (v *udpSession) greetLocked() {
-	v.conversation.established, v.conversation.pace = false, 0
+	v.conversation.established = false
 	v.replaced.Store(false) // nobody else can set them while the session is not open
 	v.dismissed.Store(false)
 }
@@ -98,15 +97,13 @@ func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 		return true, false
 	}
 	if said != (liveness.Policy{}) && said != v.said {
-		if _, told := v.followsLocked(x, said.Timeout); !told {
-			if _, err := t.session.UpdatePolicy(x.now, said); err != nil {
-				o.Err = t.refusal(err)
-				return true, false
-			}
-			v.said = said
+		if _, err := t.session.UpdatePolicy(x.now, said); err != nil {
+			o.Err = t.refusal(err)
+			return true, false
 		}
+		v.said = said
 	}
-	_, holds, _ := x.gateway.registry.Operator().Announced(v.id)
+	holds := x.gateway.registry.Operator().PolicyOf(v.id)
 	o.Epoch, o.Timeout, o.Interval = epoch, holds.Timeout, holds.Interval
 	return true, false
 }

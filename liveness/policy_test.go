@@ -201,7 +201,7 @@ func TestConfigIsCopied(t *testing.T) {
 	})
 }
 
-func TestAnnounced(t *testing.T) {
+func TestPolicyOf(t *testing.T) {
 	fleet := liveness.Config{
 		Policy:  liveness.Policy{Timeout: 30 * s},
 		Groups:  []liveness.GroupConfig{{Name: "g", Match: "g/*", Policy: liveness.Policy{Interval: 2 * s}}, {Name: "h", Match: "h/*", Policy: liveness.Policy{LateAfter: 5 * s}}},
@@ -220,19 +220,18 @@ func TestAnnounced(t *testing.T) {
 			id                string
 			said              liveness.Policy
 			timeout, interval time.Duration
-			free              bool
 		}{
-			{"free", said, 60 * s, 10 * s, true},
-			{"h/x", said, 60 * s, 10 * s, true},
-			{"mute", liveness.Policy{}, 30 * s, 10 * s, true},
-			{"g/x", said, 60 * s, 2 * s, false},
-			{"own", said, 20 * s, 10 * s, false},
-			{"later", said, 70 * s, 10 * s, false},
-			{"unknown", liveness.Policy{}, 0, 0, false},
+			{"free", said, 60 * s, 10 * s},
+			{"h/x", said, 60 * s, 10 * s},
+			{"mute", liveness.Policy{}, 30 * s, 10 * s},
+			{"g/x", said, 60 * s, 2 * s},
+			{"own", said, 20 * s, 10 * s},
+			{"later", said, 70 * s, 10 * s},
+			{"unknown", liveness.Policy{}, 0, 0},
 		} {
-			said, holds, free := r.registry.Operator().Announced(tt.id)
-			if said != tt.said || holds.Timeout != tt.timeout || holds.Interval != tt.interval || free != tt.free {
-				r.Errorf("Announced(%s) = %+v, %+v, %v", tt.id, said, holds, free)
+			said, holds := liveness.Announced(r.registry, tt.id), r.registry.Operator().PolicyOf(tt.id)
+			if said != tt.said || holds.Timeout != tt.timeout || holds.Interval != tt.interval {
+				r.Errorf("PolicyOf(%s) = %+v, announced %+v", tt.id, holds, said)
 			}
 		}
 	})

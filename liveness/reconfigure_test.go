@@ -320,8 +320,8 @@ func described(r *liveness.Registry) string {
 	views, _ := r.List(nil, 0, 100)
 	var lines []string
 	for _, v := range views {
-		said, holds, free := r.Operator().Announced(v.ID)
-		lines = append(lines, fmt.Sprintln(v.ID, v.Num, v.Group, v.From, v.Own, v.Policy, v.Seq, said, holds, free))
+		said, holds := liveness.Announced(r, v.ID), r.Operator().PolicyOf(v.ID)
+		lines = append(lines, fmt.Sprintln(v.ID, v.Num, v.Group, v.From, v.Own, v.Policy, v.Seq, said, holds))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "")

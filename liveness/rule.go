@@ -69,20 +69,14 @@ func (r *rules) combineLocked(sh *deviceShard, id string, g *group, announced Po
 // ofDevice is where a timeout comes from that was set for the device.
 const ofDevice = "device"
 
-// Announced implements [operate.Registry].
-func (r operator) Announced(id string) (announced, holds Policy, free bool) {
+// PolicyOf implements [operate.Registry].
+func (r operator) PolicyOf(id string) Policy {
 	sh, d, err := r.find(id)
 	if err != nil {
-		return Policy{}, Policy{}, false
+		return Policy{}
 	}
 	defer sh.mu.Unlock()
-	above := r.rules.Load().ownLocked(sh, id)
-	rule := d.rule.Value()
-	if rule.group != nil {
-		above = above.Or(rule.group.Policy)
-	}
-	above = r.calendars.Expecting(above)
-	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
+	return d.rule.Value().Policy
 }
 
 // IfAnnounced implements [operate.Registry].

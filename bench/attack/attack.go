@@ -196,7 +196,7 @@ func (b *bench) measure(ctx context.Context, s *server, d *devices, r *result, p
 	r.offline, d.falsely = falsely-d.falsely, falsely
 	after, silent := s.counters(ctx)
 	r.alive = errors.Join(err, silent, s.Err()) == nil
-	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "pace_factor", "duplicate_ids", "tls_handshakes", "tls_resumed"}
+	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "duplicate_ids", "tls_handshakes", "tls_resumed"}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if n := after[name] - counted[name]; n > 0 && !slices.Contains(plain, name) {
 			r.refused = append(r.refused, fmt.Sprintf("%s %.0f", name, n))

@@ -152,12 +152,6 @@ type Prober interface {
 	Probe(dst []byte) []byte
 }
 
-// Pacer is a codec that can tell its device how often to send heartbeats.
-type Pacer interface {
-	// Pace appends the request: an interval of heartbeats, and the timeout that follows from it.
-	Pace(dst []byte, interval, timeout time.Duration) []byte
-}
-
 // Sender is a codec that can pass a text or a command on to its device.
 type Sender interface {
 	// Send appends payload as a message of the protocol. It returns an error if it cannot be one;

@@ -14,7 +14,6 @@
 //
 // A [Protocol] makes a [Codec] for each connection. The gateway hands it what came in; [Codec.Next]
 // decodes the first message; the gateway does what it means and lets [Codec.Reply] append the
-// answer. A protocol offers more by implementing more interfaces: [Prober], [Pacer], [Sender] on
-// its codecs, [Packets] on the protocol. Package codectest checks that a codec keeps to all of
-// this.
+// answer. A protocol offers more by implementing more interfaces: [Prober] and [Sender] on its
+// codecs, [Packets] on the protocol. Package codectest checks that a codec keeps to all of this.
 package codec

@@ -60,7 +60,7 @@ func TestResolveFull(t *testing.T) {
 		Gateway: gateway.Config{
 			ReusePort: true, MaxConnections: 600_000, MaxPerAddress: 1000, AcceptRate: 5000,
 			HandshakeTimeout: 3 * time.Second, IdleTimeout: 10 * time.Minute,
-			MaxBeatRate: 250_000, KeepAlive: time.Minute,
+			KeepAlive: time.Minute,
 		},
 		MaxLine:  2048,
 		Store:    store.Config{Checkpoint: 2 * time.Second, Keep: 5000, MaxAge: 168 * time.Hour, MaxBytes: 1 << 30, GapsMaxAge: 240 * time.Hour, GapsMaxBytes: 5_000_000},

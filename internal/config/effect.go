@@ -97,7 +97,6 @@ func gatewayEffects() []setting {
 		{"gateway.handshake_timeout", Live, func(c *Config) any { return &c.Gateway.HandshakeTimeout }, nil},
 		{"gateway.idle_timeout", Rebuilt, func(c *Config) any { return &c.Gateway.IdleTimeout }, nil},
 		{"gateway.max_line", Rebuilt, func(c *Config) any { return &c.MaxLine }, nil},
-		{"gateway.max_beat_rate", Rebuilt, func(c *Config) any { return &c.Gateway.MaxBeatRate }, nil},
 		{"gateway.keepalive", Live, func(c *Config) any { return &c.Gateway.KeepAlive }, nil},
 		{"link.listen", Fixed, func(c *Config) any { return &c.Link.Listen }, nil},
 		{"link.tls.cert", Fixed, func(c *Config) any { return &c.Link.TLS.Cert }, nil},

@@ -83,7 +83,7 @@ func (r *resolver) has(key string) bool {
 	section, _, _ := strings.Cut(key, ".")
 	switch {
 	case r.ear:
-		return slices.Contains(ofEars(), section) && !slices.Contains(notOfEars(), key)
+		return slices.Contains(ofEars(), section) && key != notOfEars
 	case r.monitor && slices.Contains([]string{"listen", "link", "mqtt", "drain"}, section):
 		return false
 	}

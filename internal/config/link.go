@@ -127,15 +127,13 @@ func (r *resolver) checkLink() {
 	}
 }
 
-// ofEars are the keys of the file that an ear has, too. Of link and gateway it has some.
+// ofEars are the keys of the file that an ear has, too. Of link it has some.
 func ofEars() []string {
 	return []string{"listen", "http", "tls", "data", "node", "open", "token", "devices_file", "reuse_port", "log", "gateway", "mqtt", "link", "judges", "drain"}
 }
 
-// notOfEars are keys in sections of which an ear has some.
-func notOfEars() []string {
-	return []string{"gateway.max_beat_rate", "link.listen"}
-}
+// notOfEars is the key that an ear has not in a section of which it has the others.
+const notOfEars = "link.listen"
 
 // checkEar rejects what only a judge can have, and an ear without judges.
 func (r *resolver) checkEar() {
@@ -143,7 +141,7 @@ func (r *resolver) checkEar() {
 		return
 	}
 	if d := r.cfg.file; d != nil {
-		keys := notOfEars()
+		keys := []string{notOfEars}
 		for _, f := range r.root(d) {
 			if !slices.Contains(ofEars(), f.Key) {
 				keys = append(keys, f.Key)

@@ -130,7 +130,6 @@ func TestEarMistakes(t *testing.T) {
 		{"reachable", "{}\n", append(given("listen", ":7700"), judge...), "--listen: other machines reach :7700, and there is no token"},
 		{"database", "database: 'sqlite:a'\n", judge, "ear.yaml:1:11: database: " + has},
 		{"grace", "source: {reconnect_grace: 5s}\n", judge, "ear.yaml:1:9: source: " + has},
-		{"pace", "gateway: {max_beat_rate: 5}\n", judge, "ear.yaml:1:26: gateway.max_beat_rate: " + has},
 		{"drain", "drain: {delay: -1s, limit: 0s}\n", judge, "ear.yaml:1:16: drain.delay: "},
 		{"drain without a limit", "drain: {limit: 0s}\n", judge, "ear.yaml:1:16: drain.limit: 0s is out of range; allowed are 100ms to 1d"},
 		{"link", "link: {listen: 'unix:b'}\n", judge, "ear.yaml:1:16: link.listen: " + has},

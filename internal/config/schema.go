@@ -109,7 +109,6 @@ func gatewayFields(d *strictyaml.Reader, c *Config) []strictyaml.Field {
 		{Key: "handshake_timeout", Set: strictyaml.Value(d, &g.HandshakeTimeout, span{min: time.Millisecond, max: time.Hour}.parse)},
 		{Key: "idle_timeout", Set: strictyaml.Value(d, &g.IdleTimeout, span{min: time.Millisecond, max: aYear, off: true}.parse)},
 		{Key: "max_line", Set: strictyaml.Plain(d, &c.MaxLine, count{min: 64, max: mebibyte}.parse)},
-		{Key: "max_beat_rate", Set: strictyaml.Plain(d, &g.MaxBeatRate, count{min: 1, max: 100 * million, off: true}.parse)},
 		{Key: "keepalive", Set: strictyaml.Value(d, &g.KeepAlive, span{min: time.Second, max: 9 * time.Hour, off: true}.parse)},
 	}
 }

@@ -9,11 +9,8 @@ import (
 
 // Registry is a registry as the server needs it, see liveness.Registry.Operator.
 type Registry interface {
-	// Announced returns what a device's protocol announced last, and the policy that holds for the
-	// device; both are zero for a device that was never seen. free reports whether the protocol decides
-	// on Interval and Timeout: no configured policy of the device or its group sets one of them.
-	// Announced takes a lock.
-	Announced(id string) (announced, holds judgement.Policy, free bool)
+	// PolicyOf returns the policy that holds for a device; it is zero for one that was never seen. It takes a lock.
+	PolicyOf(id string) judgement.Policy
 	// IfAnnounced returns the policy that the rules give a device by what its protocol announced, and the one that
 	// they would give it if that announced p. Neither has a deadline that was learned. seen is false for a device
 	// that was never seen; then there are none. IfAnnounced takes a lock.

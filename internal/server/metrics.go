@@ -141,7 +141,6 @@ func (f *front) gatewayMetrics(m metrics.Sample) {
 	m.Add("connections", "Connections that are open.", float64(st.Connections))
 	m.Add("connections_limit", "The most connections that there may be (gateway.max_connections).", float64(st.MaxConnections))
 	m.Add("duplicate_ids", "Device ids that two connections claim at the moment, so that one of them is refused.", float64(st.DuplicateIDs))
-	m.Add("pace_factor", "Factor by which devices are told to send fewer heartbeats.", st.PaceFactor)
 	m.Add("datagram_devices", "Devices that speak in datagrams.", float64(st.Packets.Devices))
 	for o, n := range st.Odd {
 		m.Count("odd_total", "What was unusual and tolerated in messages of devices.", n, "protocol", o.Protocol, "what", o.What)
@@ -186,7 +185,6 @@ func (f *front) gatewayMetrics(m metrics.Sample) {
 	m.Count("datagram_messages_repeated_total", "Messages over UDP that were sent again, because the device had not acknowledged them.", st.Packets.Repeated)
 	m.Count("datagram_messages_acknowledged_total", "Messages over UDP that the device acknowledged.", st.Packets.Acknowledged)
 	m.Count("datagram_messages_unacknowledged_total", "Messages over UDP that the device did not acknowledge in time.", st.Packets.Unacknowledged)
-	m.Count("datagram_devices_unpaced_total", "Devices over UDP that did not acknowledge the interval that they were told, and keep their own.", st.Packets.Unpaced)
 	m.Count("datagrams_dropped_total", "Datagrams that the kernel dropped because a socket was full.", st.Packets.Dropped)
 }
 

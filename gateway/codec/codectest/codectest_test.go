@@ -124,10 +124,6 @@ func (t talker) Codec() codec.Codec { return t }
 
 func (talker) Probe(dst []byte) []byte { return dst }
 
-func (talker) Pace(dst []byte, interval, _ time.Duration) []byte {
-	return append(dst, make([]byte, min(interval, 3000))...)
-}
-
 // sender sends so much of a payload, or, if that is less than 0, forgets what other codecs said.
 type sender struct {
 	Beacon
@@ -369,7 +365,6 @@ func TestKitFindsMistakes(t *testing.T) {
 			Protocol: beacon, Client: client{},
 		}},
 		{name: "empty probe", check: "codecs", says: "Probe appended nothing", kit: codectest.Kit{Protocol: talker{}}},
-		{name: "long pace", check: "codecs", says: "Pace appended 3000 bytes", kit: codectest.Kit{Protocol: talker{}}},
 		{name: "send drops", check: "codecs", says: "Send did not return dst", kit: codectest.Kit{Protocol: sender{most: -1}}},
 		{name: "send of nothing", check: "codecs", says: "return an error if it cannot be a message", kit: codectest.Kit{Protocol: sender{}}},
 		{name: "client without a hello", check: "client", says: "opens the session", kit: codectest.Kit{Protocol: beacon, Client: client{window: 1, hello: "B\n"}}},

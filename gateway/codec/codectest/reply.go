@@ -131,11 +131,6 @@ func checkCodecs(tb testing.TB, k Kit) {
 			tb.Errorf("Probe appended nothing; leave the method out if there is no question")
 		}
 	}
-	if p, ok := a.codec.(codec.Pacer); ok {
-		for _, d := range []time.Duration{0, time.Nanosecond, time.Minute, math.MaxInt64} {
-			a.appended("Pace", func(dst []byte) []byte { return p.Pace(dst, d, d) })
-		}
-	}
 	if s, ok := a.codec.(codec.Sender); ok {
 		a.checkSend(s)
 	}

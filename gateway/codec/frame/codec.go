@@ -27,8 +27,7 @@ func (Protocol) Sniff(first []byte) codec.Guess {
 	return codec.No
 }
 
-// Codec implements [codec.Protocol]. The codec is also a [codec.Prober], [codec.Pacer] and
-// [codec.Sender].
+// Codec implements [codec.Protocol]. The codec is also a [codec.Prober] and a [codec.Sender].
 func (Protocol) Codec() codec.Codec { return stream{} }
 
 // PacketCodec implements [codec.Packets].
@@ -175,11 +174,6 @@ func (stream) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 
 // Probe implements [codec.Prober].
 func (stream) Probe(dst []byte) []byte { return appendHeader(dst, typeProbe, 0) }
-
-// Pace implements [codec.Pacer].
-func (stream) Pace(dst []byte, interval, timeout time.Duration) []byte {
-	return appendNumbers(dst, typePace, millis(timeout), millis(interval))
-}
 
 // Send implements [codec.Sender]. It returns an error if payload is longer than [MaxBody].
 func (stream) Send(dst, payload []byte) ([]byte, error) {

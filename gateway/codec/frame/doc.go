@@ -31,7 +31,6 @@
 //
 // Times are in milliseconds, at most 49 days. The gateway sends some frames without being asked:
 //
-//	3  pace        u32 ttl, u32 interval: from now on send a heartbeat each interval; the device is offline after a silence of ttl
 //	6  bye         text: why it closes the connection
 //	9  data        what somebody wants to tell the device
 //	10 probe       nothing: answer at once with any heartbeat
@@ -88,9 +87,7 @@
 // What the gateway sends may be lost, so it numbers what somebody wants to tell the device, and repeats
 // each message until it is acknowledged. The numbers rise. The device takes a message if its number
 // is greater than that of any before, and answers with the greatest number it has had in any case: a
-// datagram with its hello and a frame of type 11. One that starts anew begins with 0. A device that is
-// told its ttl and interval by a pace acknowledges it by the same frame behind its next hello, which
-// goes on to announce the device's own.
+// datagram with its hello and a frame of type 11. One that starts anew begins with 0.
 //
 // The file testdata/conversation.txt holds a conversation byte by byte, to test an implementation
 // with. A connection needs no memory here beyond what is left of an incomplete frame. All is safe

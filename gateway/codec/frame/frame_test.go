@@ -302,7 +302,6 @@ func TestUnasked(t *testing.T) {
 		kind codec.AnswerKind
 	}{
 		{"probe", c.(codec.Prober).Probe(nil), "a51a 0000", codec.Noted},
-		{"pace", c.(codec.Pacer).Pace(nil, 10*time.Second, 30*time.Second), "a513 0008 00007530 00002710", codec.Noted},
 		{"send", sent, "a519 0002 6f6e", codec.Noted},
 		{"goodbye", c.Goodbye(nil, "silence", nil), "a516 0007 73696c656e6365", codec.Farewell},
 	}

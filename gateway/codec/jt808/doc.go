@@ -23,7 +23,6 @@
 //	(ID,...) and anything else                   (nothing)
 //	anything else                                8001 result 3
 //	0201 location                                8201 query the location: a probe
-//	0001 answer                                  8103 parameter 0001: the interval of heartbeats
 //	0001 answer                                  8300 text message
 //
 // The code that a registration is answered with is the token that the gateway made for the device,

@@ -146,11 +146,6 @@ func (w *writer) word(v uint16) {
 	w.byte(byte(v))
 }
 
-func (w *writer) dword(v uint32) {
-	w.word(uint16(v >> 16))
-	w.word(uint16(v))
-}
-
 func (w *writer) bytes(p []byte) {
 	for _, b := range p {
 		w.byte(b)

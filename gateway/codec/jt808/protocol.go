@@ -3,7 +3,7 @@ package jt808
 import "github.com/holter-iot/holter/gateway/codec"
 
 // Protocol is JT/T 808. Its zero value is ready to use. It implements [codec.Protocol]; its codecs
-// implement [codec.Prober], [codec.Pacer] and [codec.Sender].
+// implement [codec.Prober] and [codec.Sender].
 type Protocol struct {
 	// TextFlag is the flag byte of the text messages that are sent to devices. Default: 0x04, show
 	// it on the device's display. Trackers that take commands as text messages want 0x01, urgent.

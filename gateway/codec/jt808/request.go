@@ -3,8 +3,6 @@ package jt808
 import (
 	"errors"
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
 )
@@ -20,22 +18,6 @@ func (c *conn) Probe(dst []byte) []byte {
 		return dst
 	}
 	w := c.begin(dst, msgQueryLocation, 0)
-	return w.end()
-}
-
-// Pace implements [codec.Pacer]: it sets the parameter of the interval of heartbeats (0x8103,
-// parameter 0x0001), in whole seconds, at least one, rounded down so that no heartbeat comes too
-// late. Before the first message of the device it appends nothing.
-func (c *conn) Pace(dst []byte, interval, _ time.Duration) []byte {
-	const heartbeatInterval = 0x0001
-	if !c.known {
-		return dst
-	}
-	w := c.begin(dst, msgSetParameters, 10)
-	w.byte(1) // parameter
-	w.dword(heartbeatInterval)
-	w.byte(4) // bytes
-	w.dword(uint32(min(max(interval/time.Second, 1), math.MaxUint32)))
 	return w.end()
 }
 

@@ -2,10 +2,8 @@ package jt808_test
 
 import (
 	"bytes"
-	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
@@ -14,7 +12,6 @@ import (
 type requester interface {
 	codec.Codec
 	codec.Prober
-	codec.Pacer
 	codec.Sender
 }
 
@@ -36,31 +33,6 @@ func TestProbe(t *testing.T) {
 	c := met(t, jt808.Protocol{}, "0002 0000 024530313349 0001", 0)
 	if got, want := c.Probe(nil), vectors(t)["query-location"]; !bytes.Equal(got, want) {
 		t.Errorf("Probe = % x, want % x", got, want)
-	}
-}
-
-func TestPace(t *testing.T) {
-	c := met(t, jt808.Protocol{}, "0002 0000 000123456789 0001", 10)
-	if got, want := c.Pace(nil, 10*time.Second, time.Minute), vectors(t)["heartbeat-interval"]; !bytes.Equal(got, want) {
-		t.Errorf("Pace(10 s) = % x, want % x", got, want)
-	}
-	tests := []struct {
-		interval time.Duration
-		want     string
-	}{
-		{0, "00000001"},
-		{1999 * time.Millisecond, "00000001"},
-		{math.MaxInt64, "ffffffff"},
-	}
-	for _, tt := range tests {
-		c := met(t, jt808.Protocol{}, "0002 4000 01 00000000013912344329 0001", 0)
-		want := frame(t, "8103 400a 01 00000000013912344329 0000 01 00000001 04"+tt.want)
-		if tt.interval == math.MaxInt64 {
-			want = frame(t, "8103 400a 01 00000000013912344329 0000 01 00000001 04 ffffffff")
-		}
-		if got := c.Pace(nil, tt.interval, 0); !bytes.Equal(got, want) {
-			t.Errorf("Pace(%v) = % x, want % x", tt.interval, got, want)
-		}
 	}
 }
 
@@ -101,9 +73,6 @@ func TestStrangers(t *testing.T) {
 	c := jt808.Protocol{}.Codec().(requester)
 	if got := c.Probe(nil); len(got) > 0 {
 		t.Errorf("Probe = % x, want nothing", got)
-	}
-	if got := c.Pace(nil, time.Minute, time.Minute); len(got) > 0 {
-		t.Errorf("Pace = % x, want nothing", got)
 	}
 	if got, err := c.Send(nil, []byte("x")); len(got) > 0 || err == nil {
 		t.Errorf("Send = % x, %v, want an error", got, err)

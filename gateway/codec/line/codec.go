@@ -111,11 +111,6 @@ func (t conversation) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 // Probe implements [codec.Prober].
 func (t conversation) Probe(dst []byte) []byte { return append(dst, "PING?\n"...) }
 
-// Pace implements [codec.Pacer].
-func (t conversation) Pace(dst []byte, _, timeout time.Duration) []byte {
-	return append(appendSeconds(append(dst, "TTL "...), timeout), '\n')
-}
-
 // Send implements [codec.Sender]: the payload is one line of text.
 func (t conversation) Send(dst, payload []byte) ([]byte, error) { return t.send(dst, "MSG ", payload) }
 

@@ -24,7 +24,6 @@
 // count, and the device says it again in a while. The gateway may also say, at any time,
 //
 //	PING?                   answer, with PING or anything else
-//	TTL <seconds>           this is your timeout from now on: send heartbeats accordingly
 //	MSG <text>              a message passed on by an operator
 //	BYE <why>               the connection ends
 //
@@ -35,6 +34,5 @@
 //
 // The numbers rise. The device does what the text says if the number is greater than that of any
 // message before, and answers with ACK and the greatest number it has had in any case. One that
-// starts anew begins with 0. A device that is told its timeout by TTL acknowledges it by the same line
-// behind its next HELLO, which goes on to announce the device's own.
+// starts anew begins with 0.
 package line

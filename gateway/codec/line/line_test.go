@@ -184,9 +184,6 @@ func TestWords(t *testing.T) {
 	if got := string(c.(codec.Prober).Probe(nil)); got != "PING?\n" {
 		t.Errorf("probe: %q", got)
 	}
-	if got := string(c.(codec.Pacer).Pace(nil, 30*time.Second, 90*time.Second)); got != "TTL 90\n" {
-		t.Errorf("pace: %q", got)
-	}
 	if got, err := c.(codec.Sender).Send(nil, []byte("open the valve")); string(got) != "MSG open the valve\n" || err != nil {
 		t.Errorf("send: %q, %v", got, err)
 	}
