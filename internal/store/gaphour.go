@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// sortBytes is how many bytes of rows of checkpoints are sorted at a time, about: some 1,000,000 gaps,
+	// sortBytes is how many bytes of rows of checkpoints are sorted at a time, about: some 900,000 gaps,
 	// which take 100 bytes each meanwhile.
 	sortBytes = 8 << 20
 	// sortPages is how many pages that are there already are read at a time.

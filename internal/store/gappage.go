@@ -14,22 +14,13 @@ import (
 
 // A page of gaps holds silences as bytes, sorted by device number, those of a device in order:
 //
-//	magic "HGP", version 1
+//	magic "HGP", version 2
 //	store id, 16 bytes
-//	hour and page as in the table gaps, number of gaps
-//	least end by the wall clock in ms, least length in ticks
-//	sources: how many, and for each the length of its name, the name, and its base
-//	columns, see appendColumn
+//	hour and page as in the table gaps, number of gaps, least end by the wall clock in ms: variable-length
+//	gaps, see gapCoder
 //	CRC-32C of all of the above, 4 bytes
-//
-// The columns are: 1 and the distance to the device number of the gap before; what ended the gap; the
-// index of its source; when it ended, in ms after the least; its length in ticks beyond the least; for
-// those that are gaps, by how many ticks more than the base of its source the wall clock was ahead of the
-// listening clock at its end, which is nearly the same for all; and, mostly 0, when a sleep and a
-// connection ended, the reason, and flags. As the first column has no 0, each gap takes
-// a bit or more.
 const (
-	gapPageVersion = 1
+	gapPageVersion = 2
 	// maxGaps is how many gaps a page has at most.
 	maxGaps = 1 << 20
 	gapTick = timer.Resolution
@@ -55,9 +46,10 @@ func tickSpan(ticks uint64) time.Duration {
 
 // wallMillis returns an instant in ms, within what a page can hold.
 func wallMillis(at time.Time) int64 {
-	const most = math.MaxInt64 / int64(time.Millisecond)
-	return min(max(at.UnixMilli(), -most), most)
+	return min(max(at.UnixMilli(), -mostMillis), mostMillis)
 }
+
+const mostMillis = math.MaxInt64 / int64(time.Millisecond)
 
 // millisTicks returns an instant of the wall clock in ticks, of which only the low bits count.
 func millisTicks(ms int64) uint64 { return uint64(ms * int64(time.Millisecond) / int64(gapTick)) }
@@ -78,23 +70,6 @@ const (
 	gapTold
 	gapFlags = iota // how many there are
 )
-
-// gapColumns are the columns of a page.
-type gapColumns struct {
-	nums, ends, sources, ats, lengths, leads, slept, closed, reasons, flags []uint64
-}
-
-func (c *gapColumns) all() []*[]uint64 {
-	return []*[]uint64{&c.nums, &c.ends, &c.sources, &c.ats, &c.lengths, &c.leads, &c.slept, &c.closed, &c.reasons, &c.flags}
-}
-
-// gapHead is what the columns are relative to.
-type gapHead struct {
-	at     int64
-	length uint64
-	names  []string
-	bases  []uint64
-}
 
 // sortGaps returns gaps sorted by device number, those of a device in the order that they had. It leaves
 // out those of no device.
@@ -121,85 +96,15 @@ func appendGapPage(b []byte, p *gapPage) []byte {
 	b = binary.AppendVarint(b, p.hour)
 	b = binary.AppendVarint(b, p.page)
 	b = binary.AppendUvarint(b, uint64(len(p.gaps)))
-	head, columns := columnsOf(p.gaps)
-	b = binary.AppendVarint(b, head.at)
-	b = binary.AppendUvarint(b, head.length)
-	b = binary.AppendUvarint(b, uint64(len(head.names)))
-	for i, name := range head.names {
-		b = binary.AppendUvarint(b, uint64(len(name)))
-		b = append(b, name...)
-		b = binary.AppendUvarint(b, head.bases[i])
+	c := gapCoder{least: mostMillis, kind: gapNoKind, places: make(map[string]int)}
+	for i := range p.gaps {
+		c.least = min(c.least, wallMillis(p.gaps[i].At))
 	}
-	for _, column := range columns.all() {
-		b = appendColumn(b, *column)
+	b = binary.AppendVarint(b, c.least)
+	for i := range p.gaps {
+		b = c.append(b, &p.gaps[i])
 	}
 	return sealed(b, begin)
-}
-
-// columnsOf returns the columns of gaps.
-func columnsOf(gaps []judgement.Gap) (head gapHead, c gapColumns) {
-	for _, column := range c.all() {
-		*column = make([]uint64, 0, len(gaps))
-	}
-	head.at, head.length = math.MaxInt64, maxTicks
-	places := make(map[string]int)
-	before := uint32(0)
-	for i := range gaps {
-		g := &gaps[i]
-		place, ok := places[g.Source]
-		if !ok {
-			place = len(head.names)
-			places[g.Source], head.names = place, append(head.names, g.Source)
-		}
-		c.nums, before = append(c.nums, uint64(g.Num-before)+1), g.Num
-		c.ends, c.sources = append(c.ends, uint64(g.End)), append(c.sources, uint64(place))
-		c.ats, c.lengths = append(c.ats, uint64(wallMillis(g.At))), append(c.lengths, spanTicks(g.Length))
-		c.slept, c.closed = append(c.slept, spanTicks(g.Slept)), append(c.closed, spanTicks(g.Closed))
-		c.reasons = append(c.reasons, uint64(reasonCode(g.Reason)))
-		c.flags = append(c.flags, uint64(flag(g.Suppressed, gapSuppressed)|flag(g.CutOff, gapCutOff)|flag(g.Running, gapRunning)|
-			flag(g.AtOnce, gapAtOnce)|flag(g.Told, gapTold)))
-		head.at, head.length = min(head.at, wallMillis(g.At)), min(head.length, c.lengths[i])
-		if isGap(g) {
-			c.leads = append(c.leads, (millisTicks(wallMillis(g.At))-c.lengths[i]-spanTicks(g.Start))&maxTicks)
-		}
-	}
-	head.rebase(gaps, &c)
-	return head, c
-}
-
-// rebase makes columns relative.
-func (h *gapHead) rebase(gaps []judgement.Gap, c *gapColumns) {
-	if len(gaps) == 0 {
-		h.at, h.length = 0, 0
-	}
-	for i := range c.ats {
-		c.ats[i] -= uint64(h.at)
-		c.lengths[i] -= h.length
-	}
-	// The leads of a source lie in a part of the circle of maxTicks. Its base is the least of them, as seen
-	// from the first.
-	h.bases = make([]uint64, len(h.names))
-	firsts, least, seen := make([]uint64, len(h.names)), make([]int64, len(h.names)), make([]bool, len(h.names))
-	next := 0
-	each := func(do func(source int, lead *uint64)) {
-		next = 0
-		for i := range gaps {
-			if isGap(&gaps[i]) {
-				do(int(c.sources[i]), &c.leads[next])
-				next++
-			}
-		}
-	}
-	each(func(source int, lead *uint64) {
-		if !seen[source] {
-			seen[source], firsts[source] = true, *lead
-		}
-		least[source] = min(least[source], int64((*lead-firsts[source])<<16)>>16)
-	})
-	for i := range h.bases {
-		h.bases[i] = (firsts[i] + uint64(least[i])) & maxTicks
-	}
-	each(func(source int, lead *uint64) { *lead = (*lead - h.bases[source]) & maxTicks })
 }
 
 // decodeGapPage decodes a page of gaps. b may be anything; decodeGapPage allocates no more than a multiple
@@ -211,17 +116,19 @@ func decodeGapPage(b []byte, reasons map[int64]liveness.Reason) (*gapPage, error
 	}
 	r := reader{b: rest}
 	p := &gapPage{store: store, hour: r.signed(), page: r.signed()}
-	count := int(r.number(uint64(min(maxGaps, 8*len(b)))))
-	head := r.gapHead()
-	if r.bad {
+	count := r.number(uint64(min(maxGaps, len(rest)/gapLeast)))
+	c := gapCoder{least: r.signed(), kind: gapNoKind}
+	if r.bad || c.least < -mostMillis || c.least > mostMillis {
 		return nil, fmt.Errorf("%w: its head is cut", errGapPage)
 	}
-	columns, ok := r.gapColumns(count)
-	if ok {
-		p.gaps, ok = gapsOf(&head, columns, reasons)
+	p.gaps = make([]judgement.Gap, count)
+	for i := range p.gaps {
+		if !c.read(&r, &p.gaps[i], reasons) {
+			return nil, fmt.Errorf("%w: its parts do not fit", errGapPage)
+		}
 	}
-	if !ok || len(r.b) > 0 {
-		return nil, fmt.Errorf("%w: its parts do not fit", errGapPage)
+	if len(r.b) > 0 {
+		return nil, fmt.Errorf("%w: it goes on after its gaps", errGapPage)
 	}
 	return p, nil
 }
@@ -232,57 +139,105 @@ func (r *reader) signed() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-func (r *reader) gapHead() (h gapHead) {
-	h.at, h.length = r.signed(), r.number(maxTicks)
-	for n := r.number(uint64(len(r.b))); n > 0 && !r.bad; n-- {
-		h.names = append(h.names, string(r.bytes(r.number(uint64(liveness.MaxID)))))
-		h.bases = append(h.bases, r.number(maxTicks))
-	}
-	return h
+// gapCoder writes and reads gaps as numbers of variable length, relative to the gap before:
+//
+//	the distance to its device number, doubled, and 1 more if the kind is another
+//	the kind, if it is another; the name of its source, if that is new, after its length
+//	when it ended, in ms after the least end of the page
+//	its length in ticks
+//	for those that are gaps, by how many ticks the wall clock was ahead of the listening clock of its
+//		source at its end, and then by how many more than at the gap of that source before
+//	for a kind with more: when a sleep and a connection ended, the reason, and flags
+//
+// A kind is what ended the gap, gapMore if there is more to it, and the index of its source. So a gap of a fleet that
+// beats once a minute takes 9 bytes. Most of them are noise: zstd makes a page no smaller.
+type gapCoder struct {
+	least  int64          // end in the page
+	num    uint64         // of the gap before
+	kind   uint64         // the same
+	names  []string       // of the sources, in the order in which they come
+	leads  []uint64       // by source
+	places map[string]int // by name; only the writer needs it
 }
 
-// gapColumns reads the columns of a number of gaps.
-func (r *reader) gapColumns(count int) (c gapColumns, ok bool) {
-	for _, column := range c.all() {
-		n := count
-		if column == &c.leads {
-			n = 0
-			for _, end := range c.ends {
-				n += int(flag(end <= uint64(judgement.EndBye), 1))
-			}
-		}
-		if *column = r.column(n); *column == nil || r.bad {
-			return c, false
-		}
-		if column == &c.nums && slices.Contains(c.nums, 0) {
-			return c, false
+const (
+	gapEnd    = 1<<3 - 1 // the bits of a kind that say what ended the gap
+	gapMore   = 1 << 3
+	gapSource = 4 // the bits from here on are the index of the source
+
+	gapNoKind = math.MaxUint64 // before the first gap
+	gapLeast  = 3              // the fewest bytes that a gap takes
+)
+
+// append appends a gap.
+func (c *gapCoder) append(b []byte, g *judgement.Gap) []byte {
+	place, known := c.places[g.Source]
+	if !known {
+		place = len(c.leads)
+		c.places[g.Source], c.leads = place, append(c.leads, 0)
+	}
+	more := [...]uint64{spanTicks(g.Slept), spanTicks(g.Closed), uint64(reasonCode(g.Reason)), flagsOf(g)}
+	kind := uint64(place)<<gapSource | uint64(g.End)
+	if more != [len(more)]uint64{} {
+		kind |= gapMore
+	}
+	step := (uint64(g.Num) - c.num) << 1
+	if c.num = uint64(g.Num); kind == c.kind {
+		b = binary.AppendUvarint(b, step)
+	} else {
+		c.kind = kind
+		b = binary.AppendUvarint(binary.AppendUvarint(b, step|1), kind)
+		if !known {
+			b = append(binary.AppendUvarint(b, uint64(len(g.Source))), g.Source...)
 		}
 	}
-	return c, true
+	at, length := wallMillis(g.At), spanTicks(g.Length)
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(at-c.least)), length)
+	if isGap(g) {
+		lead := (millisTicks(at) - length - spanTicks(g.Start)) & maxTicks
+		b = binary.AppendVarint(b, int64((lead-c.leads[place])<<16)>>16)
+		c.leads[place] = lead
+	}
+	if kind&gapMore != 0 {
+		for _, v := range more {
+			b = binary.AppendUvarint(b, v)
+		}
+	}
+	return b
 }
 
-// gapsOf returns the gaps of columns.
-func gapsOf(h *gapHead, c gapColumns, reasons map[int64]liveness.Reason) ([]judgement.Gap, bool) {
-	gaps := make([]judgement.Gap, len(c.nums))
-	num, lead := uint64(0), 0
-	for i := range gaps {
-		num += c.nums[i] - 1
-		length, at := h.length+c.lengths[i], h.at+int64(c.ats[i])
-		reason, known := reasons[int64(c.reasons[i])]
-		if num == 0 || num > math.MaxUint32 || length > maxTicks || c.ends[i] > uint64(endLast) || c.sources[i] >= uint64(len(h.names)) ||
-			c.flags[i] >= 1<<gapFlags || !known || at != wallMillis(time.UnixMilli(at)) || at < h.at {
-			return nil, false
-		}
-		g := &gaps[i]
-		*g = judgement.Gap{
-			Num: uint32(num), Source: h.names[c.sources[i]], Length: tickSpan(length), At: time.UnixMilli(at), End: judgement.GapEnd(c.ends[i]),
-			Slept: tickSpan(c.slept[i]), Closed: tickSpan(c.closed[i]), Reason: reason, Suppressed: c.flags[i]&gapSuppressed != 0, CutOff: c.flags[i]&gapCutOff != 0,
-			Running: c.flags[i]&gapRunning != 0, AtOnce: c.flags[i]&gapAtOnce != 0, Told: c.flags[i]&gapTold != 0,
-		}
-		if isGap(g) {
-			g.Start = tickSpan((millisTicks(at) - length - h.bases[c.sources[i]] - c.leads[lead]) & maxTicks)
-			lead++
+func flagsOf(g *judgement.Gap) uint64 {
+	return uint64(flag(g.Suppressed, gapSuppressed) | flag(g.CutOff, gapCutOff) | flag(g.Running, gapRunning) |
+		flag(g.AtOnce, gapAtOnce) | flag(g.Told, gapTold))
+}
+
+// read reads a gap. It reports whether there was one.
+func (c *gapCoder) read(r *reader, g *judgement.Gap, reasons map[int64]liveness.Reason) bool {
+	step := r.number(2*math.MaxUint32 + 1)
+	if c.num += step >> 1; step&1 != 0 {
+		c.kind = r.number(uint64(len(c.names))<<gapSource | gapMore | gapEnd)
+		if c.kind>>gapSource == uint64(len(c.names)) {
+			c.names, c.leads = append(c.names, string(r.bytes(r.number(uint64(liveness.MaxID))))), append(c.leads, 0)
 		}
 	}
-	return gaps, true
+	if r.bad || c.num == 0 || c.num > math.MaxUint32 || c.kind == gapNoKind || c.kind&gapEnd > uint64(endLast) {
+		return false
+	}
+	place := c.kind >> gapSource
+	at := c.least + int64(r.number(uint64(mostMillis-c.least)))
+	length := r.number(maxTicks)
+	*g = judgement.Gap{Num: uint32(c.num), Source: c.names[place], Length: tickSpan(length), At: time.UnixMilli(at), End: judgement.GapEnd(c.kind & gapEnd)}
+	if isGap(g) {
+		c.leads[place] += uint64(r.signed())
+		g.Start = tickSpan((millisTicks(at) - length - c.leads[place]) & maxTicks)
+	}
+	if c.kind&gapMore != 0 {
+		g.Slept, g.Closed = tickSpan(r.number(maxTicks)), tickSpan(r.number(maxTicks))
+		reason, known := reasons[int64(r.number(math.MaxInt64))]
+		flags := r.number(1<<gapFlags - 1)
+		g.Reason, r.bad = reason, r.bad || !known
+		g.Suppressed, g.CutOff, g.Running = flags&gapSuppressed != 0, flags&gapCutOff != 0, flags&gapRunning != 0
+		g.AtOnce, g.Told = flags&gapAtOnce != 0, flags&gapTold != 0
+	}
+	return !r.bad
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/liveness/judgement"
 )
 
-// gapRowsAtOnce is how many rows Gaps reads at once, about: some 15 MB, packed, of a large fleet.
+// gapRowsAtOnce is how many rows Gaps reads at once, about: some 20 MB, packed, of a large fleet.
 const gapRowsAtOnce = 2048
 
 // Gaps returns the gaps that ended from one instant on and before another, and the limits that were set then,

@@ -382,13 +382,13 @@ func TestOldGapsAreDeleted(t *testing.T) {
 		})
 	})
 	t.Run("size", func(t *testing.T) {
-		eachKeeping(t, config{GapsBytes: 250}, func(k *keeping) {
+		eachKeeping(t, config{GapsBytes: 200}, func(k *keeping) {
 			fill(k)
 			k.tidy()
 			from, err := k.store.GapsKept(k.Context())
 			k.must(err)
 			bytes := int64(k.count("SELECT SUM(LENGTH(data)) FROM gaps"))
-			if bytes > 250 || bytes < 100 || k.now().Sub(from) > 4*time.Hour {
+			if bytes > 200 || bytes < 100 || k.now().Sub(from) > 4*time.Hour {
 				k.Errorf("there are %d bytes since %v", bytes, from)
 			}
 			if st := k.store.Stats().Gaps; st.Bytes != bytes {
