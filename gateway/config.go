@@ -13,6 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
@@ -77,7 +78,7 @@ type Config struct {
 	// Judge judges the devices in another process. Then the registry knows none of them, and what
 	// needs that is not to be had: MaxDevices of a listener, and [Gateway.Send]. Default: the
 	// registry judges.
-	Judge Judge
+	Judge far.Judge
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
 }

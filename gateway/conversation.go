@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -51,7 +52,7 @@ type details struct {
 	challenge *challenge    // nil unless one is open
 	behind    *behind       // nil for one that comes through no proxy
 	held      held          // empty unless an answer on a connection waits
-	far       FarSession    // nil unless another process judges the device
+	far       far.Session   // nil unless another process judges the device
 	asked     *asked        // nil unless that, or the codec, is asked for something
 	idle      time.Duration // how long a guest may be silent; 0 for any time
 }
@@ -528,7 +529,7 @@ func (c *connection) closeSession() {
 	}
 	switch {
 	case c.far() != nil:
-		c.far().Close(c.gateway.Elapsed(), why)
+		c.far().Close(c.gateway.elapsed(), why)
 	case c.established && !c.guest:
 		c.session.Close(c.listener.source.Time(time.Now()), why)
 	}

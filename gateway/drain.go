@@ -82,7 +82,7 @@ func (g *Gateway) openConnections(ctx context.Context) (all []*connection) {
 func (c *connection) release() {
 	switch {
 	case c.far() != nil:
-		c.far().Release(c.gateway.Elapsed())
+		c.far().Release(c.gateway.elapsed())
 	case c.established:
 		c.session.Release(c.listener.source.Time(time.Now()))
 	}

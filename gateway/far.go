@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -15,40 +16,8 @@ import (
 // on when that has answered, which is after the events were committed. So nothing is held, and what
 // the device sends behind waits in its connection.
 
-// Judge judges the devices of a gateway in another process. Its methods may be called concurrently,
-// and do not block. Instants are those of [Gateway.Elapsed].
-type Judge interface {
-	// Open begins to open a session. done is called once, on another goroutine and after Open has
-	// returned, with the errors of [liveness.Source.Open].
-	Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) FarSession
-	// OpenDatagrams is Open for a device that sends datagrams. The session is replaced when one of them
-	// reaches another gateway; what was heard in it before that counts.
-	OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) FarSession
-}
-
-// FarSession is a device's session at a [Judge]. It is like a [liveness.Session], but that done gets the
-// outcome, as that of Judge.Open.
-type FarSession interface {
-	ID() string
-	// Epoch returns the session's epoch.
-	Epoch() uint64
-	// Ended reports whether the session was replaced or has ended.
-	Ended() bool
-	// Judged reports whether the device was judged offline, and not heard since.
-	Judged() bool
-	Beat(heard time.Duration) bool
-	Reopen(heard time.Duration, h liveness.Hello, done func(liveness.Welcome, error))
-	UpdatePolicy(heard time.Duration, p liveness.Policy, done func(liveness.Welcome, error))
-	Sleep(heard, length time.Duration, done func(liveness.Welcome, error))
-	Fail(heard time.Duration, message string, done func(liveness.Welcome, error))
-	Bye(heard time.Duration, done func(liveness.Welcome, error))
-	// Close ends the session, also one that is being opened, and so does Release.
-	Close(heard time.Duration, why liveness.Reason)
-	Release(heard time.Duration)
-}
-
 // far returns the device's session at the judge; nil if the registry here judges it.
-func (t *conversation) far() FarSession {
+func (t *conversation) far() far.Session {
 	if t.details == nil {
 		return nil
 	}
@@ -244,5 +213,14 @@ func (t *conversation) answeredSignal(x *exchange, a *asked) (end bool) {
 	return bye
 }
 
-// Elapsed returns the time since the gateway was made, which [Judge] goes by.
-func (g *Gateway) Elapsed() time.Duration { return time.Since(g.began) }
+// elapsed returns the time since the gateway was made, which a judge goes by.
+func (g *Gateway) elapsed() time.Duration { return time.Since(g.began) }
+
+// operator is a gateway as the server needs it.
+type operator struct{ *Gateway }
+
+// Operator returns what the server needs beside this package's other methods. It may change at any time.
+func (g *Gateway) Operator() far.Gateway { return operator{g} }
+
+// Elapsed implements [far.Gateway].
+func (g operator) Elapsed() time.Duration { return g.elapsed() }

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
@@ -75,7 +76,7 @@ func (j *judge) run(ctx context.Context) {
 		case <-tick.C:
 			now := time.Now() // a tick may have waited
 			listened := j.source.Pulse(now)
-			j.gateway.Pass(func() { j.queue <- func() { j.source.Watermark(0, listened) } })
+			j.gateway.Operator().Pass(func() { j.queue <- func() { j.source.Watermark(0, listened) } })
 			if j.packets {
 				j.passDatagrams(now)
 			}
@@ -91,7 +92,7 @@ func (j *judge) passDatagrams(now time.Time) {
 	if j.losses%2 == 0 {
 		listened = j.datagrams.Pulse(now)
 	}
-	j.gateway.PassDatagrams(func(losses uint64) {
+	j.gateway.Operator().PassDatagrams(func(losses uint64) {
 		j.queue <- func() {
 			if losses != j.losses || losses%2 == 1 {
 				j.losses = losses
@@ -105,7 +106,7 @@ func (j *judge) passDatagrams(now time.Time) {
 
 // at returns the listening time of something that was heard when the gateway showed heard.
 func (s *farSession) at(heard time.Duration) time.Duration {
-	age := s.judge.gateway.Elapsed() - heard // first: what the machine does in between must not make a sign of life older
+	age := s.judge.gateway.Operator().Elapsed() - heard // first: what the machine does in between must not make a sign of life older
 	past := s.source.Owner().Past(time.Now())
 	return past.At(age)
 }
@@ -122,13 +123,13 @@ type farSession struct {
 	epoch  uint64
 }
 
-func (j *judge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+func (j *judge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
 	s := &farSession{judge: j, source: j.source, id: strings.Clone(id), peer: peer}
 	s.reopen(heard, h, peer, done)
 	return s
 }
 
-func (j *judge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+func (j *judge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
 	s := &farSession{judge: j, source: j.datagrams, id: strings.Clone(id), peer: peer}
 	s.reopen(heard, h, peer, done)
 	return s
@@ -355,15 +356,15 @@ func TestShutdownWithoutJudge(t *testing.T) {
 // silent is a judge that never answers.
 type silent struct{}
 
-func (s silent) OpenDatagrams(id string, h liveness.Hello, p liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+func (s silent) OpenDatagrams(id string, h liveness.Hello, p liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
 	return s.Open(id, h, p, heard, done)
 }
 
-func (silent) Open(string, liveness.Hello, liveness.Peer, time.Duration, func(liveness.Welcome, error)) gateway.FarSession {
+func (silent) Open(string, liveness.Hello, liveness.Peer, time.Duration, func(liveness.Welcome, error)) far.Session {
 	return mute{}
 }
 
-type mute struct{ gateway.FarSession }
+type mute struct{ far.Session }
 
 func (mute) ID() string                           { return "" }
 func (mute) Ended() bool                          { return false }

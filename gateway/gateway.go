@@ -70,7 +70,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 		return nil, err
 	}
 	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, began: time.Now(), ended: make(chan struct{})}
-	g.open = cfg.Guard == Guard(Password(""))
+	g.open = cfg.Guard == Password("")
 	g.limits.Store(cfg.limits())
 	g.initQueues()
 	g.holds = commitwait.New(registry.AfterCommit, settleAll)

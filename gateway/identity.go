@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"crypto/rand"
-	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -10,12 +9,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/guard"
 )
 
 // Guard decides which devices are admitted. Its methods are called by the event loops: they are
 // safe for concurrent use and return at once. They use no files and sockets, but leave that to other
 // goroutines: an event loop may have a table of descriptors of its own, see [Config].MaxConnections.
-// Package internal/guard has one that reads a file.
 type Guard interface {
 	// Admit reports whether a device is admitted with a token, which is nil if it showed none.
 	Admit(id string, token []byte) bool
@@ -41,38 +40,8 @@ type Guard interface {
 	Generation() uint64
 }
 
-// Password is a guard that admits every device with one shared secret; the empty Password admits
-// every device.
-type Password string
-
-// Admit implements [Guard].
-func (p Password) Admit(_ string, token []byte) bool {
-	return p == "" || subtle.ConstantTimeCompare(token, []byte(p)) == 1
-}
-
-// Knows implements [Guard]: there is no list, so it knows every device.
-func (Password) Knows(string) bool { return true }
-
-// Lists implements [Guard].
-func (Password) Lists(string) bool { return false }
-
-// Guessable implements [Guard].
-func (p Password) Guessable(string) bool { return p != "" && codec.Guessable([]byte(p)) }
-
-// Revision implements [Guard]: the password never changes.
-func (Password) Revision(string) uint32 { return 0 }
-
-// Generation implements [Guard].
-func (Password) Generation() uint64 { return 0 }
-
-// Prove implements [Guard].
-func (p Password) Prove(_ string, nonce, proof []byte) bool {
-	return p == "" || codec.Proves([]byte(p), nonce, proof)
-}
-
-// Issue implements [Guard]. A device that is admitted without a token gets its own id as one; a
-// device that needs the password does not get it.
-func (p Password) Issue(id string) (token []byte, ok bool) { return []byte(id), p == "" }
+// Password returns a guard that admits every device with one shared secret; an empty one admits every device.
+func Password(secret string) Guard { return guard.Password(secret) }
 
 // admit returns why a device is not admitted; nil if it is.
 func (t *conversation) admit(x *exchange, id string, token []byte) *codec.Error {

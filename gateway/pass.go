@@ -13,9 +13,8 @@ const passStep = 5 * time.Millisecond
 // passEvery bounds the time between two pulses of a gateway whose devices are judged elsewhere.
 const passEvery = 50 * time.Millisecond
 
-// Pass calls done, on a goroutine of its own, once all is handled that had reached the gateway when
-// Pass was called. It does not block. If the gateway ends first, done is not called.
-func (g *Gateway) Pass(done func()) {
+// Pass implements [far.Gateway].
+func (g operator) Pass(done func()) {
 	now := time.Now()
 	sources := []*liveness.Source{g.source}
 	if g.tlsServer != nil {
@@ -35,10 +34,8 @@ func (g *Gateway) Pass(done func()) {
 	})
 }
 
-// PassDatagrams is Pass for datagrams. done is told how often datagrams have begun to be lost, because a
-// socket was full, or have ceased to be: that is odd while they are, and then nothing is waited for. The
-// gateway must have a listener for datagrams.
-func (g *Gateway) PassDatagrams(done func(losses uint64)) {
+// PassDatagrams implements [far.Gateway].
+func (g operator) PassDatagrams(done func(losses uint64)) {
 	s := g.udp.source
 	want, losses := s.Time(time.Now()), uint64(0)
 	g.poll(func() { done(losses) }, func() bool {
@@ -64,10 +61,8 @@ func (g *Gateway) poll(done func(), is func() bool) {
 	}()
 }
 
-// LetGo ends all connections, each with a reason for its device. New ones go on to be accepted, unless the
-// gateway is paused. Devices that send datagrams are known no longer if their sessions have ended, until they
-// are heard. It does not block.
-func (g *Gateway) LetGo(why string) {
+// LetGo implements [far.Gateway].
+func (g operator) LetGo(why string) {
 	for _, l := range g.loops {
 		l.soon(func() {
 			l.events.Each(func(h eventloop.Handler) { h.(*conn).finish(ending{why: why}) })

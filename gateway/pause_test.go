@@ -28,7 +28,7 @@ func TestPause(t *testing.T) {
 		return st.Accepted, st.Packets.Received
 	}
 	for _, turn := range []struct{ paused, other *rig }{{one, two}, {two, one}, {one, two}} {
-		if err := turn.paused.gateway.Pause(); err != nil {
+		if err := turn.paused.gateway.Operator().Pause(); err != nil {
 			t.Fatal(err)
 		}
 		before, beforePackets := heard(turn.paused)
@@ -52,7 +52,7 @@ func TestPause(t *testing.T) {
 		if c, d := heard(turn.paused); c != before || d != beforePackets {
 			t.Errorf("a paused gateway has %d more connections and %d more datagrams", c-before, d-beforePackets)
 		}
-		if err := turn.paused.gateway.Resume(); err != nil {
+		if err := turn.paused.gateway.Operator().Resume(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,13 +62,13 @@ func TestPause(t *testing.T) {
 func TestPauseOfAnyPort(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{{Address: "127.0.0.1:0"}, {Address: ":0", Packets: true}}})
 	for range 2 {
-		if err := r.gateway.Pause(); err != nil {
+		if err := r.gateway.Operator().Pause(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.addr); err == nil {
 			t.Error("a paused gateway accepts")
 		}
-		if err := r.gateway.Resume(); err != nil {
+		if err := r.gateway.Operator().Resume(); err != nil {
 			t.Fatal(err)
 		}
 	}

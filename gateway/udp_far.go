@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/liveness"
 )
 
-// A device that sends datagrams may be judged in another process, see [Judge]. A heartbeat on its open
+// A device that sends datagrams may be judged in another process, see [Config]. A heartbeat on its open
 // session is noted and answered here. A datagram for which the judge is asked is answered when that has
 // answered, and what the device sends meanwhile is a sign of life, and waits behind it.
 
@@ -251,7 +252,7 @@ func (v *udpSession) answeredLocked(x *exchange, a *asked) {
 // settleFarLocked drops the device if its session has ended, and it is known how, or was judged. Its next
 // datagram opens another: the address of a device that sends datagrams may have another gateway behind it
 // by then.
-func (v *udpSession) settleFarLocked(far FarSession) {
+func (v *udpSession) settleFarLocked(far far.Session) {
 	dismissed := v.dismissed.Load()
 	ended := far.Ended() && (dismissed || v.replaced.Load())
 	if v.gone || v.conversation.asks() || !ended && !far.Judged() {

@@ -11,7 +11,7 @@ import (
 
 // turnstile is a guard that can hold everybody up.
 type turnstile struct {
-	gateway.Password
+	gateway.Guard
 
 	mu sync.RWMutex // held while nobody passes
 }
@@ -19,7 +19,7 @@ type turnstile struct {
 func (g *turnstile) Admit(id string, token []byte) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.Password.Admit(id, token)
+	return g.Guard.Admit(id, token)
 }
 
 // flood sends more datagrams than a socket can hold, while nobody passes.
@@ -50,7 +50,7 @@ func (r *rig) listens(least uint64) (times uint64) {
 // A flood from where no device was heard makes the source deaf; then what it makes the kernel drop
 // costs devices nothing, unless one is heard from ever new addresses.
 func TestFloodFromElsewhere(t *testing.T) {
-	g := &turnstile{Password: "s3cret"}
+	g := &turnstile{Guard: gateway.Password("s3cret")}
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), Guard: g})
 	device, stranger := r.sender(), r.sender()
 	const hello = "HELLO pump-1 s3cret ttl=1h"

@@ -118,7 +118,7 @@ func (v *udpSession) goneLocked() {
 	v.gone = true
 	v.wanderLocked(0)
 	if far := v.conversation.far(); far != nil { // the next datagram opens another
-		far.Release(v.udp.gateway.Elapsed())
+		far.Release(v.udp.gateway.elapsed())
 	}
 }
 

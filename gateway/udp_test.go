@@ -97,7 +97,7 @@ func (r *rig) device(id string) liveness.View {
 	return v
 }
 
-const secret = gateway.Password("s3cret")
+var secret = gateway.Password("s3cret")
 
 func TestPacketThread(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func (f *front) admitClients(g gateway.Guard) error {
 	}
 	c := &f.config.MQTT
 	var token func(id string, token []byte) bool
-	if g != gateway.Guard(gateway.Password("")) {
+	if g != gateway.Password("") {
 		token = func(id string, token []byte) bool { return g.Admit(id, token) && !g.Admit(id, nil) }
 	}
 	who, err := access.New(access.Config{

@@ -23,11 +23,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/cluster/link"
 	"github.com/holter-iot/holter/internal/cluster/route"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/net/sockets"
@@ -125,7 +125,7 @@ func (e *ear) buildParts(ctx context.Context) (err error) {
 	if err := e.buildGateway(ctx); err != nil {
 		return err
 	}
-	return errors.Join(e.gateway.Pause(), e.buildSpoke())
+	return errors.Join(e.gateway.Operator().Pause(), e.buildSpoke())
 }
 
 // nameIt makes sure that the ear has a name that no source of a judge has. The default is one that the next
@@ -148,14 +148,14 @@ func (e *ear) nameIt() error {
 func (e *ear) newLink() (*link.Ear, error) {
 	cfg := link.EarConfig{
 		Name: e.config.Node, Judges: e.config.Judges, Version: version.String(), Logger: e.log,
-		Now:    func() time.Duration { return e.gateway.Elapsed() },
-		Pass:   func(done func()) { e.gateway.Pass(done) },
+		Now:    func() time.Duration { return e.gateway.Operator().Elapsed() },
+		Pass:   func(done func()) { e.gateway.Operator().Pass(done) },
 		Send:   e.sendFar,
 		Joined: func() { e.listen(true) },
 		LetGo: func(why string) {
 			e.letGo.Add(1)
 			e.listen(false)
-			e.gateway.LetGo(why)
+			e.gateway.Operator().LetGo(why)
 		},
 		Drain: func() {
 			select {
@@ -168,7 +168,7 @@ func (e *ear) newLink() (*link.Ear, error) {
 		cfg.Beside = func(ctx context.Context, judge *grpc.ClientConn) { e.spoke.Serve(ctx, judge) }
 	}
 	if slices.ContainsFunc(e.config.Listen, func(l config.Listener) bool { return l.Packets }) {
-		cfg.PassDatagrams = func(done func(uint64)) { e.gateway.PassDatagrams(done) }
+		cfg.PassDatagrams = func(done func(uint64)) { e.gateway.Operator().PassDatagrams(done) }
 	}
 	r, err := e.linkCertificates()
 	if err != nil {
@@ -188,9 +188,9 @@ func (e *ear) newLink() (*link.Ear, error) {
 // listen has the device ports taken, or left. An ear that cannot do so ends: devices are not heard there, or
 // not led to ears that have a judge.
 func (e *ear) listen(to bool) {
-	change := e.gateway.Pause
+	change := e.gateway.Operator().Pause
 	if to {
-		change = e.gateway.Resume
+		change = e.gateway.Operator().Resume
 	}
 	err := change()
 	e.listens.Store(to && err == nil)
@@ -296,7 +296,7 @@ func (e *ear) ready() error {
 
 // activity is what an ear is for the service manager.
 func (e *ear) activity() activity {
-	return activity{ready: true, progress: e.gateway.Progress, status: func() string {
+	return activity{ready: true, progress: e.gateway.Operator().Progress, status: func() string {
 		status := "holding " + terminal.Plural(e.gateway.Stats().Connections, "connection", "connections") + deafText(e.registry)
 		if err := e.ready(); err != nil {
 			status += "; not ready: " + err.Error()
@@ -342,12 +342,12 @@ func (e *ear) announce() {
 type farJudge struct{ ear *link.Ear }
 
 // Open implements [gateway.Judge].
-func (j farJudge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+func (j farJudge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
 	return j.ear.Open(id, h, peer, heard, done)
 }
 
 // OpenDatagrams implements [gateway.Judge].
-func (j farJudge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) gateway.FarSession {
+func (j farJudge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
 	return j.ear.OpenDatagrams(id, h, peer, heard, done)
 }
 

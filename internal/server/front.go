@@ -32,7 +32,7 @@ type front struct {
 	broker    *mqtt.Broker        // nil if no device port speaks MQTT
 	mqtt      *mqttcodec.Protocol // the same, at the device ports
 	who       *access.Access      // who may be its client; nil without it
-	shared    *gateway.Shared     // the token of all devices; nil if there is none
+	shared    *guard.Shared       // the token of all devices; nil if there is none
 	devices   *guard.File         // nil without a file of devices
 	routes    routes              // what passes its messages on to other servers; nil if nothing does
 	records   mqtt.Store          // of the broker; nil if it keeps nothing

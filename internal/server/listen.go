@@ -71,7 +71,7 @@ func (f *front) guard() (gateway.Guard, error) {
 		return gateway.Password(""), nil
 	}
 	if f.config.DevicesFile == "" {
-		f.shared = gateway.NewShared(f.config.Token.Reveal())
+		f.shared = guard.NewShared(f.config.Token.Reveal())
 		return f.shared, nil
 	}
 	devices, err := guard.New(f.config.DevicesFile, guard.Config{KeyFile: filepath.Join(f.config.Data, keyFile), Logger: f.log})

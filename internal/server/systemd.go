@@ -137,7 +137,7 @@ func (s *server) judgeActivity() activity {
 func (s *server) progress() []uint64 {
 	all := s.api.Progress()
 	if s.gateway != nil {
-		all = append(all, s.gateway.Progress()...)
+		all = append(all, s.gateway.Operator().Progress()...)
 	}
 	return all
 }
