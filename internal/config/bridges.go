@@ -23,31 +23,31 @@ type typedBridges struct {
 	entities bool // of Home Assistant
 }
 
-// setter returns what stores a setting, whose key is without bridge.; nil if there is no such key.
-func (t *typedBridges) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
+// setter returns what stores a setting, whose key is without bridge.; false if there is no such key.
+func (t *typedBridges) setter(key string) (set strictyaml.Setter, ok bool) {
 	switch key {
 	case "url":
-		return func(path string, n ast.Node) {
+		return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 			b := Bridge{at: d.Place(path, n)}
-			strictyaml.Value(d, &b.URL, parseBrokerURL)(path, n)
+			strictyaml.Value(&b.URL, parseBrokerURL).Read(d, path, n)
 			t.bridges = append(t.bridges, b)
-		}
+		}}, true
 	case "password":
-		return strictyaml.Value(d, &t.password, parsePassword)
+		return strictyaml.Value(&t.password, parsePassword), true
 	case "report":
-		return strictyaml.Flag(d, &t.report)
+		return strictyaml.Flag(&t.report), true
 	case "home_assistant":
-		return strictyaml.Flag(d, &t.entities)
+		return strictyaml.Flag(&t.entities), true
 	}
 	t.first = cmp.Or(t.first, "bridge."+key)
 	if key == "preset" {
-		return func(path string, n ast.Node) {
+		return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 			name := ""
-			strictyaml.Value(d, &name, ParsePreset)(path, n)
+			strictyaml.Value(&name, ParsePreset).Read(d, path, n)
 			t.all.Presets = append(t.all.Presets, name)
-		}
+		}}, true
 	}
-	return strictyaml.Find(bridgeFields(d, &t.all), key)
+	return strictyaml.Find(bridgeFields(&t.all), key)
 }
 
 // settle replaces the bridges of the file by those of the command line.

@@ -2,8 +2,11 @@ package config
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/holter-iot/holter/internal/playbook"
 )
 
 // Change is a setting that differs between two configurations.
@@ -26,15 +29,16 @@ func (c *Config) Again() (Config, error) {
 
 // Compare returns the settings in which after differs from c, in the order of the reference.
 func (c *Config) Compare(after *Config) (all []Change) {
-	for _, s := range effects() {
-		if s.same(c, after) {
+	others := settings(after)
+	for i, s := range settings(c) {
+		if same(s, others[i]) {
 			continue
 		}
-		change := Change{Key: s.key, Effect: s.effect}
+		change := Change{Key: s.Key, Effect: s.effect}
 		if s.live != nil && !s.live(c, after) {
 			change.Effect = Rebuilt
 		}
-		change.Before, change.After = differing(s.key, c.inForce.of(s.key), after.inForce.of(s.key))
+		change.Before, change.After = differing(s.Key, c.inForce.of(s.Key), after.inForce.of(s.Key))
 		all = append(all, change)
 	}
 	return all
@@ -48,13 +52,65 @@ func (c *Config) Keeping(before *Config, keys []string) Config {
 		shown.all = slices.Clone(shown.all)
 		out.inForce = &shown
 	}
-	for _, s := range effects() {
-		if slices.Contains(keys, s.key) {
-			s.set(&out, before)
-			out.inForce.replace(s.key, before.inForce.of(s.key))
+	others := settings(before)
+	for i, s := range settings(&out) {
+		if slices.Contains(keys, s.Key) {
+			reflect.ValueOf(s.Set.To).Elem().Set(reflect.ValueOf(others[i].Set.To).Elem())
+			out.inForce.replace(s.Key, before.inForce.of(s.Key))
 		}
 	}
 	return out
+}
+
+// same reports whether two configurations agree in a setting, wherever it was written.
+func same(a, b setting) bool {
+	switch was := a.Set.To.(type) {
+	case *[]Listener:
+		return slices.EqualFunc(*was, *b.Set.To.(*[]Listener), sameListener)
+	case *[]Bridge:
+		return slices.EqualFunc(*was, *b.Set.To.(*[]Bridge), func(a, b Bridge) bool {
+			a.at, b.at = spot{}, spot{}
+			return reflect.DeepEqual(a, b)
+		})
+	case *[]playbook.Playbook:
+		return slices.EqualFunc(*was, *b.Set.To.(*[]playbook.Playbook), func(a, b playbook.Playbook) bool {
+			a.Place, b.Place = "", ""
+			return reflect.DeepEqual(a, b)
+		})
+	}
+	return reflect.DeepEqual(a.Set.To, b.Set.To)
+}
+
+func sameListener(a, b Listener) bool {
+	a.at, b.at = spot{}, spot{}
+	return reflect.DeepEqual(a, b)
+}
+
+// onlyLimits reports whether the device ports differ in how many devices may come in there, and in nothing else.
+// A port that counts its devices goes on to count them, and no other begins to.
+func onlyLimits(before, after *Config) bool {
+	return slices.EqualFunc(before.Listen, after.Listen, func(a, b Listener) bool {
+		if (a.MaxDevices > 0) != (b.MaxDevices > 0) {
+			return false
+		}
+		a.MaxDevices = b.MaxDevices
+		return sameListener(a, b)
+	})
+}
+
+// sameAccess reports whether nothing else changes about who is let in, which would have to change together with
+// the token: otherwise a port would be open in between.
+func sameAccess(before, after *Config) bool {
+	others := settings(after)
+	for i, s := range settings(before) {
+		switch s.Key {
+		case "listen", "devices_file", "open", "mqtt.users", "mqtt.anonymous", "mqtt.listen":
+			if !same(s, others[i]) && (s.live == nil || !s.live(before, after)) {
+				return false
+			}
+		}
+	}
+	return before.DevicesFile == "" && before.Token.IsSet() == after.Token.IsSet()
 }
 
 // of returns the settings of a key.

@@ -2,6 +2,10 @@
 // shape, the strict reading of the YAML file, the order of precedence and the
 // messages about what is wrong.
 //
+// Each setting has one line, in a table that tables lists: the setting it is,
+// its bounds, its default, how a change of it comes in force, and what the
+// reference says. A new setting is a new line.
+//
 // Resolve puts the pieces together. Command line and environment arrive as
 // Settings, which override the file, which overrides the defaults; the
 // caller parses the command line. The file is strict: an unknown

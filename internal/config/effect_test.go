@@ -10,56 +10,16 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 )
 
-// Every setting decides how a change of it comes in force.
-func TestEveryKeyHasAnEffect(t *testing.T) {
-	text, err := os.ReadFile("defaults.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := []string{}
-	for line := range strings.Lines(string(text)) {
-		key, _, _ := strings.Cut(line, "\t")
-		known = append(known, key)
-	}
-	for section, text := range map[string]string{
-		"": "{zzz: 1}", "policy": "policy: {zzz: 1}", "policy.learn": "policy: {learn: {zzz: 1}}", "log": "log: {zzz: 1}", "source": "source: {zzz: 1}",
-		"gateway": "gateway: {zzz: 1}", "mqtt": "mqtt: {zzz: 1}", "report": "report: {zzz: 1}", "events": "events: {zzz: 1}", "gaps": "gaps: {zzz: 1}",
-		"jobs": "jobs: {zzz: 1}", "tls": "tls: {zzz: 1}", "link": "link: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "flapping": "flapping: {zzz: 1}",
-		"drain": "drain: {zzz: 1}",
-	} {
-		for _, key := range allowed(t, text) {
-			if key = strings.TrimPrefix(section+"."+key, "."); !slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, key+".") }) {
-				known = append(known, key)
-			}
+// Every setting has all that its line in the table is for, and a place of its own in the configuration.
+func TestTable(t *testing.T) {
+	var c config.Config
+	at := map[any]string{}
+	for _, s := range config.Table(&c) {
+		list := slices.Contains([]string{"groups", "devices", "bridges", "playbooks"}, s.Key) // which have tables of their own
+		if s.Set.Read == nil || s.Default == "" || (s.Doc == "") != list || s.Set.To == nil || at[s.Set.To] != "" {
+			t.Errorf("%s: default %q, at %T, which %q has, too: %s", s.Key, s.Default, s.Set.To, at[s.Set.To], s.Doc)
 		}
-	}
-	for _, key := range known {
-		if _, ok := config.EffectOf(key); !ok {
-			t.Errorf("nothing says how a change of %s comes in force: add it to effects", key)
-		}
-	}
-}
-
-// The reference names the settings that need a restart.
-func TestEffectsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(page), "These settings need a restart:\n\n")
-	list, _, _ := strings.Cut(rest, "\n")
-	if !found {
-		t.Fatal("the reference has no list of settings that need a restart")
-	}
-	var want []string
-	for _, key := range config.Keys() {
-		if effect, _ := config.EffectOf(key); effect != config.Live {
-			want = append(want, key)
-		}
-	}
-	slices.Sort(want)
-	if text := "`" + strings.Join(want, "`, `") + "`"; list != text {
-		t.Errorf("settings that need a restart are, in the reference,\n%s\nwant\n%s", list, text)
+		at[s.Set.To] = s.Key
 	}
 }
 

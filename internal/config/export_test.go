@@ -23,10 +23,5 @@ func Plain(c Config) Config {
 	return c
 }
 
-// Keys returns the keys that have an effect.
-func Keys() (keys []string) {
-	for _, s := range effects() {
-		keys = append(keys, s.key)
-	}
-	return keys
-}
+// Table returns the settings of a configuration.
+func Table(c *Config) []setting { return settings(c) }

@@ -10,16 +10,38 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
+// groupFields lists the keys of a group.
+func groupFields(g *liveness.GroupConfig) []strictyaml.Field {
+	const need = "a group needs name and match"
+	o := &g.Outage
+	return []strictyaml.Field{
+		strictyaml.Key("name", strictyaml.Value(&g.Name, parseName), "required", "up to 128 bytes, unique").Needed(need),
+		strictyaml.Key("match", strictyaml.Value(&g.Match, strictyaml.Pattern), "required", "[pattern](#groups) of device ids, up to 256 bytes").Needed(need),
+		strictyaml.Key("policy", policy(&g.Policy), "nothing of its own", "mapping with the keys of [`policy`](#policy)"),
+		strictyaml.Key("outage.share", strictyaml.Plain(&o.Share, parseShare), "off", "share of the members that must fall silent, 0 to 1; 0: off"),
+		strictyaml.Key("outage.window", strictyaml.Span(&o.Window, time.Second, 24*time.Hour), "60s", "time within which they fall silent"),
+		strictyaml.Key("outage.min_devices", strictyaml.Number(&o.MinDevices, 1, 100_000_000), "10", "least number of devices in a group that can have outages"),
+	}
+}
+
 // groups stores the list of groups and checks them against each other.
-func groups(d *strictyaml.Reader, all *[]liveness.GroupConfig) strictyaml.Setter {
-	return func(path string, n ast.Node) {
+func groups(all *[]liveness.GroupConfig) strictyaml.Setter {
+	return strictyaml.Setter{To: all, Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		earlier := taken{names: map[string]string{}, patterns: map[string]string{}}
-		for i, item := range d.Items(path, n) {
-			at := strictyaml.Element(path, i)
-			g, seen := group(d, at, item)
-			earlier.check(d, at, seen, g)
-			*all = append(*all, g)
-		}
+		strictyaml.Entries(all, "", func(d *strictyaml.Reader, path string, n ast.Node) (g liveness.GroupConfig) {
+			d.Mapping(path, n, groupFields(&g))
+			needShare(d, strictyaml.Join(path, "outage"))
+			earlier.check(d, path, g)
+			return g
+		}).Read(d, path, n)
+	}}
+}
+
+// needShare rejects an outage that says something, but not what share of the group is one.
+func needShare(d *strictyaml.Reader, path string) {
+	given := func(key string) bool { return d.Has(strictyaml.Join(path, key)) }
+	if (given("window") || given("min_devices")) && !given("share") {
+		d.FailAt(path, "share is missing; without it there is no outage detection")
 	}
 }
 
@@ -30,9 +52,9 @@ type taken struct {
 }
 
 // check reports what makes a group ambiguous or useless after the earlier ones.
-func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Node, g liveness.GroupConfig) {
+func (t *taken) check(d *strictyaml.Reader, path string, g liveness.GroupConfig) {
 	if where := t.names[g.Name]; where != "" {
-		d.Fail(strictyaml.Join(path, "name"), seen["name"], "%s is already the name of %s", strictyaml.Quote(g.Name), where)
+		d.FailAt(strictyaml.Join(path, "name"), strictyaml.Quote(g.Name)+" is already the name of "+where)
 	} else if g.Name != "" {
 		t.names[g.Name] = path
 	}
@@ -44,36 +66,11 @@ func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Nod
 		where = t.patterns[g.Match]
 	}
 	if where != "" {
-		d.Fail(strictyaml.Join(path, "match"), seen["match"], "no device gets here: the first match wins, and %s matches them all", where)
+		d.FailAt(strictyaml.Join(path, "match"), "no device gets here: the first match wins, and "+where+" matches them all")
 		return
 	}
 	t.patterns[g.Match] = path
 	if strings.Trim(g.Match, "*") == "" {
 		t.everything = path
-	}
-}
-
-func group(d *strictyaml.Reader, path string, n ast.Node) (g liveness.GroupConfig, seen map[string]ast.Node) {
-	const need = "a group needs name and match"
-	seen = d.Mapping(path, n, []strictyaml.Field{
-		{Key: "name", Need: need, Set: strictyaml.Value(d, &g.Name, parseName)},
-		{Key: "match", Need: need, Set: strictyaml.Value(d, &g.Match, parsePattern)},
-		{Key: "policy", Set: policy(d, &g.Policy, 0)},
-		{Key: "outage", Set: outage(d, &g.Outage)},
-	})
-	return g, seen
-}
-
-func outage(d *strictyaml.Reader, o *liveness.OutageConfig) strictyaml.Setter {
-	fields := []strictyaml.Field{
-		{Key: "share", Set: strictyaml.Plain(d, &o.Share, parseShare)},
-		{Key: "window", Set: strictyaml.Value(d, &o.Window, span{min: time.Second, max: 24 * time.Hour}.parse)},
-		{Key: "min_devices", Set: strictyaml.Plain(d, &o.MinDevices, count{min: 1, max: 100_000_000}.parse)},
-	}
-	return func(path string, n ast.Node) {
-		seen := d.Mapping(path, n, fields)
-		if len(seen) > 0 && seen["share"] == nil {
-			d.Fail(path, n, "share is missing; without it there is no outage detection")
-		}
 	}
 }

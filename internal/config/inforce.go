@@ -1,7 +1,6 @@
 package config
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,18 +39,13 @@ func (c *Config) InForce() (file string, all []InForce, leftOut int) {
 	return c.inForce.file, slices.Clone(c.inForce.all), c.inForce.leftOut
 }
 
-// defaults has a line for each key, with its default.
-//
-//go:embed defaults.txt
-var defaults string
-
 // noteInForce notes what is in force, and where it is from.
 func (r *resolver) noteInForce() {
 	file := r.written()
 	f := &inForce{file: r.fileName}
 	r.cfg.inForce = f
-	for line := range strings.Lines(defaults) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+	for _, setting := range settings(&r.cfg) {
+		key := setting.Key
 		if !r.has(key) {
 			continue
 		}
@@ -60,6 +54,7 @@ func (r *resolver) noteInForce() {
 			some = append(file[key], some...)
 		}
 		if len(some) == 0 {
+			value := setting.Default
 			if key == "http" && r.ear {
 				value = DefaultEarHTTP
 			}
@@ -90,7 +85,7 @@ func (r *resolver) has(key string) bool {
 	return section != "judges"
 }
 
-// written returns what the file has, by the key in defaults that it belongs to.
+// written returns what the file has, by the key of the setting that it belongs to.
 func (r *resolver) written() map[string][]InForce {
 	all := make(map[string][]InForce)
 	if r.document == nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -132,58 +131,5 @@ func TestInForceIsBounded(t *testing.T) {
 	i := slices.IndexFunc(all, func(s config.InForce) bool { return s.Key == "data" })
 	if n := len(all[i].Value); n < 500 || n > 510 {
 		t.Errorf("a value of %d bytes", n)
-	}
-}
-
-// Every setting of a full file is in force, with its key.
-func TestInForceIsComplete(t *testing.T) {
-	c, err := config.Resolve("testdata/full.yaml", nil)
-	got := inForce(t, c, err)
-	keys := slices.Collect(func(yield func(string) bool) {
-		for key := range got {
-			if !yield(strings.FieldsFunc(key, func(r rune) bool { return r == '.' || r == '[' })[0]) {
-				return
-			}
-		}
-	})
-	for _, key := range allowed(t, "{zzz: 1}") {
-		if !slices.Contains(keys, key) && key != "judges" {
-			t.Errorf("%s is not there", key)
-		}
-	}
-	for section, text := range map[string]string{
-		"policy": "policy: {zzz: 1}", "policy.learn": "policy: {learn: {zzz: 1}}", "log": "log: {zzz: 1}", "source": "source: {zzz: 1}", "gateway": "gateway: {zzz: 1}",
-		"mqtt": "mqtt: {zzz: 1}", "report": "report: {zzz: 1}", "events": "events: {zzz: 1}", "gaps": "gaps: {zzz: 1}", "jobs": "jobs: {zzz: 1}",
-		"tls": "tls: {zzz: 1}", "link.tls": "link: {tls: {zzz: 1}}", "flapping": "flapping: {zzz: 1}",
-	} {
-		for _, key := range allowed(t, text) {
-			if dotted := section + "." + key; got[dotted] == "" && dotted != "policy.learn" {
-				t.Errorf("%s is not there", dotted)
-			}
-		}
-	}
-}
-
-// The defaults are those of the documentation.
-func TestInForceDefaults(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Resolve("", nil)
-	for key, value := range inForce(t, c, err) {
-		value = strings.TrimSuffix(value, " (default)")
-		if slices.Contains([]string{"groups", "devices", "bridges", "playbooks"}, key) { // which have no row
-			continue
-		}
-		row := regexp.MustCompile("(?m)^\\| `" + regexp.QuoteMeta(strings.TrimPrefix(key, "policy.")) + "` \\| .* \\| ([^|]*) \\|$").FindStringSubmatch(string(page))
-		if row == nil {
-			t.Errorf("the documentation has no row for %s", key)
-			continue
-		}
-		documented := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`).ReplaceAllString(row[1], "$1")
-		if documented = strings.ReplaceAll(documented, "`", ""); documented != value {
-			t.Errorf("the default of %s is %q, documented as %q", key, value, documented)
-		}
 	}
 }

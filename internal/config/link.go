@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/holter-iot/holter/internal/cert"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
@@ -27,11 +25,13 @@ type Drain struct {
 	Limit time.Duration // within which all are closed
 }
 
-// drainFields lists the keys of it.
-func drainFields(d *strictyaml.Reader, to *Drain) []strictyaml.Field {
+func drainFields(to *Drain) []strictyaml.Field {
 	return []strictyaml.Field{
-		{Key: "delay", Set: strictyaml.Value(d, &to.Delay, span{min: time.Millisecond, max: time.Hour, off: true}.parse)},
-		{Key: "limit", Set: strictyaml.Value(d, &to.Limit, span{min: 100 * time.Millisecond, max: 24 * time.Hour}.parse)},
+		strictyaml.Key("delay", strictyaml.SpanOrOff(&to.Delay, time.Millisecond, time.Hour), "10s for an ear, none for a server",
+			"when an ear [ends in order](../run/cluster.md#when-an-ear-ends), or a [server](../run/deploy.md#when-a-server-ends): time from when its `/readyz` says no until it closes connections. "+
+				"Set it to what the load balancer takes to lead devices elsewhere, its check interval times the failures that it waits for"),
+		strictyaml.Key("limit", strictyaml.Span(&to.Limit, 100*time.Millisecond, 24*time.Hour), "1m for an ear; a server closes all at once",
+			"time within which it closes them then, a few at a time"),
 	}
 }
 
@@ -41,14 +41,20 @@ const unixPrefix = "unix:"
 // UnixPath returns the path of a Unix socket.
 func UnixPath(address string) (path string, ok bool) { return strings.CutPrefix(address, unixPrefix) }
 
-// linkFields lists the keys of the link.
-func linkFields(d *strictyaml.Reader, l *Link) []strictyaml.Field {
-	return []strictyaml.Field{
-		{Key: "listen", Set: strictyaml.Value(d, &l.Listen, parseLinkAddress)},
-		{Key: "tls", Fields: append(certificate(d, &l.TLS),
-			strictyaml.Field{Key: "ca", Set: strictyaml.Value(d, &l.TLS.Clients, parseFile)},
-			strictyaml.Field{Key: "crl", Set: strictyaml.Value(d, &l.TLS.Revoked, parseFile)})},
-	}
+func linkFields(l *Link) []strictyaml.Field {
+	tls := append(certificate(&l.TLS, "none", "the certificate that this side shows. That of a server names the host of the ears' `judges`"),
+		strictyaml.Key("ca", strictyaml.Value(&l.TLS.Clients, parseFile), "none",
+			"PEM file: the authorities that sign the certificates of the other side. Whoever has a certificate of these can speak for every device: use an authority of its own"),
+		strictyaml.Key("crl", strictyaml.Value(&l.TLS.Revoked, parseFile), "none", "PEM file: lists of revoked certificates, each signed by one of these authorities"))
+	return append([]strictyaml.Field{
+		strictyaml.Key("listen", strictyaml.Value(&l.Listen, parseLinkAddress), "no ears",
+			"`HOST:PORT` or `unix:PATH`, where ears connect. Only the owner can use the Unix socket (mode 0600)"),
+	}, strictyaml.Below("tls", tls)...)
+}
+
+func judgesSetting(c *Config) setting {
+	return rebuilt("judges", strictyaml.List(&c.Judges, "write where a judge is", parseJudge), "none",
+		"list of `HOST:PORT` or `unix:PATH`: all servers that may be the judge, required by `holter ear`. They are tried in turn")
 }
 
 // parseLinkAddress checks HOST:PORT or unix:PATH, and returns it as it is.
@@ -71,19 +77,6 @@ func parseJudge(text string) (string, error) {
 		return "", fmt.Errorf("%s does not say where the judge is; write HOST:PORT, as in judge.example:7710", strictyaml.Quote(text))
 	}
 	return address, err
-}
-
-// judge returns what adds a judge that was given as a setting. The first of these replaces the file's list.
-func (r *resolver) judge(d *strictyaml.Reader) strictyaml.Setter {
-	if !r.otherJudges {
-		r.otherJudges, r.cfg.Judges = true, nil
-	}
-	return func(path string, n ast.Node) {
-		var address string
-		if strictyaml.Value(d, &address, parseJudge)(path, n); address != "" {
-			r.cfg.Judges = append(r.cfg.Judges, address)
-		}
-	}
 }
 
 // local reports whether only this machine reaches the address of a link.
@@ -142,9 +135,9 @@ func (r *resolver) checkEar() {
 	}
 	if d := r.cfg.file; d != nil {
 		keys := []string{notOfEars}
-		for _, f := range r.root(d) {
-			if !slices.Contains(ofEars(), f.Key) {
-				keys = append(keys, f.Key)
+		for _, s := range settings(&r.cfg) {
+			if section, _, _ := strings.Cut(s.Key, "."); !slices.Contains(ofEars(), section) && !slices.Contains(keys, section) {
+				keys = append(keys, section)
 			}
 		}
 		for _, key := range keys {

@@ -208,7 +208,7 @@ func parseCipher(text string) (string, error) {
 // perSecond reads how much of something a connection may send per second; 0 is no limit.
 func perSecond(least int) func(text string) (int, error) {
 	return func(text string) (int, error) {
-		n, err := count{min: least, max: 1 << 20, off: true}.parse(text)
+		n, err := strictyaml.NumberIn(text, least, 1<<20, true)
 		if err == nil && n == 0 {
 			n = -1
 		}

@@ -5,7 +5,7 @@ import "slices"
 // listenMQTT adds the port for MQTT clients that mqtt.listen names. If that is not given, it is at
 // byDefault, unless another port speaks MQTT.
 func (r *resolver) listenMQTT(byDefault string) {
-	address := r.mqttListen
+	address := r.cfg.mqttListen
 	if address == "" && !slices.ContainsFunc(r.cfg.Listen, Listener.speaksMQTT) {
 		address = byDefault
 	}

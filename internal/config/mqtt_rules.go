@@ -8,41 +8,51 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// ruleList stores the rules of a bridge.
-func ruleList(d *strictyaml.Reader, all *[]convention.Rule) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range d.SomeItems(path, n, "write a rule") {
-			*all = append(*all, rule(d, strictyaml.Element(path, i), item))
-		}
+// ruleFields lists the keys of a rule of a bridge.
+func ruleFields(r *convention.Rule) []strictyaml.Field {
+	template := func(dst *string) strictyaml.Setter { return strictyaml.Value(dst, text("text", 1024)) }
+	return []strictyaml.Field{
+		strictyaml.Key("topic", strictyaml.Value(&r.Topic, text("topic", 1024)), "required",
+			"MQTT topic filter with captures: `tele/{device}/LWT`. A level may hold several with text between them (`{model}-{id}`: the first takes as much as it can); "+
+				"`{name...}` matches one or more levels; `+` and `#` as in MQTT").Needed("a rule needs one, as in tele/{device}/LWT"),
+		strictyaml.Key("device", template(&r.Device), "{device}", "id of the device, composed of captures: `\"{group}/{device}\"`"),
+		strictyaml.Key("device_json", pointer(&r.DeviceJSON), "", "JSON pointer to the id in the payload: `/clientid`"),
+		strictyaml.Key("qos", strictyaml.Plain(&r.QoS, parseQoS), "0", "quality of service to subscribe with, 0 or 1"),
+		strictyaml.Key("behind", template(&r.Behind), "none",
+			"name of the gateway through which the device is heard, composed of captures; `deaf` and `heard` apply to all devices behind it"),
+		strictyaml.Key("interval", strictyaml.Span(&r.Interval, time.Millisecond, aYear), "none", "announced interval of the device"),
+		strictyaml.Key("timeout", strictyaml.Value(&r.Timeout, orNeverOfRule), "none", "announced timeout, 1ms to 365d, or `never`"),
+		strictyaml.Key("interval_json", pointer(&r.IntervalJSON), "", "JSON pointer to the interval in seconds"),
+		strictyaml.Key("factor", strictyaml.Plain(&r.Factor, parseFactor), "none", "announced timeout in intervals, more than 1 to 1000"),
+		strictyaml.Key("keepalive_json", pointer(&r.KeepaliveJSON), "", "JSON pointer to the keep alive in seconds: the timeout is one and a half times that; 0 is `never`"),
+		strictyaml.Key("ttd_json", pointer(&r.TTDJSON), "", "JSON pointer to the seconds for which the device will be available: -1 is until further notice, 0 is `bye`"),
+		strictyaml.Key("sleep_json", pointer(&r.SleepJSON), "", "JSON pointer to the length of a `sleep` in seconds"),
+		strictyaml.Key("order_json", pointer(&r.OrderJSON), "", "JSON pointer to a number or time that must not decrease; an older message is dropped"),
+		strictyaml.Key("epoch_json", pointer(&r.EpochJSON), "", "JSON pointer to a number of the device's session; the end of an earlier session is dropped"),
+		strictyaml.Key("cases", strictyaml.Entries(&r.Cases, "write a case", ruleCase), "each message is a beat", "list of cases, tried in order; the first that matches decides"),
+		strictyaml.Key("else", strictyaml.Value(&r.Else, convention.ParseMeaning), "ignore", "meaning if no case matches"),
 	}
+}
+
+func pointer(dst *string) strictyaml.Setter { return strictyaml.Value(dst, text("JSON pointer", 1024)) }
+
+// orNeverOfRule is orNever in the words of package convention.
+func orNeverOfRule(text string) (time.Duration, error) {
+	d, err := orNever(text)
+	if d == liveness.Never {
+		d = convention.Never
+	}
+	return d, err
 }
 
 // rule reads a rule. Package convention checks its patterns and templates, and what goes together.
 func rule(d *strictyaml.Reader, path string, n ast.Node) (r convention.Rule) {
-	some := span{min: time.Millisecond, max: aYear}
-	template, pointer := text("text", 1024), text("JSON pointer", 1024)
 	before := d.Mistakes()
-	d.Mapping(path, n, []strictyaml.Field{
-		{Key: "topic", Need: "a rule needs one, as in tele/{device}/LWT", Set: strictyaml.Value(d, &r.Topic, text("topic", 1024))},
-		{Key: "device", Set: strictyaml.Value(d, &r.Device, template)},
-		{Key: "device_json", Set: strictyaml.Value(d, &r.DeviceJSON, pointer)},
-		{Key: "qos", Set: strictyaml.Plain(d, &r.QoS, parseQoS)},
-		{Key: "behind", Set: strictyaml.Value(d, &r.Behind, template)},
-		{Key: "interval", Set: strictyaml.Value(d, &r.Interval, some.parse)},
-		{Key: "timeout", Set: strictyaml.Value(d, &r.Timeout, some.orNeverOfRule)},
-		{Key: "interval_json", Set: strictyaml.Value(d, &r.IntervalJSON, pointer)},
-		{Key: "factor", Set: strictyaml.Plain(d, &r.Factor, parseFactor)},
-		{Key: "keepalive_json", Set: strictyaml.Value(d, &r.KeepaliveJSON, pointer)},
-		{Key: "ttd_json", Set: strictyaml.Value(d, &r.TTDJSON, pointer)},
-		{Key: "sleep_json", Set: strictyaml.Value(d, &r.SleepJSON, pointer)},
-		{Key: "order_json", Set: strictyaml.Value(d, &r.OrderJSON, pointer)},
-		{Key: "epoch_json", Set: strictyaml.Value(d, &r.EpochJSON, pointer)},
-		{Key: "cases", Set: caseList(d, &r.Cases)},
-		{Key: "else", Set: strictyaml.Value(d, &r.Else, convention.ParseMeaning)},
-	})
+	d.Mapping(path, n, ruleFields(&r))
 	if d.Mistakes() > before {
 		return r
 	}
@@ -60,40 +70,50 @@ func rule(d *strictyaml.Reader, path string, n ast.Node) (r convention.Rule) {
 	return r
 }
 
-func caseList(d *strictyaml.Reader, all *[]convention.Case) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range d.SomeItems(path, n, "write a case") {
-			*all = append(*all, ruleCase(d, strictyaml.Element(path, i), item))
-		}
+// caseFields lists the keys of a case of a rule.
+func caseFields(c *convention.Case) []strictyaml.Field {
+	return []strictyaml.Field{
+		strictyaml.Key("text", payload(&c.Text), "", "the whole payload"),
+		strictyaml.Key("json", pointer(&c.JSON), "", "JSON pointer to a value that must exist"),
+		strictyaml.Key("equals", equals(&c.Equals), "", "with `json`: the value, or a list of possible values: texts, numbers, `true`, `false`, `null`"),
+		strictyaml.Key("regex", strictyaml.Value(&c.Regex, parseRegex), "",
+			"regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) that must match somewhere in the payload; "+
+				"the group `(?P<seconds>…)` is the length of a `sleep`, `(?P<device>…)` the id, `(?P<text>…)` the text of a `fail`"),
+		strictyaml.Key("empty", onlyTrue(&c.Empty), "", "`true`: the payload is empty"),
+		strictyaml.Key("means", strictyaml.Value(&c.Means, convention.ParseMeaning), "required", "meaning of the message").
+			Needed("a case says what the message means, as in means: offline"),
 	}
 }
 
 func ruleCase(d *strictyaml.Reader, path string, n ast.Node) (c convention.Case) {
-	before := d.Mistakes()
-	seen := d.Mapping(path, n, []strictyaml.Field{
-		{Key: "text", Set: func(path string, n ast.Node) {
-			if text, ok := d.Text(path, n); ok {
-				c.Text = &text
-			}
-		}},
-		{Key: "json", Set: strictyaml.Value(d, &c.JSON, text("JSON pointer", 1024))},
-		{Key: "equals", Set: equals(d, &c.Equals)},
-		{Key: "regex", Set: strictyaml.Value(d, &c.Regex, parseRegex)},
-		{Key: "empty", Set: strictyaml.Flag(d, &c.Empty)},
-		{Key: "means", Need: "a case says what the message means, as in means: offline", Set: strictyaml.Value(d, &c.Means, convention.ParseMeaning)},
-	})
-	if seen["empty"] != nil && !c.Empty && d.Mistakes() == before {
-		d.Fail(strictyaml.Join(path, "empty"), seen["empty"], "only true has a meaning; remove it")
-	}
+	d.Mapping(path, n, caseFields(&c))
 	return c
 }
 
+func payload(dst **string) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+		if text, ok := d.Text(path, n); ok {
+			*dst = &text
+		}
+	}}
+}
+
+func onlyTrue(dst *bool) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+		before := d.Mistakes()
+		strictyaml.Flag(dst).Read(d, path, n)
+		if !*dst && d.Mistakes() == before {
+			d.Fail(path, n, "only true has a meaning; remove it")
+		}
+	}}
+}
+
 // equals stores a value, or a list of them, of which one is to be found.
-func equals(d *strictyaml.Reader, all *[]any) strictyaml.Setter {
-	return func(path string, n ast.Node) {
+func equals(all *[]any) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		var text json.RawMessage
 		var value any
-		if strictyaml.JSON(d, &text)(path, n); text == nil {
+		if strictyaml.JSON(&text).Read(d, path, n); text == nil {
 			return
 		}
 		if json.Unmarshal(text, &value) != nil {
@@ -106,5 +126,5 @@ func equals(d *strictyaml.Reader, all *[]any) strictyaml.Setter {
 			d.Fail(path, n, "the list is empty; write a value, or remove it")
 		}
 		*all = list
-	}
+	}}
 }

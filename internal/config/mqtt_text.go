@@ -8,36 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
-	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/mqttbridge/convention"
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
-
-// orNever is parse, but for the word never.
-func (s span) orNever(text string) (time.Duration, error) {
-	if text == "never" {
-		return liveness.Never, nil
-	}
-	d, err := s.parse(text)
-	if err != nil {
-		err = fmt.Errorf("%w, or never", err)
-	}
-	return d, err
-}
-
-// orNeverOfRule is orNever in the words of package convention.
-func (s span) orNeverOfRule(text string) (time.Duration, error) {
-	d, err := s.orNever(text)
-	if d == liveness.Never {
-		d = convention.Never
-	}
-	return d, err
-}
 
 func parseAddressOrOff(text string) (string, error) {
 	switch text {

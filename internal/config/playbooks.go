@@ -4,20 +4,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/holter-iot/holter/internal/playbook"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
-
-// playbookList stores the playbooks.
-func playbookList(d *strictyaml.Reader, all *[]playbook.Playbook) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range d.Items(path, n) {
-			*all = append(*all, playbook.Read(d, strictyaml.Element(path, i), item))
-		}
-	}
-}
 
 // CheckPlaybooks checks whether the steps of the playbooks make sense and their programs are there. Its
 // error joins the mistakes, each with its place.

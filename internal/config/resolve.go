@@ -89,13 +89,12 @@ type resolver struct {
 	document    ast.Node             // of the file; nil if there is none
 	options     map[string][]Setting // by key, in their order
 	typed       typedBridges
-	mqttListen  string // HOST:PORT or off; "": not given
-	monitor     bool   // for holter monitor
-	ear         bool   // for holter ear
-	broken      bool   // the file could not be read, so that all its settings are missing
-	unsure      bool   // token, devices_file or open was given, but not understood
-	overridden  bool   // cfg.Listen holds settings, no longer the file's list
-	otherJudges bool   // the same of cfg.Judges
+	monitor     bool // for holter monitor
+	ear         bool // for holter ear
+	broken      bool // the file could not be read, so that all its settings are missing
+	unsure      bool // token, devices_file or open was given, but not understood
+	overridden  bool // cfg.Listen holds settings, no longer the file's list
+	otherJudges bool // the same of cfg.Judges
 }
 
 // finish fills the defaults and returns what was collected.
@@ -113,7 +112,6 @@ func (r *resolver) finish() (Config, error) {
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}
-	r.cfg.mqttListen = r.mqttListen
 	r.noteInForce()
 	if len(r.cfg.Playbooks) == 0 {
 		r.cfg.file = nil // nobody asks it any more
@@ -172,8 +170,10 @@ func (r *resolver) load(name, text string) {
 		return
 	}
 	r.cfg.file, r.document, r.fileName = d, root, name
-	seen := d.Mapping("", root, r.root(d))
-	r.unsure = seen["token"] != nil && !r.cfg.Token.IsSet() || seen["devices_file"] != nil && r.cfg.DevicesFile == ""
+	d.Mapping("", root, fields(&r.cfg))
+	checkPolicy(d, "policy", r.cfg.Fleet.Policy, defaultTimeout)
+	checkReportTo(d)
+	r.unsure = d.Has("token") && !r.cfg.Token.IsSet() || d.Has("devices_file") && r.cfg.DevicesFile == ""
 	r.errs = append(r.errs, d.Errs()...)
 }
 
@@ -183,8 +183,8 @@ func (r *resolver) apply(s Setting) {
 	r.options[s.Key] = append(r.options[s.Key], s)
 	section, _, _ := strings.Cut(s.Key, ".")
 	r.given[s.Key], r.given[section] = d.Place(s.Key, n), d.Place(s.Key, n)
-	if set := r.setter(d, s.Key); set != nil {
-		set(s.Key, n)
+	if set, ok := r.setter(s.Key); ok {
+		set.Read(d, s.Key, n)
 	} else {
 		d.Fail(s.Key, n, "there is no setting %q", s.Key)
 	}
@@ -192,28 +192,35 @@ func (r *resolver) apply(s Setting) {
 	r.errs = append(r.errs, d.Errs()...)
 }
 
-// setter returns what stores a setting; nil if there is no such key.
-func (r *resolver) setter(d *strictyaml.Reader, key string) strictyaml.Setter {
+// setter returns what stores a setting; false if there is no such key.
+func (r *resolver) setter(key string) (set strictyaml.Setter, ok bool) {
 	if key, ok := strings.CutPrefix(key, "bridge."); ok {
-		return r.typed.setter(d, key)
+		return r.typed.setter(key)
 	}
-	if key == "http_allow_origins" {
-		return strictyaml.Value(d, &r.cfg.Origins, parseOrigins)
-	}
-	if key == "judges" {
-		return r.judge(d)
-	}
-	if key != "listen" {
-		return strictyaml.Find(r.root(d), key)
-	}
-	if !r.overridden {
-		r.overridden, r.cfg.Listen = true, nil
-	}
-	return func(path string, n ast.Node) {
-		if l := listener(d, path, n); l.Address != "" {
-			r.cfg.Listen = append(r.cfg.Listen, l)
+	switch key {
+	case "http_allow_origins":
+		return strictyaml.Value(&r.cfg.Origins, parseOrigins), true
+	case "judges":
+		if !r.otherJudges {
+			r.otherJudges, r.cfg.Judges = true, nil
 		}
+		return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+			var address string
+			if strictyaml.Value(&address, parseJudge).Read(d, path, n); address != "" {
+				r.cfg.Judges = append(r.cfg.Judges, address)
+			}
+		}}, true
+	case "listen":
+		if !r.overridden {
+			r.overridden, r.cfg.Listen = true, nil
+		}
+		return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+			if l := listener(d, path, n); l.Address != "" {
+				r.cfg.Listen = append(r.cfg.Listen, l)
+			}
+		}}, true
 	}
+	return strictyaml.Find(fields(&r.cfg), key)
 }
 
 func (r *resolver) fillDefaults() {

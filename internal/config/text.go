@@ -9,31 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/holter-iot/holter/internal/credential"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
-
-// span is the range of a duration; off allows 0 beside it.
-type span struct {
-	min, max time.Duration
-	off      bool
-}
-
-func (s span) parse(text string) (time.Duration, error) {
-	return strictyaml.DurationIn(text, s.min, s.max, s.off)
-}
-
-// count is the range of a whole number; off allows 0 beside it.
-type count struct {
-	min, max int
-	off      bool
-}
-
-func (c count) parse(text string) (int, error) {
-	return strictyaml.NumberIn(text, c.min, c.max, c.off)
-}
 
 func parseShare(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
@@ -154,9 +133,6 @@ func parseID(text string) (string, error) { return label("device id", text, 128)
 
 // parseName checks the name of a group.
 func parseName(text string) (string, error) { return label("name", text, 128) }
-
-// parsePattern checks a pattern on device ids; see Group.Match.
-func parsePattern(text string) (string, error) { return strictyaml.Pattern(text) }
 
 // text returns a parser of texts with a label's form.
 func text(what string, most int) func(string) (string, error) {

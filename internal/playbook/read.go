@@ -23,28 +23,47 @@ func Read(d *strictyaml.Reader, path string, n ast.Node) Playbook {
 
 // read reads a playbook. need ends the message about one without a name; empty: it may have none.
 func read(d *strictyaml.Reader, path string, n ast.Node, need string) (p Playbook) {
-	d.Mapping(path, n, []strictyaml.Field{
-		{Key: "name", Need: need, Set: strictyaml.Value(d, &p.Name, parseName)},
-		{Key: "when", Set: func(path string, n ast.Node) {
-			p.On = &Trigger{}
-			d.Mapping(path, n, []strictyaml.Field{
-				{Key: "types", Set: texts(d, &p.On.Types, "type")},
-				{Key: "reasons", Set: texts(d, &p.On.Reasons, "reason")},
-				{Key: "group", Set: strictyaml.Value(d, &p.On.Group, strictyaml.Pattern)},
-				{Key: "device", Set: strictyaml.Value(d, &p.On.Device, strictyaml.Pattern)},
-				{Key: "all", Set: strictyaml.Flag(d, &p.On.All)},
-			})
-		}},
-		{Key: "on_recover", Set: func(path string, n ast.Node) {
-			if _, list := d.Resolve(path, n).(*ast.SequenceNode); list {
-				p.Recovery, p.Recovered = Divert, readSteps(d, path, n)
-				return
-			}
-			strictyaml.Value(d, &p.Recovery, parseRecovery)(path, n)
-		}},
-		{Key: "steps", Need: "a playbook needs a name and steps", Set: func(path string, n ast.Node) { p.Steps = readSteps(d, path, n) }},
-	})
+	keys := fields(&p)
+	keys[0].Need = need
+	d.Mapping(path, n, keys)
 	return p
+}
+
+// fields lists the keys of a playbook.
+func fields(p *Playbook) []strictyaml.Field {
+	return []strictyaml.Field{
+		strictyaml.Key("name", strictyaml.Value(&p.Name, parseName), "required", "identifies its runs: 1 to 55 bytes, without blanks and `/ , ? # %`"),
+		strictyaml.Key("when", readTrigger(p), "none: it runs on request only",
+			"events that begin a run; an event has to match all given conditions. `types` are types of events or patterns such as `device.*`, "+
+				"`reasons` are those of `device.offline`, `group` and `device` are patterns, `all: true` includes suppressed events"),
+		strictyaml.Key("on_recover", readRecovery(p), "cancel",
+			"what happens to a run when its subject recovers: `cancel` (it ends), `ignore` (it continues), or a list of steps that run instead"),
+		strictyaml.Key("steps", strictyaml.Entries(&p.Steps, "write a step", readStep), "required", "list of steps").Needed("a playbook needs a name and steps"),
+	}
+}
+
+func readTrigger(p *Playbook) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+		p.On = &Trigger{}
+		d.Mapping(path, n, []strictyaml.Field{
+			{Key: "types", Set: texts(&p.On.Types, "type")},
+			{Key: "reasons", Set: texts(&p.On.Reasons, "reason")},
+			{Key: "group", Set: strictyaml.Value(&p.On.Group, strictyaml.Pattern)},
+			{Key: "device", Set: strictyaml.Value(&p.On.Device, strictyaml.Pattern)},
+			{Key: "all", Set: strictyaml.Flag(&p.On.All)},
+		})
+	}}
+}
+
+func readRecovery(p *Playbook) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+		if _, list := d.Resolve(path, n).(*ast.SequenceNode); list {
+			p.Recovery = Divert
+			strictyaml.Entries(&p.Recovered, "write a step", readStep).Read(d, path, n)
+			return
+		}
+		strictyaml.Value(&p.Recovery, parseRecovery).Read(d, path, n)
+	}}
 }
 
 func parseRecovery(text string) (Recovery, error) {
@@ -58,43 +77,55 @@ func parseRecovery(text string) (Recovery, error) {
 		strictyaml.Quote(text), strictyaml.DidYouMean(text, []string{"cancel", "ignore"}))
 }
 
-func readSteps(d *strictyaml.Reader, path string, n ast.Node) (all []Step) {
-	for i, item := range d.SomeItems(path, n, "write a step") {
-		all = append(all, readStep(d, strictyaml.Element(path, i), item))
-	}
-	return all
-}
-
 // actions are the keys of a step of which it has one.
 func actions() []string {
 	return []string{"probe", "webhook", "mqtt", "deliver", "wait", "condition", "command", "note"}
 }
 
+// stepFields lists the keys of a step.
+func stepFields(s *Step) []strictyaml.Field {
+	return []strictyaml.Field{
+		strictyaml.Key("name", strictyaml.Value(&s.Name, parseName), "required", "identifies the step after a restart; unique in a playbook").
+			Needed("a step needs one, by which it is known again after a restart"),
+		strictyaml.Key("after", readAfter(s), "the one above it", "the previous step, or a list of them; `[]` for none"),
+		strictyaml.Key("if", readIf(s), "none", "name of a step with a `condition` that must hold; with `not` before the name, must not hold"),
+		strictyaml.Key("attempts", strictyaml.Number(&s.Attempts, 1, 1000), "3", "attempts before it has failed"),
+		strictyaml.Key("pause", strictyaml.Span(&s.Pause, time.Millisecond, maxPause), "1s", "bound of the random pause after the first attempt; it doubles with each, up to 5m"),
+		strictyaml.Key("timeout", strictyaml.Span(&s.Timeout, time.Millisecond, maxTimeout), "10s", "of one attempt"),
+		strictyaml.Key("probe", readProbe(s), "", "ask the device for a sign of life: `times` (1 to 100, default `2`) and `wait` for the answer (100ms to 1h, default `5s`)"),
+		strictyaml.Key("webhook", readDeliver(s, "webhook"), "",
+			"make a job for an `endpoint` of kind webhook, or for a `url` (http or https); with a `queue` and a `body` (any value; `${device}` and other names in its texts are replaced)"),
+		strictyaml.Key("mqtt", readDeliver(s, "mqtt"), "", "the same for an `endpoint` of kind mqtt"),
+		strictyaml.Key("deliver", readDeliver(s, ""), "", "the same for an `endpoint` of any kind"),
+		strictyaml.Key("wait", strictyaml.Value(&s.Do, parseWait), "", "wait, 1s to 30d"),
+		strictyaml.Key("condition", readCondition(s), "",
+			"check whether the device is in one of these states: `online`, `late`, `suspect`, `offline`, `sleeping`, `unknown`, `never_seen`, `connected`, `flapping`, `maintenance`; "+
+				"a group: `outage`; a source: `deaf`"),
+		strictyaml.Key("command", readCommand(s), "",
+			"run a program: `argv` (its name and arguments) or `shell` (a line for /bin/sh), in `dir`. Here it needs no leave; "+
+				"in a playbook that is [written through the API](playbooks.md) it needs `HOLTER_DELIVERY_ALLOW_COMMANDS=true`"),
+		strictyaml.Key("note", strictyaml.Value(&s.Do, parseNote), "", "write a text to the log and the run"),
+	}
+}
+
+func readAfter(s *Step) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+		s.After = []string{}
+		texts(&s.After, "step").Read(d, path, n)
+	}}
+}
+
+func readIf(s *Step) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
+		strictyaml.Value(&s.If, parseName).Read(d, path, n)
+		if name, not := strings.CutPrefix(s.If, "not "); not {
+			s.If, s.Not = strings.TrimSpace(name), true
+		}
+	}}
+}
+
 func readStep(d *strictyaml.Reader, path string, n ast.Node) (s Step) {
-	seen := d.Mapping(path, n, []strictyaml.Field{
-		{Key: "name", Need: "a step needs one, by which it is known again after a restart", Set: strictyaml.Value(d, &s.Name, parseName)},
-		{Key: "after", Set: func(path string, n ast.Node) {
-			s.After = []string{}
-			texts(d, &s.After, "step")(path, n)
-		}},
-		{Key: "if", Set: func(path string, n ast.Node) {
-			strictyaml.Value(d, &s.If, parseName)(path, n)
-			if name, not := strings.CutPrefix(s.If, "not "); not {
-				s.If, s.Not = strings.TrimSpace(name), true
-			}
-		}},
-		{Key: "attempts", Set: strictyaml.Plain(d, &s.Attempts, whole(1, 1000))},
-		{Key: "pause", Set: strictyaml.Value(d, &s.Pause, span(time.Millisecond, maxPause))},
-		{Key: "timeout", Set: strictyaml.Value(d, &s.Timeout, span(time.Millisecond, maxTimeout))},
-		{Key: "probe", Set: readProbe(d, &s)},
-		{Key: "webhook", Set: readDeliver(d, &s, "webhook")},
-		{Key: "mqtt", Set: readDeliver(d, &s, "mqtt")},
-		{Key: "deliver", Set: readDeliver(d, &s, "")},
-		{Key: "wait", Set: strictyaml.Value(d, &s.Do, parseWait)},
-		{Key: "condition", Set: readCondition(d, &s)},
-		{Key: "command", Set: readCommand(d, &s)},
-		{Key: "note", Set: strictyaml.Value(d, &s.Do, parseNote)},
-	})
+	seen := d.Mapping(path, n, stepFields(&s))
 	found := slices.DeleteFunc(actions(), func(key string) bool { return seen[key] == nil })
 	switch {
 	case seen == nil:
@@ -123,56 +154,56 @@ func checkLength(text string) (string, error) {
 	return text, nil
 }
 
-func readProbe(d *strictyaml.Reader, s *Step) strictyaml.Setter {
-	return func(path string, n ast.Node) {
+func readProbe(s *Step) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		var p Probe
 		d.Mapping(path, n, []strictyaml.Field{
-			{Key: "times", Set: strictyaml.Plain(d, &p.Times, whole(1, 100))},
-			{Key: "wait", Set: strictyaml.Value(d, &p.Wait, span(100*time.Millisecond, time.Hour))},
+			{Key: "times", Set: strictyaml.Number(&p.Times, 1, 100)},
+			{Key: "wait", Set: strictyaml.Span(&p.Wait, 100*time.Millisecond, time.Hour)},
 		})
 		s.Do = p
-	}
+	}}
 }
 
-func readDeliver(d *strictyaml.Reader, s *Step, as string) strictyaml.Setter {
-	return func(path string, n ast.Node) {
+func readDeliver(s *Step, as string) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		to := Deliver{As: as}
 		d.Mapping(path, n, []strictyaml.Field{
-			{Key: "endpoint", Set: strictyaml.Value(d, &to.Endpoint, parseName)},
-			{Key: "url", Set: strictyaml.Value(d, &to.URL, label("URL", 2048))},
-			{Key: "queue", Set: strictyaml.Value(d, &to.Queue, parseName)},
-			{Key: "body", Set: strictyaml.JSON(d, &to.Body)},
+			{Key: "endpoint", Set: strictyaml.Value(&to.Endpoint, parseName)},
+			{Key: "url", Set: strictyaml.Value(&to.URL, label("URL", 2048))},
+			{Key: "queue", Set: strictyaml.Value(&to.Queue, parseName)},
+			{Key: "body", Set: strictyaml.JSON(&to.Body)},
 		})
 		s.Do = to
-	}
+	}}
 }
 
-func readCondition(d *strictyaml.Reader, s *Step) strictyaml.Setter {
-	return func(path string, n ast.Node) {
+func readCondition(s *Step) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		var c Condition
-		texts(d, &c.Is, "condition")(path, n)
+		texts(&c.Is, "condition").Read(d, path, n)
 		s.Do = c
-	}
+	}}
 }
 
-func readCommand(d *strictyaml.Reader, s *Step) strictyaml.Setter {
-	return func(path string, n ast.Node) {
+func readCommand(s *Step) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		var c Command
 		d.Mapping(path, n, []strictyaml.Field{
-			{Key: "argv", Set: texts(d, &c.Argv, "argument")},
-			{Key: "shell", Set: strictyaml.Value(d, &c.Shell, checkLength)},
-			{Key: "dir", Set: strictyaml.Value(d, &c.Dir, strictyaml.FileName)},
+			{Key: "argv", Set: texts(&c.Argv, "argument")},
+			{Key: "shell", Set: strictyaml.Value(&c.Shell, checkLength)},
+			{Key: "dir", Set: strictyaml.Value(&c.Dir, strictyaml.FileName)},
 		})
 		s.Do = c
-	}
+	}}
 }
 
 // texts stores a text, or a list of them.
-func texts(d *strictyaml.Reader, all *[]string, what string) strictyaml.Setter {
-	return func(path string, n ast.Node) {
+func texts(all *[]string, what string) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		one := func(path string, n ast.Node) {
 			var value string
-			if strictyaml.Value(d, &value, label(what, 4096))(path, n); value != "" {
+			if strictyaml.Value(&value, label(what, 4096)).Read(d, path, n); value != "" {
 				*all = append(*all, value)
 			}
 		}
@@ -180,20 +211,10 @@ func texts(d *strictyaml.Reader, all *[]string, what string) strictyaml.Setter {
 			one(path, n)
 			return
 		}
-		for i, item := range d.Items(path, n) {
+		for i, item := range d.Items(path, n, "") {
 			one(strictyaml.Element(path, i), item)
 		}
-	}
-}
-
-// span returns a parser of durations in a range.
-func span(least, most time.Duration) func(string) (time.Duration, error) {
-	return func(text string) (time.Duration, error) { return strictyaml.DurationIn(text, least, most, false) }
-}
-
-// whole returns a parser of whole numbers in a range.
-func whole(least, most int) func(string) (int, error) {
-	return func(text string) (int, error) { return strictyaml.NumberIn(text, least, most, false) }
+	}}
 }
 
 // label returns a parser of texts that are shown and stored, of at most so many bytes.

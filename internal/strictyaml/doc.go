@@ -4,8 +4,9 @@
 //
 // Parse checks that a text is a single YAML document of bounded size and
 // returns its root with a Reader. The caller walks the document with the
-// Reader: Mapping takes a list of Fields, each a key and the Setter of its
-// value; Value, Plain and Flag make Setters. An unknown or repeated key is a
+// Reader: Mapping takes a table of Fields, each a key, the Setter of its
+// value, and what the reference says about it; Value, Number, Span and others
+// make Setters. A table needs no Reader. An unknown or repeated key is a
 // mistake, and so is a tag or a value of the wrong kind. What only the caller
 // can judge it adds with Fail. Errs returns the mistakes in the order of the
 // file. The library's own decoder is not used: it stops at the first mistake,

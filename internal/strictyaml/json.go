@@ -18,8 +18,8 @@ const maxJSON = 1 << 20
 // JSON stores any value as JSON that says just what the file does: keys stay in
 // their order, numbers as they are written. What YAML reads otherwise than it
 // looks is a mistake: 0123 would be 83.
-func JSON(r *Reader, dst *json.RawMessage) Setter {
-	return func(path string, n ast.Node) {
+func JSON(dst *json.RawMessage) Setter {
+	return Setter{To: dst, Read: func(r *Reader, path string, n ast.Node) {
 		w := jsonWriter{r: r}
 		before := r.Mistakes()
 		w.value(path, n)
@@ -29,7 +29,7 @@ func JSON(r *Reader, dst *json.RawMessage) Setter {
 		if r.Mistakes() == before {
 			*dst = w.out
 		}
-	}
+	}}
 }
 
 type jsonWriter struct {
@@ -74,7 +74,7 @@ func (w *jsonWriter) collection(path string, n, v ast.Node) {
 
 func (w *jsonWriter) list(path string, v ast.Node) {
 	w.out = append(w.out, '[')
-	for i, item := range w.r.Items(path, v) {
+	for i, item := range w.r.Items(path, v, "") {
 		if i > 0 {
 			w.out = append(w.out, ',')
 		}

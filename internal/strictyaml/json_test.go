@@ -16,7 +16,7 @@ func readJSON(f strictyaml.Format, text string) (json.RawMessage, error) {
 		return nil, err
 	}
 	var value json.RawMessage
-	r.Mapping("", root, []strictyaml.Field{{Key: "v", Set: strictyaml.JSON(r, &value)}})
+	r.Mapping("", root, []strictyaml.Field{{Key: "v", Set: strictyaml.JSON(&value)}})
 	return value, errors.Join(r.Errs()...)
 }
 

@@ -41,32 +41,6 @@ const maxMistakes = 20
 // maxItems is how many entries of lists are read. A short file can mean more, by its aliases.
 const maxItems = 1_000_000
 
-// Setter stores one value of a file, or reports why it cannot.
-type Setter func(path string, n ast.Node)
-
-// Field is a key of a mapping and what becomes of its value.
-type Field struct {
-	Key    string
-	Set    Setter
-	Fields []Field // instead of Set: those of the mapping that the value is
-	Need   string  // ends the message about a mapping without the key, as in "a group needs one"; "": it may be missing
-}
-
-// Find returns the setter of a key, with dots where it is in mappings inside; nil if there is none.
-func Find(fields []Field, key string) Setter {
-	first, rest, deeper := strings.Cut(key, ".")
-	for _, f := range fields {
-		switch {
-		case f.Key != first:
-		case deeper:
-			return Find(f.Fields, rest)
-		default:
-			return f.Set
-		}
-	}
-	return nil
-}
-
 // Pair is one entry of a mapping.
 type Pair struct {
 	Key       string // as it is written, without its quotes
@@ -135,6 +109,12 @@ func (r *Reader) At(path string) (at Place, found bool) {
 	return at, found
 }
 
+// Has reports whether At finds a path.
+func (r *Reader) Has(path string) bool {
+	_, found := r.At(path)
+	return found
+}
+
 // Fail reports a mistake at a node. No node is the beginning of the file.
 func (r *Reader) Fail(path string, n ast.Node, format string, args ...any) {
 	r.fail(r.Place(path, n), fmt.Sprintf(format, args...))
@@ -183,48 +163,6 @@ func (r *Reader) Found() []Mistake {
 	return list
 }
 
-// Mapping stores each value of a mapping, and returns the values by key; nil if it found nothing but
-// mistakes.
-func (r *Reader) Mapping(path string, n ast.Node, fields []Field) map[string]ast.Node {
-	before := r.Mistakes()
-	seen := map[string]ast.Node{}
-	r.Note(path, n)
-	for _, p := range r.Pairs(path, n) {
-		i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == p.Key })
-		if i < 0 {
-			r.unknown(path, p, fields)
-			continue
-		}
-		seen[p.Key] = p.Value
-		below := Join(path, p.Key)
-		r.Note(below, p.Value)
-		if set := fields[i].Set; set != nil {
-			set(below, p.Value)
-		} else {
-			r.Mapping(below, p.Value, fields[i].Fields)
-		}
-	}
-	if len(seen) == 0 && r.Mistakes() > before {
-		return nil
-	}
-	for _, f := range fields {
-		if f.Need != "" && seen[f.Key] == nil {
-			r.Fail(path, n, "%s is missing; %s", f.Key, f.Need)
-		}
-	}
-	return seen
-}
-
-func (r *Reader) unknown(path string, p Pair, fields []Field) {
-	allowed := make([]string, len(fields))
-	for i, f := range fields {
-		allowed[i] = f.Key
-	}
-	near := DidYouMean(p.Key, allowed)
-	slices.Sort(allowed)
-	r.Fail(path, p.At, "unknown key %s%s (allowed here: %s)", quoteKey(p.Key), near, strings.Join(allowed, ", "))
-}
-
 // Pairs returns the entries of a mapping in their order, without the ones that
 // are wrong in themselves.
 func (r *Reader) Pairs(path string, n ast.Node) []Pair {
@@ -260,32 +198,27 @@ func (r *Reader) Pairs(path string, n ast.Node) []Pair {
 	return pairs
 }
 
-// Items returns the entries of a list.
-func (r *Reader) Items(path string, n ast.Node) []ast.Node {
+// Items returns the entries of a list. Where it must not be empty, todo says what else to do than remove
+// it, as in "write an entry".
+func (r *Reader) Items(path string, n ast.Node, todo string) []ast.Node {
+	before := r.Mistakes()
 	switch v := r.Resolve(path, n).(type) {
 	case nil:
 	case *ast.NullNode:
 		r.null(path, n)
 	case *ast.SequenceNode:
-		if r.items += len(v.Values); r.items <= maxItems {
+		if r.items += len(v.Values); r.items > maxItems {
+			r.Fail(path, n, "the lists have more than %d entries, counted again for each alias", maxItems)
+		} else if len(v.Values) > 0 {
 			return v.Values
 		}
-		r.Fail(path, n, "the lists have more than %d entries, counted again for each alias", maxItems)
 	default:
 		r.Fail(path, n, "must be a list ([a, b], or one entry a line after -)")
 	}
-	return nil
-}
-
-// SomeItems returns the entries of a list that must not be empty; todo says
-// what else to do than remove it, as in "write an entry".
-func (r *Reader) SomeItems(path string, n ast.Node, todo string) []ast.Node {
-	before := r.Mistakes()
-	items := r.Items(path, n)
-	if len(items) == 0 && r.Mistakes() == before {
+	if todo != "" && r.Mistakes() == before {
 		r.Fail(path, n, "the list is empty; %s, or remove it", todo)
 	}
-	return items
+	return nil
 }
 
 const noValue = "has no value; write one, or remove it"
@@ -312,55 +245,6 @@ func (r *Reader) Text(path string, n ast.Node) (string, bool) {
 		r.Fail(path, n, "must be a single value; put a text with brackets or braces in quotes")
 	}
 	return text, ok
-}
-
-// Value stores a scalar that parse understands. The error of parse is the
-// message: it must show no secret.
-func Value[T any](r *Reader, dst *T, parse func(string) (T, error)) Setter {
-	return func(path string, n ast.Node) {
-		text, ok := r.Text(path, n)
-		if !ok {
-			return
-		}
-		v, err := parse(text)
-		if err != nil {
-			r.Fail(path, n, "%v", err)
-			return
-		}
-		*dst = v
-	}
-}
-
-// Plain is Value for numbers and booleans, which must not be in quotes.
-func Plain[T any](r *Reader, dst *T, parse func(string) (T, error)) Setter {
-	set := Value(r, dst, parse)
-	return func(path string, n ast.Node) {
-		v := r.Resolve(path, n)
-		switch {
-		case v == nil: // that was said
-		case quoted(v):
-			r.Fail(path, n, "is a text; write the value without quotes")
-		default:
-			set(path, n)
-		}
-	}
-}
-
-// Flag stores a boolean. Outside a file, 1 and 0 are customary.
-func Flag(r *Reader, dst *bool) Setter {
-	return Plain(r, dst, func(text string) (bool, error) {
-		if r.src == nil && (text == "1" || text == "0") {
-			return text == "1", nil
-		}
-		return Bool(text)
-	})
-}
-
-// quoted reports whether a text is in quotes, and so cannot be a number.
-func quoted(n ast.Node) bool {
-	v, ok := n.(*ast.StringNode)
-	return ok && v.Token != nil &&
-		(v.Token.Type == token.SingleQuoteType || v.Token.Type == token.DoubleQuoteType)
 }
 
 // Join returns the path of a key below a path.

@@ -27,18 +27,15 @@ type settings struct {
 
 func duration(text string) (time.Duration, error) { return strictyaml.Duration(text, "90s") }
 
-func fields(r *strictyaml.Reader, s *settings) []strictyaml.Field {
+func fields(s *settings) []strictyaml.Field {
 	return []strictyaml.Field{
-		{Key: "name", Set: strictyaml.Value(r, &s.name, func(text string) (string, error) { return text, nil })},
-		{Key: "on", Set: strictyaml.Plain(r, &s.on, strictyaml.Bool)},
-		{Key: "limits", Fields: []strictyaml.Field{{Key: "timeout", Set: strictyaml.Value(r, &s.timeout, duration)}}},
-		{Key: "ports", Set: func(path string, n ast.Node) {
-			for i, item := range r.SomeItems(path, n, "write a port") {
-				var port int
-				strictyaml.Plain(r, &port, strictyaml.WholeNumber)(strictyaml.Element(path, i), item)
-				s.ports = append(s.ports, port)
-			}
-		}},
+		{Key: "name", Set: strictyaml.Value(&s.name, func(text string) (string, error) { return text, nil })},
+		{Key: "on", Set: strictyaml.Plain(&s.on, strictyaml.Bool)},
+		{Key: "limits.timeout", Set: strictyaml.Value(&s.timeout, duration)},
+		{Key: "ports", Set: strictyaml.Entries(&s.ports, "write a port", func(r *strictyaml.Reader, path string, n ast.Node) (port int) {
+			strictyaml.Plain(&port, strictyaml.WholeNumber).Read(r, path, n)
+			return port
+		})},
 	}
 }
 
@@ -57,7 +54,7 @@ func read(f strictyaml.Format, text string) (s settings, err error) {
 	if err != nil {
 		return s, err
 	}
-	r.Mapping("", root, fields(r, &s))
+	r.Mapping("", root, fields(&s))
 	return s, errors.Join(r.Errs()...)
 }
 
@@ -124,8 +121,8 @@ func TestItemsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, item := range r.Items("", root) {
-		r.Items(strictyaml.Element("", i), item)
+	for i, item := range r.Items("", root, "") {
+		r.Items(strictyaml.Element("", i), item, "")
 	}
 	if err := errors.Join(r.Errs()...); err == nil || !strings.HasPrefix(err.Error(), "a.yaml:1:") || !strings.Contains(err.Error(), "more than 1000000 entries") {
 		t.Errorf("4,000,000 entries: %.300v", err)
@@ -145,7 +142,7 @@ func TestPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	var s settings
-	r.Mapping("", root, fields(r, &s))
+	r.Mapping("", root, fields(&s))
 	at := func(path string) strictyaml.Place {
 		place, found := r.At(path)
 		if found != (path == "name" || path == "") {
@@ -154,7 +151,7 @@ func TestPlace(t *testing.T) {
 		return place
 	}
 	given, value := strictyaml.Given("HOLTER_ON", "1")
-	if strictyaml.Flag(given, &s.on)("on", value); !s.on {
+	if strictyaml.Flag(&s.on).Read(given, "on", value); !s.on {
 		t.Errorf("1 in a variable is not true: %v", given.Errs())
 	}
 	tests := []struct {
@@ -272,7 +269,7 @@ func Example() {
 	}
 	var timeout time.Duration
 	r.Mapping("", root, []strictyaml.Field{
-		{Key: "timeout", Set: strictyaml.Value(r, &timeout, func(text string) (time.Duration, error) { return strictyaml.Duration(text, "90s") })},
+		{Key: "timeout", Set: strictyaml.Value(&timeout, func(text string) (time.Duration, error) { return strictyaml.Duration(text, "90s") })},
 	})
 	for _, err := range r.Errs() {
 		fmt.Println(err)

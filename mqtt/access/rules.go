@@ -77,8 +77,8 @@ func parseRules(path, text string, before *rules) (*rules, error) {
 	}
 	var list ast.Node
 	seen := d.Mapping("", root, []strictyaml.Field{
-		{Key: "groups", Set: p.readGroups},
-		{Key: "rules", Need: "a rules file needs at least one", Set: func(_ string, n ast.Node) { list = n }},
+		{Key: "groups", Set: strictyaml.Setter{Read: p.readGroups}},
+		{Key: "rules", Need: "a rules file needs at least one", Set: strictyaml.Setter{Read: func(_ *strictyaml.Reader, _ string, n ast.Node) { list = n }}},
 	})
 	if seen["rules"] != nil {
 		p.readRules("rules", list)
@@ -99,16 +99,16 @@ type rulesParser struct {
 	rules               rules
 }
 
-func (p *rulesParser) readGroups(path string, n ast.Node) {
-	for _, g := range p.Pairs(path, n) {
+func (p *rulesParser) readGroups(d *strictyaml.Reader, path string, n ast.Node) {
+	for _, g := range d.Pairs(path, n) {
 		var members []string
-		list(p.Reader, &members, "a user", parseName)(strictyaml.Join(path, g.Key), g.Value)
+		list(&members, "a user", parseName).Read(d, strictyaml.Join(path, g.Key), g.Value)
 		p.groups[g.Key] = members
 	}
 }
 
 func (p *rulesParser) readRules(path string, n ast.Node) {
-	for i, item := range p.SomeItems(path, n, "write a rule") {
+	for i, item := range p.Items(path, n, "write a rule") {
 		p.readRule(strictyaml.Element(path, i), item)
 	}
 }
@@ -118,15 +118,15 @@ func (p *rulesParser) readRule(path string, n ast.Node) {
 	var w whom
 	before := p.Mistakes()
 	p.Mapping(path, n, []strictyaml.Field{
-		{Key: "users", Set: list(p.Reader, &w.users, "a user", parseName)},
-		{Key: "groups", Set: list(p.Reader, &w.groups, "a group", p.parseGroup)},
-		{Key: "anonymous", Set: strictyaml.Flag(p.Reader, &w.anonymous)},
-		{Key: "everyone", Set: strictyaml.Flag(p.Reader, &w.everyone)},
-		{Key: "client_ids", Set: list(p.Reader, &r.clientIDs, "a client id", parseIDPattern)},
-		{Key: "publish", Set: list(p.Reader, &r.publish, "a topic filter", parseTopics)},
-		{Key: "subscribe", Set: list(p.Reader, &r.subscribe, "a topic filter", parseFilter)},
-		{Key: "deny_publish", Set: list(p.Reader, &r.denyPublish, "a topic filter", parseTopics)},
-		{Key: "deny_subscribe", Set: list(p.Reader, &r.denySubscribe, "a topic filter", parseFilter)},
+		{Key: "users", Set: list(&w.users, "a user", parseName)},
+		{Key: "groups", Set: list(&w.groups, "a group", p.parseGroup)},
+		{Key: "anonymous", Set: strictyaml.Flag(&w.anonymous)},
+		{Key: "everyone", Set: strictyaml.Flag(&w.everyone)},
+		{Key: "client_ids", Set: list(&r.clientIDs, "a client id", parseIDPattern)},
+		{Key: "publish", Set: list(&r.publish, "a topic filter", parseTopics)},
+		{Key: "subscribe", Set: list(&r.subscribe, "a topic filter", parseFilter)},
+		{Key: "deny_publish", Set: list(&r.denyPublish, "a topic filter", parseTopics)},
+		{Key: "deny_subscribe", Set: list(&r.denySubscribe, "a topic filter", parseFilter)},
 	})
 	switch {
 	case p.Mistakes() > before: // that was said
@@ -140,14 +140,8 @@ func (p *rulesParser) readRule(path string, n ast.Node) {
 }
 
 // list stores the entries of a list, which parse understands; what names one.
-func list[T any](d *strictyaml.Reader, dst *[]T, what string, parse func(string) (T, error)) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range d.SomeItems(path, n, "write "+what) {
-			var v T
-			strictyaml.Value(d, &v, parse)(strictyaml.Element(path, i), item)
-			*dst = append(*dst, v)
-		}
-	}
+func list[T any](dst *[]T, what string, parse func(string) (T, error)) strictyaml.Setter {
+	return strictyaml.List(dst, "write "+what, parse)
 }
 
 func parseName(name string) (string, error) {

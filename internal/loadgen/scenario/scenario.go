@@ -105,6 +105,15 @@ func unknownName(name string) error {
 		strictyaml.Quote(name), strictyaml.DidYouMean(name, Names()), strings.Join(Names(), ", "))
 }
 
+// format is that of a scenario file.
+func format() strictyaml.Format {
+	return strictyaml.Format{
+		MaxSize: 256 << 10,
+		MaxKeys: 12_000,
+		Empty:   "write at least one phase, as in phases: [{length: 5m}]",
+	}
+}
+
 // Load returns the plan of a file.
 func Load(file string) (*plan.Plan, error) {
 	text, err := format().ReadFile(file)
@@ -117,20 +126,19 @@ func Load(file string) (*plan.Plan, error) {
 // Parse returns the plan of the text of a file. Messages call it by the name, which is also the
 // plan's unless the file says another.
 func Parse(name, text string) (*plan.Plan, error) {
-	yaml, root, err := format().Parse(name, text)
+	r, root, err := format().Parse(name, text)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{yaml}
 	p := &plan.Plan{}
-	r.Mapping("", root, r.planFields(p))
+	r.Mapping("", root, planFields(p))
 	if p.Name == "" {
 		base := filepath.Base(name)
 		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
 	}
 	p.Fill()
 	if r.Mistakes() == 0 {
-		r.validate(p)
+		validate(r, p)
 	}
 	if r.Mistakes() > 0 {
 		return nil, errors.Join(r.Errs()...)
@@ -156,15 +164,15 @@ func enough(p *plan.Plan) int {
 
 // validate reports what is wrong with a plan at the places where the file says it. What the file
 // leaves to the command line is taken to be right.
-func (r *reader) validate(p *plan.Plan) {
+func validate(r *strictyaml.Reader, p *plan.Plan) {
 	check := *p
-	if !r.said("devices") {
+	if !r.Has("devices") {
 		check.Devices = enough(p)
 	}
-	if !r.said("targets") {
+	if !r.Has("targets") {
 		check.Targets = []string{"127.0.0.1:7700"}
 	}
-	if !r.said("sources") {
+	if !r.Has("sources") {
 		check.Sources = someSources()
 	}
 	joined, ok := errors.AsType[interface {

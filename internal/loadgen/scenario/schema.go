@@ -10,50 +10,49 @@ import (
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
+// oneAtLeast says what to do about a list that is empty.
+const oneAtLeast = "write an entry"
+
 // planFields are the keys of a file.
-func (r *reader) planFields(p *plan.Plan) []strictyaml.Field {
+func planFields(p *plan.Plan) []strictyaml.Field {
 	return []strictyaml.Field{
-		{Key: "name", Set: strictyaml.Value(r.Reader, &p.Name, parseText)},
-		{Key: "seed", Set: strictyaml.Plain(r.Reader, &p.Seed, parseSeed)},
-		{Key: "devices", Set: strictyaml.Plain(r.Reader, &p.Devices, parseCount)},
-		{Key: "id", Set: strictyaml.Value(r.Reader, &p.ID, parseText)},
-		{Key: "group", Set: strictyaml.Plain(r.Reader, &p.Group, parseCount)},
-		{Key: "protocol", Set: strictyaml.Value(r.Reader, &p.Protocol, parseProtocol)},
-		{Key: "targets", Set: r.targets(p)},
-		{Key: "sources", Set: r.sources(p)},
-		{Key: "token", Set: strictyaml.Value(r.Reader, &p.Token, parseText)},
-		{Key: "user", Set: strictyaml.Value(r.Reader, &p.User, parseText)},
-		{Key: "interval", Set: strictyaml.Value(r.Reader, &p.Interval, atLeastSome)},
-		{Key: "jitter", Set: strictyaml.Value(r.Reader, &p.Jitter, ParseShare)},
-		{Key: "timeout", Set: strictyaml.Value(r.Reader, &p.Timeout, atLeastSome)},
-		{Key: "grace", Set: strictyaml.Value(r.Reader, &p.Grace, atLeastSome)},
-		{Key: "will_topic", Set: strictyaml.Value(r.Reader, &p.WillTopic, parseText)},
-		{Key: "will_payload", Set: strictyaml.Value(r.Reader, &p.WillPayload, parseText)},
-		{Key: "birth_payload", Set: strictyaml.Value(r.Reader, &p.BirthPayload, parseText)},
-		{Key: "publish", Set: strictyaml.Value(r.Reader, &p.Publish, parseText)},
-		{Key: "qos", Set: strictyaml.Plain(r.Reader, &p.QoS, parseQoS)},
-		{Key: "ramp", Set: strictyaml.Value(r.Reader, &p.Ramp, ParseRate)},
-		{Key: "backoff", Set: strictyaml.Value(r.Reader, &p.Backoff, atLeastSome)},
-		{Key: "backoff_max", Set: strictyaml.Value(r.Reader, &p.BackoffMax, atLeastSome)},
-		{Key: "phases", Set: r.phases(p)},
+		{Key: "name", Set: strictyaml.Value(&p.Name, parseText)},
+		{Key: "seed", Set: strictyaml.Plain(&p.Seed, parseSeed)},
+		{Key: "devices", Set: strictyaml.Plain(&p.Devices, parseCount)},
+		{Key: "id", Set: strictyaml.Value(&p.ID, parseText)},
+		{Key: "group", Set: strictyaml.Plain(&p.Group, parseCount)},
+		{Key: "protocol", Set: strictyaml.Value(&p.Protocol, parseProtocol)},
+		{Key: "targets", Set: targets(p)},
+		{Key: "sources", Set: sources(p)},
+		{Key: "token", Set: strictyaml.Value(&p.Token, parseText)},
+		{Key: "user", Set: strictyaml.Value(&p.User, parseText)},
+		{Key: "interval", Set: strictyaml.Value(&p.Interval, atLeastSome)},
+		{Key: "jitter", Set: strictyaml.Value(&p.Jitter, ParseShare)},
+		{Key: "timeout", Set: strictyaml.Value(&p.Timeout, atLeastSome)},
+		{Key: "grace", Set: strictyaml.Value(&p.Grace, atLeastSome)},
+		{Key: "will_topic", Set: strictyaml.Value(&p.WillTopic, parseText)},
+		{Key: "will_payload", Set: strictyaml.Value(&p.WillPayload, parseText)},
+		{Key: "birth_payload", Set: strictyaml.Value(&p.BirthPayload, parseText)},
+		{Key: "publish", Set: strictyaml.Value(&p.Publish, parseText)},
+		{Key: "qos", Set: strictyaml.Plain(&p.QoS, parseQoS)},
+		{Key: "ramp", Set: strictyaml.Value(&p.Ramp, ParseRate)},
+		{Key: "backoff", Set: strictyaml.Value(&p.Backoff, atLeastSome)},
+		{Key: "backoff_max", Set: strictyaml.Value(&p.BackoffMax, atLeastSome)},
+		{Key: "phases", Set: phases(p)},
 	}
 }
 
-func (r *reader) targets(p *plan.Plan) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range r.items(path, n) {
-			var target string
-			at := strictyaml.Element(path, i)
-			r.Note(at, item)
-			strictyaml.Value(r.Reader, &target, ParseTarget)(at, item)
-			p.Targets = append(p.Targets, target)
-		}
-	}
+func targets(p *plan.Plan) strictyaml.Setter {
+	return strictyaml.Entries(&p.Targets, oneAtLeast, func(r *strictyaml.Reader, at string, n ast.Node) (target string) {
+		r.Note(at, n)
+		strictyaml.Value(&target, ParseTarget).Read(r, at, n)
+		return target
+	})
 }
 
-func (r *reader) sources(p *plan.Plan) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range r.items(path, n) {
+func sources(p *plan.Plan) strictyaml.Setter {
+	return strictyaml.Setter{Read: func(r *strictyaml.Reader, path string, n ast.Node) {
+		for i, item := range r.Items(path, n, oneAtLeast) {
 			at := strictyaml.Element(path, i)
 			text, ok := r.Text(at, item)
 			if !ok {
@@ -72,65 +71,60 @@ func (r *reader) sources(p *plan.Plan) strictyaml.Setter {
 			}
 			p.Sources = append(p.Sources, all...)
 		}
-	}
+	}}
 }
 
-func (r *reader) phases(p *plan.Plan) strictyaml.Setter {
-	return entries(r, &p.Phases, "length", "say how long the phase takes, as in length: 1m", func(ph *plan.Phase) []strictyaml.Field {
+func phases(p *plan.Plan) strictyaml.Setter {
+	return entries(&p.Phases, "length", "say how long the phase takes, as in length: 1m", func(ph *plan.Phase) []strictyaml.Field {
 		return []strictyaml.Field{
-			{Key: "name", Set: strictyaml.Value(r.Reader, &ph.Name, parseText)},
-			{Key: "length", Set: strictyaml.Value(r.Reader, &ph.Length, parseDuration)},
-			{Key: "acts", Set: r.acts(ph)},
+			{Key: "name", Set: strictyaml.Value(&ph.Name, parseText)},
+			{Key: "length", Set: strictyaml.Value(&ph.Length, parseDuration)},
+			{Key: "acts", Set: acts(ph)},
 		}
 	})
 }
 
-func (r *reader) acts(ph *plan.Phase) strictyaml.Setter {
-	return entries(r, &ph.Acts, "kind", "say what the devices do, as in kind: silent", func(a *plan.Act) []strictyaml.Field {
+func acts(ph *plan.Phase) strictyaml.Setter {
+	return entries(&ph.Acts, "kind", "say what the devices do, as in kind: silent", func(a *plan.Act) []strictyaml.Field {
 		return []strictyaml.Field{
-			{Key: "kind", Set: strictyaml.Value(r.Reader, &a.Kind, parseKind)},
-			{Key: "share", Set: strictyaml.Value(r.Reader, &a.Share, someShare)},
-			{Key: "count", Set: strictyaml.Plain(r.Reader, &a.Count, parseCount)},
-			{Key: "groups", Set: r.groups(a)},
-			{Key: "all", Set: strictyaml.Plain(r.Reader, &a.All, strictyaml.Bool)},
-			{Key: "after", Set: strictyaml.Value(r.Reader, &a.After, parseDuration)},
-			{Key: "within", Set: strictyaml.Value(r.Reader, &a.Within, parseDuration)},
-			{Key: "back", Set: strictyaml.Value(r.Reader, &a.Back, parseDuration)},
-			{Key: "back_within", Set: strictyaml.Value(r.Reader, &a.BackWithin, parseDuration)},
-			{Key: "times", Set: strictyaml.Plain(r.Reader, &a.Times, parseCount)},
-			{Key: "every", Set: strictyaml.Value(r.Reader, &a.Every, parseDuration)},
+			{Key: "kind", Set: strictyaml.Value(&a.Kind, parseKind)},
+			{Key: "share", Set: strictyaml.Value(&a.Share, someShare)},
+			{Key: "count", Set: strictyaml.Plain(&a.Count, parseCount)},
+			{Key: "groups", Set: groups(a)},
+			{Key: "all", Set: strictyaml.Plain(&a.All, strictyaml.Bool)},
+			{Key: "after", Set: strictyaml.Value(&a.After, parseDuration)},
+			{Key: "within", Set: strictyaml.Value(&a.Within, parseDuration)},
+			{Key: "back", Set: strictyaml.Value(&a.Back, parseDuration)},
+			{Key: "back_within", Set: strictyaml.Value(&a.BackWithin, parseDuration)},
+			{Key: "times", Set: strictyaml.Plain(&a.Times, parseCount)},
+			{Key: "every", Set: strictyaml.Value(&a.Every, parseDuration)},
 		}
 	})
 }
 
 // entries appends the entries of a list to dst. One key of each entry is required, and help says
 // what to write there.
-func entries[T any](r *reader, dst *[]T, required, help string, fields func(*T) []strictyaml.Field) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range r.items(path, n) {
-			var entry T
-			at := strictyaml.Element(path, i)
-			r.Note(at, item)
-			before := r.Mistakes()
-			seen := r.Mapping(at, item, fields(&entry))
-			if seen[required] == nil && r.Mistakes() == before { // rather than misspelt
-				r.Fail(at, item, "%s is missing; %s", required, help)
-			}
-			*dst = append(*dst, entry)
+func entries[T any](dst *[]T, required, help string, fields func(*T) []strictyaml.Field) strictyaml.Setter {
+	return strictyaml.Entries(dst, oneAtLeast, func(r *strictyaml.Reader, at string, n ast.Node) (entry T) {
+		before := r.Mistakes()
+		seen := r.Mapping(at, n, fields(&entry))
+		if seen[required] == nil && r.Mistakes() == before { // rather than misspelt
+			r.Fail(at, n, "%s is missing; %s", required, help)
 		}
-	}
+		return entry
+	})
 }
 
 // groups takes a number of groups or a share of all.
-func (r *reader) groups(a *plan.Act) strictyaml.Setter {
-	share, number := strictyaml.Value(r.Reader, &a.GroupShare, someShare), strictyaml.Plain(r.Reader, &a.Groups, parseCount)
-	return func(path string, n ast.Node) {
+func groups(a *plan.Act) strictyaml.Setter {
+	share, number := strictyaml.Value(&a.GroupShare, someShare), strictyaml.Plain(&a.Groups, parseCount)
+	return strictyaml.Setter{Read: func(r *strictyaml.Reader, path string, n ast.Node) {
 		if text, ok := strictyaml.Scalar(n); ok && strings.ContainsAny(text, "%.") {
-			share(path, n)
+			share.Read(r, path, n)
 			return
 		}
-		number(path, n)
-	}
+		number.Read(r, path, n)
+	}}
 }
 
 // someShare is ParseShare for an act, which needs at least one device.
