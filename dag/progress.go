@@ -75,8 +75,8 @@ func (p *progress) add(report NodeReport, before []int32) {
 // ready is how many nodes may be taken.
 func (p *progress) ready() int { return len(p.queue) - p.taken }
 
-// take returns the next node that is ready.
-func (p *progress) take() int32 {
+// takeNode returns the next node that is ready.
+func (p *progress) takeNode() int32 {
 	p.taken++
 	return p.queue[p.taken-1]
 }

@@ -218,11 +218,11 @@ func (r *run[T]) takeLocked() int32 {
 		return none
 	}
 	if r.ctx.Err() == nil {
-		return r.progress.take()
+		return r.progress.takeNode()
 	}
 	why := context.Cause(r.ctx)
 	for r.progress.ready() > 0 {
-		r.progress.settle(r.progress.take(), Canceled, why)
+		r.progress.settle(r.progress.takeNode(), Canceled, why)
 	}
 	return none
 }

@@ -80,8 +80,8 @@ func (c *conn) Traffic(input []byte) (used int) {
 	switch {
 	case end && !c.endsLater():
 		c.Close()
-	case more || !c.established && c.introduces():
-		c.Pause(x.wall.Add(intakeStep))
+	case more || !c.established && c.awaitsHello():
+		c.Pause(x.readAt.Add(intakeStep))
 	case c.begun || x.yields && used+n < len(input):
 		c.rests = true
 		c.Rest()
@@ -133,7 +133,7 @@ func (c *conn) guard() {
 func (c *conn) where() *loop { return c.loop }
 
 // answer implements link.
-func (c *conn) answer(a *asked, j judgement) {
+func (c *conn) answer(a *pendingReply, j judgement) {
 	c.loop.soon(func() {
 		if a.judgement, a.answered = j, true; c.IsOpen() {
 			c.Again()

@@ -58,7 +58,7 @@ type link interface {
 	// hangUp writes the last bytes, if there are any, and closes the connection.
 	hangUp(last []byte)
 	// answer hands over what the judge has answered. Any goroutine may call it; it does not block.
-	answer(a *asked, j judgement)
+	answer(a *pendingReply, j judgement)
 	// linger writes an answer that was held until after the connection had ended, if the other end
 	// may still read; last says that no other is held.
 	linger(out []byte, last bool)
@@ -76,7 +76,7 @@ func (c *connection) leftAt(x *exchange) time.Duration {
 	if !left {
 		return 0
 	}
-	now := x.now
+	now := x.readAtListening
 	if c.gateway.config.Judge != nil {
 		now = x.elapsed()
 	}
@@ -110,8 +110,8 @@ func (c *connection) address() netip.Addr { return c.from(c.link.remote()) }
 // prepare makes an exchange one with the device.
 func (c *connection) prepare(x *exchange) {
 	x.listener, x.peer, x.sender = c.listener, c, c
-	x.wall = time.Now()
-	x.now = c.listener.source.Time(x.wall)
+	x.readAt = time.Now()
+	x.readAtListening = c.listener.source.Time(x.readAt)
 	x.out, x.yields, x.begun, x.fair = x.out[:0], false, false, c.attached && c.where() != nil
 }
 
@@ -293,8 +293,8 @@ func (c *connection) ended() {
 	if !closing {
 		c.closeSession()
 	}
-	if c.asks() {
-		c.where().decided(c.details.asked)
+	if c.awaitsReply() {
+		c.where().replied(c.details.pending)
 	}
 	if c.attached {
 		c.codec.(codec.Live).Ended(closing || c.released)

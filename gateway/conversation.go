@@ -53,20 +53,20 @@ type details struct {
 	behind    *behind       // nil for one that comes through no proxy
 	held      held          // empty unless an answer on a connection waits
 	far       far.Session   // nil unless another process judges the device
-	asked     *asked        // nil unless that, or the codec, is asked for something
+	pending   *pendingReply // nil unless that, or the codec, is asked for something
 	idle      time.Duration // how long a guest may be silent; 0 for any time
 }
 
 // exchange handles input: it holds the context of the conversation that goes on, and buffers that
 // are used again. Each goroutine that reads has its own.
 type exchange struct {
-	gateway  *Gateway
-	listener *listener
-	peer     liveness.Peer
-	sender   sender
-	counts   *loopCounters
-	wall     time.Time     // when what is being handled was read,
-	now      time.Duration // and the listening time then
+	gateway         *Gateway
+	listener        *listener
+	peer            liveness.Peer
+	sender          sender
+	counts          *loopCounters
+	readAt          time.Time     // when what is being handled was read
+	readAtListening time.Duration // the listening time at readAt
 
 	budget int  // how many messages may be handled now
 	fair   bool // its messages may each be for many others, whose event loop this is
@@ -99,7 +99,7 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 	if t.details != nil && t.ending() {
 		return nil, true
 	}
-	for rest = input; len(rest) > 0 && !end && x.budget > 0 && (t.details == nil || !t.asks()) && !x.yields; x.budget-- {
+	for rest = input; len(rest) > 0 && !end && x.budget > 0 && (t.details == nil || !t.awaitsReply()) && !x.yields; x.budget-- {
 		if t.codec == nil {
 			protocol, err := x.listener.sniff(rest)
 			if err != nil {
@@ -127,10 +127,10 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 		}
 		end = t.message(x)
 		x.begun = x.outcome.Unfinished
-		for x.begun && !(x.fair && time.Since(x.wall) > mostTurn) {
+		for x.begun && !(x.fair && time.Since(x.readAt) > mostTurn) {
 			x.begun = t.codec.(codec.Live).Continue()
 		}
-		x.yields = x.begun || x.fair && time.Since(x.wall) > mostTurn
+		x.yields = x.begun || x.fair && time.Since(x.readAt) > mostTurn
 	}
 	return rest, end
 }
@@ -144,12 +144,12 @@ func (t *conversation) onlyBeats(x *exchange) (done, end bool) {
 		return false, false
 	case m.Kind != codec.Beat, len(m.ID) > 0, m.Err != nil, m.Odd != "": // it is to be compared, refused or counted
 		return false, false
-	case !t.session.Beat(x.now):
+	case !t.session.Beat(x.readAtListening):
 		return false, false
 	}
 	x.counts.messages.Store(x.counts.messages.Load() + 1) // only this goroutine writes it
 	t.noise = 0
-	x.outcome = codec.Outcome{Now: x.wall}
+	x.outcome = codec.Outcome{Now: x.readAt}
 	x.out = t.codec.Reply(x.out, m, &x.outcome)
 	return true, x.outcome.Broken != nil && t.fail(x, x.outcome.Broken)
 }
@@ -184,13 +184,13 @@ func (t *conversation) message(x *exchange) (end bool) {
 			return t.fail(x, &codec.Error{Code: codec.Noise, Text: "too many meaningless messages in a row"})
 		}
 	}
-	x.outcome = codec.Outcome{Err: m.Err, Now: x.wall}
+	x.outcome = codec.Outcome{Err: m.Err, Now: x.readAt}
 	if t.established {
 		end = t.inSession(x)
 	} else {
 		end = t.beforeHello(x)
 	}
-	if t.asks() { // it is answered when the judge has answered
+	if t.awaitsReply() { // it is answered when the judge has answered
 		return false
 	}
 	return t.answer(x, established, end)
@@ -289,7 +289,7 @@ func (t *conversation) beat(x *exchange) bool {
 	if far := t.far(); far != nil {
 		return far.Beat(x.elapsed())
 	}
-	return t.session.Beat(x.now)
+	return t.session.Beat(x.readAtListening)
 }
 
 // signal does what a message means of which the device's judge must know.
@@ -304,15 +304,15 @@ func (t *conversation) signal(x *exchange) (end bool) {
 	}
 	switch m.Kind {
 	case codec.Repace:
-		p, err := t.session.UpdatePolicy(x.now, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
+		p, err := t.session.UpdatePolicy(x.readAtListening, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
 		o.Timeout, o.Interval, o.Err = p.Timeout, p.Interval, t.refusal(err)
 	case codec.Sleep:
-		granted, err := t.session.Sleep(x.now, m.Duration)
+		granted, err := t.session.Sleep(x.readAtListening, m.Duration)
 		o.Granted, o.Err = granted, t.refusal(err)
 	case codec.Fail:
-		o.Err = t.refusal(t.session.Fail(x.now, string(m.Text)))
+		o.Err = t.refusal(t.session.Fail(x.readAtListening, string(m.Text)))
 	case codec.Bye:
-		t.session.Bye(x.now)
+		t.session.Bye(x.readAtListening)
 		return true
 	default:
 	}
@@ -404,7 +404,7 @@ func final(c codec.Code) bool {
 // introduced opens the session of a device that names itself in each message, and does what else
 // the message means.
 func (t *conversation) introduced(x *exchange) {
-	if t.hello(x); x.outcome.Err == nil && !t.asks() {
+	if t.hello(x); x.outcome.Err == nil && !t.awaitsReply() {
 		t.meansMore(x)
 	}
 }
@@ -452,7 +452,7 @@ func (t *conversation) open(x *exchange, id string, m *codec.Message, unverified
 		t.askOpen(x, id, hello)
 		return
 	}
-	welcome, err := x.listener.source.Open(&t.session, id, hello, x.peer, x.now)
+	welcome, err := x.listener.source.Open(&t.session, id, hello, x.peer, x.readAtListening)
 	t.opened(x, id, welcome, err)
 }
 
@@ -469,7 +469,7 @@ func (t *conversation) opened(x *exchange, id string, welcome liveness.Welcome, 
 	}
 	x.outcome.Epoch, x.outcome.Timeout, x.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
 	t.establish(x)
-	x.gateway.duplicateIDs.opened(x.wall, id, x.address())
+	x.gateway.duplicateIDs.opened(x.readAt, id, x.address())
 	if t.details != nil {
 		t.details.challenge = nil
 	}

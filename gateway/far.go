@@ -54,8 +54,8 @@ func (p *farPeer) Replaced() {
 	p.gateway.replaced(p.connection, p.id)
 }
 
-// asked is a message of which the judge was asked. It belongs to whoever has the connection's lock.
-type asked struct {
+// pendingReply is a message of which the judge was asked. It belongs to whoever has the connection's lock.
+type pendingReply struct {
 	judgement
 
 	message  codec.Message
@@ -67,7 +67,7 @@ type asked struct {
 	ready    chan judgement // room for one
 }
 
-func newAsked() *asked { return &asked{ready: make(chan judgement, 1)} }
+func newPendingReply() *pendingReply { return &pendingReply{ready: make(chan judgement, 1)} }
 
 // judgement is what the judge answers.
 type judgement struct {
@@ -76,22 +76,22 @@ type judgement struct {
 	admission codec.Admission
 }
 
-// asks reports whether the judge was asked for something, and the conversation waits.
-func (t *conversation) asks() bool { return t.details != nil && t.details.asked != nil }
+// awaitsReply reports whether the judge was asked for something, and the conversation waits.
+func (t *conversation) awaitsReply() bool { return t.details != nil && t.details.pending != nil }
 
-// introduces reports whether the judge was asked to open the session, and has not answered. Meanwhile
+// awaitsHello reports whether the judge was asked to open the session, and has not answered. Meanwhile
 // nothing is read: the device may close the connection behind its first words, which count.
-func (t *conversation) introduces() bool { return t.asks() && !t.established }
+func (t *conversation) awaitsHello() bool { return t.awaitsReply() && !t.established }
 
-// ask makes the conversation wait for the judge. The result is passed to it.
-func (t *conversation) ask(x *exchange, a *asked) (done func(liveness.Welcome, error)) {
+// requestReply makes the conversation wait for the judge. The result is passed to it.
+func (t *conversation) requestReply(x *exchange, a *pendingReply) (done func(liveness.Welcome, error)) {
 	t.wait(x, a)
-	to := x.peer.(asker)
+	to := x.peer.(replyTarget)
 	return func(w liveness.Welcome, err error) { to.answer(a, judgement{welcome: w, err: err}) }
 }
 
 // wait makes the conversation wait for an answer about the message.
-func (t *conversation) wait(x *exchange, a *asked) {
+func (t *conversation) wait(x *exchange, a *pendingReply) {
 	if t.details == nil {
 		t.details = &details{}
 	}
@@ -99,28 +99,28 @@ func (t *conversation) wait(x *exchange, a *asked) {
 	for _, b := range []*[]byte{&a.message.ID, &a.message.Token, &a.message.Text} {
 		*b = bytes.Clone(*b)
 	}
-	t.details.asked = a
+	t.details.pending = a
 }
 
-// asker is a transport whose conversation waits for what the judge answers. Any goroutine may call it; it
+// replyTarget is a transport whose conversation waits for what the judge answers. Any goroutine may call it; it
 // does not block.
-type asker interface {
-	answer(a *asked, j judgement)
+type replyTarget interface {
+	answer(a *pendingReply, j judgement)
 }
 
-// answer implements asker.
-func (c *connection) answer(a *asked, j judgement) { c.link.answer(a, j) }
+// answer implements replyTarget.
+func (c *connection) answer(a *pendingReply, j judgement) { c.link.answer(a, j) }
 
-var _, _ asker = (*connection)(nil), (*udpSession)(nil)
+var _, _ replyTarget = (*connection)(nil), (*udpSession)(nil)
 
 // elapsed returns when what is being handled was read.
-func (x *exchange) elapsed() time.Duration { return x.wall.Sub(x.gateway.began) }
+func (x *exchange) elapsed() time.Duration { return x.readAt.Sub(x.gateway.began) }
 
 // askOpen asks the judge to open the session of a device that was admitted.
 func (t *conversation) askOpen(x *exchange, id string, h liveness.Hello) {
-	a := newAsked()
+	a := newPendingReply()
 	a.id, a.opens, a.again = strings.Clone(id), true, t.established
-	done := t.ask(x, a)
+	done := t.requestReply(x, a)
 	if a.again {
 		t.details.far.Reopen(x.elapsed(), h, done)
 		return
@@ -139,7 +139,7 @@ func (t *conversation) askOpen(x *exchange, id string, h liveness.Hello) {
 // askSignal asks the judge for what the message means.
 func (t *conversation) askSignal(x *exchange, kind codec.Kind) {
 	m, far := &x.message, t.far()
-	done := t.ask(x, newAsked())
+	done := t.requestReply(x, newPendingReply())
 	switch kind {
 	case codec.Repace:
 		far.UpdatePolicy(x.elapsed(), liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}, done)
@@ -156,33 +156,33 @@ func (t *conversation) askSignal(x *exchange, kind codec.Kind) {
 // proceed goes on with the message of which the judge was asked, unless that has not answered yet.
 // What comes meanwhile is a sign of life, and handled later.
 func (t *conversation) proceed(x *exchange, more bool) (end bool) {
-	a, established := t.details.asked, t.established
+	a, established := t.details.pending, t.established
 	if !a.answered {
 		if more && t.established {
 			t.details.far.Beat(x.elapsed())
 		}
 		return false
 	}
-	t.details.asked = nil // far is kept there, too
-	x.message, x.outcome = a.message, codec.Outcome{Now: x.wall}
+	t.details.pending = nil // far is kept there, too
+	x.message, x.outcome = a.message, codec.Outcome{Now: x.readAt}
 	switch v := x.udpSession; {
 	case a.admits:
-		x.peer.(*connection).where().decided(a)
+		x.peer.(*connection).where().replied(a)
 		t.admitted(x, a.admission)
-		end = !t.asks() && t.introductionEnds(x)
+		end = !t.awaitsReply() && t.introductionEnds(x)
 	case a.opens:
 		end = t.answeredOpen(x, a)
 	case v != nil && errors.Is(a.err, liveness.ErrReplaced) && v.reopenLocked(x):
 	default:
 		end = t.answeredSignal(x, a)
 	}
-	if t.asks() {
+	if t.awaitsReply() {
 		return false
 	}
 	return t.answer(x, established, end)
 }
 
-func (t *conversation) answeredOpen(x *exchange, a *asked) (end bool) {
+func (t *conversation) answeredOpen(x *exchange, a *pendingReply) (end bool) {
 	t.opened(x, a.id, a.welcome, a.err)
 	if v := x.udpSession; v != nil && a.err == nil {
 		v.remote.granted = a.welcome.Policy
@@ -194,14 +194,14 @@ func (t *conversation) answeredOpen(x *exchange, a *asked) (end bool) {
 		t.details.far = nil
 	case a.message.Kind != codec.Hello && a.message.Kind != codec.Proof:
 		t.meansMore(x)
-		if t.asks() {
+		if t.awaitsReply() {
 			return false
 		}
 	}
 	return t.introductionEnds(x)
 }
 
-func (t *conversation) answeredSignal(x *exchange, a *asked) (end bool) {
+func (t *conversation) answeredSignal(x *exchange, a *pendingReply) (end bool) {
 	o, bye := &x.outcome, a.message.Kind == codec.Bye
 	if !bye || x.udpSession != nil { // in datagrams it can be said again
 		o.Err = t.refusal(a.err)

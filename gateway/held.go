@@ -62,8 +62,8 @@ func (h *held) giveUp() {
 	}
 }
 
-// take takes the answers that wait no longer off, and appends them to dst.
-func (h *held) take(dst []byte) []byte {
+// takeAnswers takes the answers that wait no longer off, and appends them to dst.
+func (h *held) takeAnswers(dst []byte) []byte {
 	for len(h.answers) > 0 && !h.answers[0].waits {
 		dst = append(dst, h.answers[0].out...)
 		h.size -= h.answers[0].size
@@ -158,7 +158,7 @@ func (t *conversation) hold(x *exchange, begin int) {
 // busyReply returns what the device is told in place of the answer if that comes to nothing.
 func (t *conversation) busyReply(x *exchange) []byte {
 	outcome := x.outcome
-	x.outcome = codec.Outcome{Err: busy(), Now: x.wall}
+	x.outcome = codec.Outcome{Err: busy(), Now: x.readAt}
 	out := t.codec.Reply(x.out, &x.message, &x.outcome)[len(x.out):]
 	x.outcome = outcome
 	return bytes.Clone(out)
@@ -201,7 +201,7 @@ func (t *conversation) letGo(dst []byte) (out []byte, end bool) {
 	if h == nil {
 		return dst, false
 	}
-	if dst = h.take(dst); !h.none() {
+	if dst = h.takeAnswers(dst); !h.none() {
 		return dst, false
 	}
 	end = h.end

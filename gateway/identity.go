@@ -65,13 +65,13 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 	case t.certified() && !g.config.Guard.Knows(id):
 		return t.turnedAway(x, id, notListed, "the device may not come in")
 	case t.certified():
-	case secret && !t.established && !g.failures.allow(x.wall, x.address(), id) && g.config.Guard.Guessable(id):
+	case secret && !t.established && !g.failures.allow(x.readAt, x.address(), id) && g.config.Guard.Guessable(id):
 		g.counts.throttled.Add(1)
 		g.warnLockout(x, id)
 		return tooManyGuesses()
 	case !right():
 		if secret {
-			g.failures.fail(x.wall, x.address(), id)
+			g.failures.fail(x.readAt, x.address(), id)
 		}
 		return t.turnedAway(x, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
 	case !t.established && t.unverified(x) && g.registry.Operator().Verified(id):
@@ -87,7 +87,7 @@ func tooManyGuesses() *codec.Error {
 // warnLockout warns of a device that is refused without a look at its token, the 1st, 2nd, 4th, 8th
 // … time for an address.
 func (g *Gateway) warnLockout(x *exchange, id string) {
-	if n, due := g.failures.lockout(x.wall, x.address()); due {
+	if n, due := g.failures.lockout(x.readAt, x.address()); due {
 		g.log.Warn("a device is locked out because of wrong tokens for it or from its address",
 			"device", strings.Clone(clipped(id)), "address", x.address().String(), "times", n,
 			"help", "the lockout ends two minutes after the last wrong token; tokens of at least 128 random bits, as holter devices token "+
@@ -165,14 +165,14 @@ func (t *conversation) turnedAway(x *exchange, id, reason, text string) *codec.E
 func (t *conversation) duplicate(x *exchange, id string) *codec.Error {
 	g := x.gateway
 	forged := x.udpSession != nil && !x.udpSession.provenLocked() // or may be
-	if t.established || !forged && !g.duplicateIDs.contested(x.wall, id) || !g.held(id) {
+	if t.established || !forged && !g.duplicateIDs.contested(x.readAt, id) || !g.held(id) {
 		return nil
 	}
 	if forged { // what anybody can send does not make duplicateIDs of a device, which would keep itself out then
 		return &codec.Error{Code: codec.Duplicate, Text: "the device is connected; a datagram without a valid token does not replace its connection"}
 	}
 	g.counts.duplicates.Add(1)
-	if holder, first := g.duplicateIDs.refused(x.wall, id); first {
+	if holder, first := g.duplicateIDs.refused(x.readAt, id); first {
 		g.warnDuplicateID(strings.Clone(id), holder, x.address())
 	}
 	return &codec.Error{Code: codec.Duplicate, Text: "two connections keep claiming this id; the one that is connected stays"}

@@ -57,12 +57,12 @@ func (i *intake) spend(l *listener, now time.Duration, messages, bytes int) {
 // listen handles input of a connection, as far as it may send so much. It returns how much of it,
 // whether that was the end, and whether the rest is to be handled after a pause.
 func (c *connection) listen(x *exchange, input []byte) (used int, end, more bool) {
-	if c.details != nil && c.asks() {
-		if end = c.proceed(x, len(input) > 0); end || c.asks() {
+	if c.details != nil && c.awaitsReply() {
+		if end = c.proceed(x, len(input) > 0); end || c.awaitsReply() {
 			return 0, end, len(input) > 0
 		}
 	}
-	l, now := c.listener, x.wall.Sub(c.gateway.began)
+	l, now := c.listener, x.readAt.Sub(c.gateway.began)
 	if c.intake.used-now < burst/2 {
 		c.intake.slow = 0
 	}
@@ -85,7 +85,7 @@ func (c *connection) listen(x *exchange, input []byte) (used int, end, more bool
 		c.tooFast(x, &c.gateway.counts.floods, "closed, after a minute of that")
 		c.gateway.close(c, whyFlood)
 	}
-	return used, end, more || used < len(input) && c.asks()
+	return used, end, more || used < len(input) && c.awaitsReply()
 }
 
 // tooFast counts what is done to a connection that sends too much, and logs the 1st, 2nd, 4th, 8th …

@@ -23,13 +23,13 @@ func TestFlood(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Fatal(err)
 			}
-			begin := x.wall
+			begin := x.readAt
 			flood := []byte("HELLO flooder ttl=60s\n" + strings.Repeat("PING\n", 1000))
 			for step := time.Duration(0); step < mostSlow+burst; step += intakeStep {
 				if quiet && step > mostSlow/2 && step < mostSlow/2+burst {
 					continue
 				}
-				x.wall, x.out = begin.Add(step), x.out[:0]
+				x.readAt, x.out = begin.Add(step), x.out[:0]
 				used, end, _ := c.listen(x, flood)
 				if end {
 					t.Fatalf("after %v: the end: %q", step, x.out)

@@ -41,7 +41,7 @@ func (c *connection) holds(read, left int) int {
 	if h, ok := c.codec.(codec.Holder); ok {
 		left += h.Held()
 	}
-	if c.asks() {
+	if c.awaitsReply() {
 		left += read
 	}
 	return left

@@ -14,7 +14,7 @@ import (
 // authenticate asks the codec whether the device that said hello is admitted.
 func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
 	g, m := x.gateway, &x.message
-	if len(m.Token) > 0 && !g.failures.allow(x.wall, x.address(), string(m.ID)) && g.config.Guard.Guessable(string(m.ID)) {
+	if len(m.Token) > 0 && !g.failures.allow(x.readAt, x.address(), string(m.ID)) && g.config.Guard.Guessable(string(m.ID)) {
 		g.counts.throttled.Add(1)
 		g.warnLockout(x, string(m.ID))
 		x.outcome.Err = tooManyGuesses()
@@ -33,20 +33,20 @@ func (t *conversation) authenticate(x *exchange, by codec.Authenticator) {
 		t.admitted(x, admission)
 		return
 	}
-	to, a := x.peer.(*connection), newAsked()
+	to, a := x.peer.(*connection), newPendingReply()
 	a.admits = true
 	t.wait(x, a)
 	go func() { to.answer(a, judgement{admission: later()}) }()
 	if l := to.where(); l != nil {
 		if l.logins == nil {
-			l.logins = make(map[*asked]time.Duration)
+			l.logins = make(map[*pendingReply]time.Duration)
 		}
-		l.logins[a] = x.now
+		l.logins[a] = x.readAtListening
 	}
 }
 
-// decided notes that no decision is awaited any more.
-func (l *loop) decided(a *asked) {
+// replied notes that no decision is awaited any more.
+func (l *loop) replied(a *pendingReply) {
 	if l != nil {
 		delete(l.logins, a)
 	}
@@ -69,7 +69,7 @@ func (t *conversation) admitted(x *exchange, a codec.Admission) {
 		if a.Err.Code == codec.Unauthorized {
 			x.gateway.counts.unauthorized.Add(1)
 			if len(m.Token) > 0 {
-				x.gateway.failures.fail(x.wall, x.address(), id)
+				x.gateway.failures.fail(x.readAt, x.address(), id)
 			}
 			t.tellRefused(x, id, noLogin, a.Err.Text)
 		}

@@ -25,8 +25,8 @@ type loop struct {
 	index    int
 	exchange exchange
 	wakes    wakes
-	logins   map[*asked]time.Duration // hellos about which their codecs have not decided, and when they were read
-	passed   atomic.Uint64            // markers; for all
+	logins   map[*pendingReply]time.Duration // hellos about which their codecs have not decided, and when they were read
+	passed   atomic.Uint64                   // markers; for all
 
 	_ [64]byte
 }

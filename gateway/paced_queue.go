@@ -54,8 +54,8 @@ func (q *pacedQueue[T]) add(item T) {
 	}
 }
 
-// take returns the items of one step.
-func (q *pacedQueue[T]) take() []T {
+// takeDue returns the items of one step.
+func (q *pacedQueue[T]) takeDue() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.perStep
@@ -86,7 +86,7 @@ func (q *pacedQueue[T]) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		for taken := q.take(); len(taken) > 0; taken = q.take() {
+		for taken := q.takeDue(); len(taken) > 0; taken = q.takeDue() {
 			onLoops(taken, q.do)
 			select {
 			case <-tick.C:

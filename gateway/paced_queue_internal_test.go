@@ -33,7 +33,7 @@ func TestPacedQueue(t *testing.T) {
 			}
 			next := here(tt.firstTaken)
 			for step, want := range tt.want {
-				taken := q.take()
+				taken := q.takeDue()
 				if len(taken) != want || taken[0] != next {
 					t.Errorf("step %d took %v, want %d from %d on", step, taken, want, next)
 				}

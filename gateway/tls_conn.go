@@ -94,8 +94,8 @@ func (c *tlsConn) write(out []byte) bool {
 // hangUp implements link. It never waits for the device.
 func (c *tlsConn) hangUp(last []byte) {
 	c.over = true
-	if c.asks() { // who serves the connection need not wait
-		c.answer(c.details.asked, judgement{err: liveness.ErrReplaced})
+	if c.awaitsReply() { // who serves the connection need not wait
+		c.answer(c.details.pending, judgement{err: liveness.ErrReplaced})
 	}
 	if c.tls == nil { // nothing can be said
 		_ = c.socket.Close()
@@ -106,7 +106,7 @@ func (c *tlsConn) hangUp(last []byte) {
 }
 
 // answer implements link. The first answer counts.
-func (c *tlsConn) answer(a *asked, j judgement) {
+func (c *tlsConn) answer(a *pendingReply, j judgement) {
 	select {
 	case a.ready <- j:
 	default:
@@ -114,13 +114,13 @@ func (c *tlsConn) answer(a *asked, j judgement) {
 }
 
 // waitsFor returns of what the judge was asked, nil if it was not.
-func (c *tlsConn) waitsFor() *asked {
+func (c *tlsConn) waitsFor() *pendingReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.asks() {
+	if !c.awaitsReply() {
 		return nil
 	}
-	return c.details.asked
+	return c.details.pending
 }
 
 // emptied is called when the kernel has taken all that had to wait.
@@ -315,17 +315,17 @@ func (c *tlsConn) handle() bool {
 // read takes all that tls.Conn has, and reports whether that was the end.
 func (c *tlsConn) read(x *tlsExchange) (end bool) {
 	input := append(x.input[:0], c.part...)
-	if c.more = false; len(input) > 0 || c.asks() { // it may be a whole message that had to wait
-		input, end = c.take(x, input)
+	if c.more = false; len(input) > 0 || c.awaitsReply() { // it may be a whole message that had to wait
+		input, end = c.takeInput(x, input)
 	}
-	for !end && !c.more && !c.introduces() {
+	for !end && !c.more && !c.awaitsHello() {
 		if len(input) == cap(input) {
 			input = append(make([]byte, 0, 2*cap(input)), input...)
 		}
 		n, err := c.tls.Read(input[len(input):cap(input)])
 		input = input[:len(input)+n]
 		if n > 0 {
-			input, end = c.take(x, input)
+			input, end = c.takeInput(x, input)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			break
@@ -339,8 +339,8 @@ func (c *tlsConn) read(x *tlsExchange) (end bool) {
 	return end
 }
 
-// take handles input, and returns the rest, in the same place, and whether that was the end.
-func (c *tlsConn) take(x *tlsExchange, input []byte) (rest []byte, end bool) {
+// takeInput handles input, and returns the rest, in the same place, and whether that was the end.
+func (c *tlsConn) takeInput(x *tlsExchange, input []byte) (rest []byte, end bool) {
 	used, end, more := c.listen(&x.exchange, input)
 	c.more = more
 	return input[:copy(input, input[used:])], end

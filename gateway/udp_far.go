@@ -59,7 +59,7 @@ func (v *udpSession) keepLocked(r *reader, rest []byte, size int, proven bool) {
 	x, p := &r.exchange, r.newWaitingPacket(rest, size)
 	p.out = bytes.Clone(x.out[x.begin:])
 	x.out = x.out[:x.begin]
-	v.remote.waiting = &unanswered{packets: []waitingPacket{p}, wall: x.wall, size: size, budget: x.budget, proven: proven}
+	v.remote.waiting = &unanswered{packets: []waitingPacket{p}, wall: x.readAt, size: size, budget: x.budget, proven: proven}
 }
 
 // waitLocked has a datagram wait behind another one, which is a sign of life at once.
@@ -72,7 +72,7 @@ func (v *udpSession) waitLocked(r *reader, spoken uint8, input []byte, proven bo
 		return
 	}
 	w.packets = append(w.packets, r.newWaitingPacket(input, len(input)))
-	w.wall, w.budget = x.wall, x.budget
+	w.wall, w.budget = x.readAt, x.budget
 	w.size += len(input)
 	w.paid++
 }
@@ -91,12 +91,12 @@ type answers struct {
 type packetAnswer struct {
 	*udpSession
 
-	asked     *asked
+	pending   *pendingReply
 	judgement judgement
 }
 
-// answer implements asker.
-func (v *udpSession) answer(a *asked, j judgement) { v.udp.answers.add(packetAnswer{v, a, j}) }
+// answer implements replyTarget.
+func (v *udpSession) answer(a *pendingReply, j judgement) { v.udp.answers.add(packetAnswer{v, a, j}) }
 
 // add queues an answer. It does not block.
 func (q *answers) add(a packetAnswer) {
@@ -109,7 +109,7 @@ func (q *answers) add(a packetAnswer) {
 	}
 }
 
-func (q *answers) take() []packetAnswer {
+func (q *answers) takeAnswers() []packetAnswer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	taken := q.queue
@@ -125,7 +125,7 @@ func (q *answers) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		for _, a := range q.take() {
+		for _, a := range q.takeAnswers() {
 			a.handle(&q.exchange)
 		}
 	}
@@ -137,27 +137,27 @@ func (a packetAnswer) handle(x *exchange) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	t, w := &v.conversation, v.remote.waiting
-	if !t.asks() || t.details.asked != a.asked {
+	if !t.awaitsReply() || t.details.pending != a.pending {
 		return
 	}
 	if v.gone { // it was evicted; the device repeats what is not answered
-		t.details.asked, v.remote.waiting = nil, nil
+		t.details.pending, v.remote.waiting = nil, nil
 		return
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			t.details.asked, v.remote.waiting = nil, nil
+			t.details.pending, v.remote.waiting = nil, nil
 			v.leaveLocked()
 			v.udp.gateway.counts.panics.Add(1)
 			v.udp.gateway.log.Error("a datagram made the gateway panic; it is dropped", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	a.asked.judgement, a.asked.answered = a.judgement, true
-	x.wall, x.peer, x.udpSession, x.admitted, x.budget = w.wall, v, v, true, w.budget
+	a.pending.judgement, a.pending.answered = a.judgement, true
+	x.readAt, x.peer, x.udpSession, x.admitted, x.budget = w.wall, v, v, true, w.budget
 	v.goOnLocked(x)
 	used := w.budget - x.budget
 	v.intake.spend(x.listener, x.elapsed(), max(used-w.paid, 0), 0)
-	if t.asks() {
+	if t.awaitsReply() {
 		w.budget, w.paid = x.budget, max(w.paid-used, 0)
 		return
 	}
@@ -179,10 +179,10 @@ func (v *udpSession) goOnLocked(x *exchange) {
 		if x.out = append(x.out[:0], p.out...); first {
 			end = t.proceed(x, false)
 		}
-		if !end && t.established && !t.asks() {
+		if !end && t.established && !t.awaitsReply() {
 			p.rest, end = t.hear(x, p.rest)
 		}
-		if t.asks() {
+		if t.awaitsReply() {
 			p.out = bytes.Clone(x.out)
 			return
 		}
@@ -215,7 +215,7 @@ func (v *udpSession) sendAnswer(x *exchange, p *waitingPacket) {
 func (v *udpSession) renewFarLocked(x *exchange, said liveness.Policy) {
 	t, o := &v.conversation, &x.outcome
 	if said != (liveness.Policy{}) && said != v.said {
-		t.far().UpdatePolicy(x.elapsed(), said, t.ask(x, newAsked()))
+		t.far().UpdatePolicy(x.elapsed(), said, t.requestReply(x, newPendingReply()))
 		return
 	}
 	o.Epoch, o.Timeout, o.Interval = t.epoch(), v.remote.granted.Timeout, v.remote.granted.Interval
@@ -239,7 +239,7 @@ func (v *udpSession) reopenLocked(x *exchange) bool {
 }
 
 // answeredLocked notes what the judge has answered to a message on an open session.
-func (v *udpSession) answeredLocked(x *exchange, a *asked) {
+func (v *udpSession) answeredLocked(x *exchange, a *pendingReply) {
 	if a.welcome.Policy.Timeout != 0 {
 		v.remote.granted = a.welcome.Policy
 	}
@@ -255,7 +255,7 @@ func (v *udpSession) answeredLocked(x *exchange, a *asked) {
 func (v *udpSession) settleFarLocked(far far.Session) {
 	dismissed := v.dismissed.Load()
 	ended := far.Ended() && (dismissed || v.replaced.Load())
-	if v.gone || v.conversation.asks() || !ended && !far.Judged() {
+	if v.gone || v.conversation.awaitsReply() || !ended && !far.Judged() {
 		return
 	}
 	if ended && dismissed && v.home != nil {

@@ -58,7 +58,7 @@ func FuzzDatagram(f *testing.F) {
 		if len(datagram) >= codec.MaxMessage {
 			return
 		}
-		r.exchange.out, r.batch.answers, r.exchange.wall = r.exchange.out[:0], 0, time.Now()
+		r.exchange.out, r.batch.answers, r.exchange.readAt = r.exchange.out[:0], 0, time.Now()
 		panics := g.counts.panics.Load()
 		r.one(datagram)
 		if len(r.exchange.out) > len(datagram) {

@@ -47,7 +47,7 @@ func (p *packet) settled(a *answer, committed bool) {
 	}
 	counts := &p.reader.udp.counts
 	counts.held.Add(-1)
-	out := p.held.take(nil)
+	out := p.held.takeAnswers(nil)
 	if p.room >= 0 && len(out) > p.room {
 		counts.withheld.Add(1)
 	} else if err := sendTo(p.reader.raw, &p.to, out); err != nil {

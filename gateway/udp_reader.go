@@ -118,8 +118,8 @@ func (r *reader) pause(ctx context.Context) {
 // handle handles a batch, and leaves the answers in it.
 func (r *reader) handle() {
 	x := &r.exchange
-	x.wall = time.Now()
-	x.now = r.listener.source.Time(x.wall)
+	x.readAt = time.Now()
+	x.readAtListening = r.listener.source.Time(x.readAt)
 	if x.out = x.out[:0]; cap(x.out) > 1<<20 {
 		x.out = nil
 	}
@@ -162,7 +162,7 @@ func (r *reader) one(input []byte) {
 // mayAnswer reports whether somebody who has proved nothing is answered, and counts if not: neither with
 // more bytes than were sent, nor with too many errors.
 func (u *udp) mayAnswer(x *exchange, answer, room int) bool {
-	if answer <= room && (x.outcome.Err == nil || u.errors.allow(x.address(), x.wall)) {
+	if answer <= room && (x.outcome.Err == nil || u.errors.allow(x.address(), x.readAt)) {
 		return true
 	}
 	u.counts.withheld.Add(1)
@@ -191,7 +191,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 		return false
 	}
 	proven = len(m.Token) > 0 && !guard.Admit(id, nil)
-	since := x.wall.Sub(r.udp.gateway.began)
+	since := x.readAt.Sub(r.udp.gateway.began)
 	v, e := r.enter(id, since, proven)
 	if e != nil {
 		r.refuse(c, e, true)
@@ -201,7 +201,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	if x.budget = v.allowedLocked(r, since); x.budget == 0 {
 		return proven
 	}
-	if v.conversation.asks() {
+	if v.conversation.awaitsReply() {
 		v.waitLocked(r, spoken, input, proven)
 		return proven
 	}
@@ -218,7 +218,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	}
 	v.asks.Store(proven && v.conversation.canProbe())
 	may := x.budget
-	if rest := r.converse(v, input[n:]); v.conversation.asks() {
+	if rest := r.converse(v, input[n:]); v.conversation.awaitsReply() {
 		v.keepLocked(r, rest, len(input), proven)
 	}
 	v.intake.spend(r.listener, since, may-x.budget, len(input))
@@ -282,7 +282,7 @@ func (r *reader) allowed(m *codec.Message) *codec.Error {
 func (r *reader) refuse(c codec.Codec, err *codec.Error, reply bool) {
 	x := &r.exchange
 	r.udp.gateway.counts.mistakes.Add(1)
-	x.outcome = codec.Outcome{Err: err, Now: x.wall}
+	x.outcome = codec.Outcome{Err: err, Now: x.readAt}
 	switch {
 	case c == nil:
 	case reply:
@@ -332,12 +332,12 @@ func (r *reader) converse(v *udpSession, rest []byte) (left []byte) {
 	}
 	end := t.message(x)
 	x.budget--
-	if !end && t.established && len(rest) > 0 && !t.asks() {
-		if rest, end = t.hear(x, rest); x.budget == 0 && len(rest) > 0 && !t.asks() {
+	if !end && t.established && len(rest) > 0 && !t.awaitsReply() {
+		if rest, end = t.hear(x, rest); x.budget == 0 && len(rest) > 0 && !t.awaitsReply() {
 			v.floods(r.address())
 		}
 	}
-	if t.asks() {
+	if t.awaitsReply() {
 		leaves = false
 		return rest
 	}

@@ -97,7 +97,7 @@ func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 		return true, false
 	}
 	if said != (liveness.Policy{}) && said != v.said {
-		if _, err := t.session.UpdatePolicy(x.now, said); err != nil {
+		if _, err := t.session.UpdatePolicy(x.readAtListening, said); err != nil {
 			o.Err = t.refusal(err)
 			return true, false
 		}
@@ -270,7 +270,7 @@ func (l *leaving) add(v *udpSession) {
 	}
 }
 
-func (l *leaving) take() []*udpSession {
+func (l *leaving) takeSessions() []*udpSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := l.queue
@@ -286,7 +286,7 @@ func (l *leaving) run(ctx context.Context, source *liveness.Source) error {
 		case <-ctx.Done():
 			return nil
 		}
-		for _, v := range l.take() {
+		for _, v := range l.takeSessions() {
 			v.settle(source.Time(time.Now()))
 		}
 	}

@@ -163,8 +163,8 @@ func (o *outbox) stalled() time.Duration {
 	return 0
 }
 
-// take returns all events, and leaves buffer for the next ones.
-func (o *outbox) take(buffer []Event) []Event {
+// takeBatch returns all events, and leaves buffer for the next ones.
+func (o *outbox) takeBatch(buffer []Event) []Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	events := o.events
@@ -234,7 +234,7 @@ func (o *outbox) drain(ctx context.Context, sink Sink, committed func([]Event)) 
 		case <-ctx.Done():
 			return o.append(ctx, sink, o.end(), committed)
 		}
-		events := o.take(buffer)
+		events := o.takeBatch(buffer)
 		if err := o.append(ctx, sink, events, committed); err != nil {
 			o.lose(len(o.end()))
 			return err

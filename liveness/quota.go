@@ -52,8 +52,8 @@ func (q *quota) Devices() int { return int(q.devices.Load()) }
 // SetLimit implements [operate.Quota].
 func (q *quota) SetLimit(limit int) { q.limit.Store(int64(limit)) }
 
-// take counts a new device, and reports whether there is room for it.
-func (q *quota) take() bool {
+// takePlace counts a new device, and reports whether there is room for it.
+func (q *quota) takePlace() bool {
 	if q != nil && q.devices.Add(1) > q.limit.Load() {
 		q.devices.Add(-1)
 		return false

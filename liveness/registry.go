@@ -272,7 +272,7 @@ func (d *device) begins(prefix string) bool {
 
 // addLocked makes a device, with a copy of the id, that a quota counts, which may be nil.
 func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64, q *quota) (*device, error) {
-	if !q.take() {
+	if !q.takePlace() {
 		return nil, ErrQuota
 	}
 	if r.devices.Add(1) > r.rules.Load().capacity {

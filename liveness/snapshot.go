@@ -28,7 +28,7 @@ func (r keeper) Snapshot(into []keep.Heard) (sources []keep.SourceRecord, heard 
 	r.learning.seen = slices.Grow(r.learning.seen[:0], devices/64+1)[:devices/64+1]
 	clear(r.learning.seen)
 	s.learns = r.learning.on.Load()
-	r.each(s.take)
+	r.each(s.takeDevice)
 	for i := range s.heard {
 		if r.learning.seen[i/64]>>(i%64)&1 == 0 {
 			s.heard[i] = 0
@@ -47,8 +47,8 @@ type snapshot struct {
 	learns   bool
 }
 
-// take takes the last heartbeat of a device.
-func (s *snapshot) take(sh *deviceShard, d *device) {
+// takeDevice takes the last heartbeat of a device.
+func (s *snapshot) takeDevice(sh *deviceShard, d *device) {
 	num := int(d.num)
 	if !d.expected() || num >= len(s.heard) || d.source.index >= len(s.sources) { // it may have been added since
 		return

@@ -104,8 +104,8 @@ func (f *fleet) drain() {
 	f.wg.Wait()
 }
 
-// take handles a worker's message. It returns an error if the worker ended too early.
-func (f *fleet) take(t workerMessage, stopped bool) error {
+// handleMessage handles a worker's message. It returns an error if the worker ended too early.
+func (f *fleet) handleMessage(t workerMessage, stopped bool) error {
 	m := t.member
 	if t.update != nil {
 		f.hear(m, t.update, stopped)

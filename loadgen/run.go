@@ -51,7 +51,7 @@ type run struct {
 	before map[string]uint64 // the kernel's counters at the beginning
 	files  int
 	fleet  *fleet
-	judge  *judge // nil if verdicts are not followed
+	judge  *scoring // nil if verdicts are not followed
 
 	stage    stage
 	began    time.Time // the ramp,
@@ -169,7 +169,7 @@ func (r *run) play(ctx context.Context) {
 // hear handles a worker's message.
 func (r *run) hear(ctx context.Context, t workerMessage) {
 	stopped := r.stage == stopping
-	if err := r.fleet.take(t, stopped); err != nil && !(stopped && r.status == StatusNotRun) {
+	if err := r.fleet.handleMessage(t, stopped); err != nil && !(stopped && r.status == StatusNotRun) {
 		m := t.member
 		if !stopped && r.stage == ramping && r.total.Seen == 0 && m.fault != "" {
 			r.fail(StatusNotRun, "the fleet cannot be played: %s", m.fault)

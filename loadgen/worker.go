@@ -47,7 +47,7 @@ func work(ctx context.Context, in io.Reader, out io.Writer, players func(drive.C
 	if first.Job == nil {
 		return errors.New("loadgen: the first order of a worker has no job")
 	}
-	err := w.take(first.Job, players)
+	err := w.runJob(first.Job, players)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan struct{}) // closed when the input has ended
@@ -77,7 +77,7 @@ type worker struct {
 	held    drive.Histograms // not reported yet
 }
 
-func (w *worker) take(j *job, players func(drive.Config) (player, error)) error {
+func (w *worker) runJob(j *job, players func(drive.Config) (player, error)) error {
 	d, err := players(drive.Config{Plan: &j.Plan, From: j.From, To: j.To, Start: j.Start, Wait: j.Wait, Rate: j.Rate, Pipeline: j.Pipeline})
 	if err == nil {
 		w.drive = d

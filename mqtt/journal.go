@@ -148,7 +148,7 @@ func (j *journal) run(ctx context.Context) {
 
 // commit commits the group, again and again until it is done or ctx is.
 func (j *journal) commit(ctx context.Context) {
-	j.take()
+	j.takeChanges()
 	for wait := 10 * time.Millisecond; len(j.taken) > 0; wait = min(2*wait, maxRetry) {
 		err := j.store.Commit(ctx, j.taken)
 		if err == nil {
@@ -164,8 +164,8 @@ func (j *journal) commit(ctx context.Context) {
 	j.finish()
 }
 
-// take takes the group to be committed, unless there is one that was taken before.
-func (j *journal) take() {
+// takeChanges takes the group to be committed, unless there is one that was taken before.
+func (j *journal) takeChanges() {
 	if len(j.taken) > 0 {
 		return
 	}

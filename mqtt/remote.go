@@ -257,8 +257,8 @@ func (b *Broker) fullAbove() bool {
 	return b.upstream != nil && !b.upstream.alone.Load() && b.upstream.link.Full()
 }
 
-// take forwards a copy to the other broker. What is retained was forwarded when it was kept.
-func (r *remote) take(d delivery, to audience) outcome {
+// deliver forwards a copy to the other broker. What is retained was forwarded when it was kept.
+func (r *remote) deliver(d delivery, to audience) outcome {
 	m, shared := d.message, d.detail != nil && d.detail.group != nil
 	switch {
 	case m.retain && !shared:

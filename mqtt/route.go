@@ -252,7 +252,7 @@ func (s *session) warnLocked(now time.Time) bool {
 
 func (s *session) takeLocked(d delivery, to audience, now time.Time) (got outcome, commit uint64, warn bool) {
 	if r := s.remoteLocked(); r != nil {
-		return r.take(d, to), 0, false
+		return r.deliver(d, to), 0, false
 	}
 	away := s.conn == nil
 	switch {

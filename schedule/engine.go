@@ -100,7 +100,7 @@ func (e *Engine) startTimers() (*timers, error) {
 
 // feed starts ready runs, each on a goroutine of its own. It returns when all runs have ended.
 func (e *Engine) feed(ctx context.Context) {
-	for h := e.ready.take(); h != nil; h = e.ready.take() {
+	for h := e.ready.takeHandle(); h != nil; h = e.ready.takeHandle() {
 		go func() {
 			defer e.ready.done()
 			h.run(ctx)

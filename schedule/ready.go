@@ -41,9 +41,9 @@ func (r *ready) put(h *Handle) {
 	r.longestEver = max(r.longestEver, r.length)
 }
 
-// take waits for the first handle, and for a worker, and returns nil when the line is closed. The caller must call done at the
+// takeHandle waits for the first handle, and for a worker, and returns nil when the line is closed. The caller must call done at the
 // end of its run.
-func (r *ready) take() *Handle {
+func (r *ready) takeHandle() *Handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.closed && (r.head == nil || r.fullLocked()) {

@@ -121,16 +121,16 @@ func (c *channels) untie(done <-chan struct{}, ch *channel, id *ID) bool {
 func (c *channels) watch(done <-chan struct{}, ch *channel, cancel func(ID) bool) {
 	select {
 	case <-done:
-		for id := range c.take(done, ch) {
+		for id := range c.takeTimers(done, ch) {
 			cancel(*id)
 		}
 	case <-ch.unused:
 	}
 }
 
-// take ends all ties of a channel and returns them. If ch has none left, others may have come since: what
+// takeTimers ends all ties of a channel and returns them. If ch has none left, others may have come since: what
 // the channel received is for them.
-func (c *channels) take(done <-chan struct{}, ch *channel) map[*ID]struct{} {
+func (c *channels) takeTimers(done <-chan struct{}, ch *channel) map[*ID]struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if open := c.open[done]; open != nil && open != ch {

@@ -41,8 +41,8 @@ func (q *readyQueue) put(batches []*batch) {
 	q.some.Signal()
 }
 
-// take waits for a batch; it returns nil once the queue has ended and is empty.
-func (q *readyQueue) take() *batch {
+// takeBatch waits for a batch; it returns nil once the queue has ended and is empty.
+func (q *readyQueue) takeBatch() *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.lenLocked() == 0 {

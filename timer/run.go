@@ -67,7 +67,7 @@ type task struct {
 // feed passes what is due to the workers, and waits for them so that the shards need not.
 func (e *Engine) feed() {
 	defer close(e.done)
-	for b := e.ready.take(); b != nil; b = e.ready.take() {
+	for b := e.ready.takeBatch(); b != nil; b = e.ready.takeBatch() {
 		e.pass(b)
 	}
 	e.gate.drain()

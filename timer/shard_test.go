@@ -173,7 +173,7 @@ func TestValueIsNotSwallowed(t *testing.T) {
 	first := c.open[done]
 	end()
 	second := c.tie(done, 2, cancel)
-	for id := range c.take(done, first) {
+	for id := range c.takeTimers(done, first) {
 		if *id != 2 {
 			t.Errorf("took timer %d, want 2", *id)
 		}

@@ -170,7 +170,7 @@ func (f *follower) read(messages *sse.Decoder) error {
 		if messages.Retry > 0 {
 			f.retry = min(messages.Retry, longestPause)
 		}
-		if err := f.take(&m); err != nil {
+		if err := f.handleEvent(&m); err != nil {
 			return finalError{err}
 		}
 		if messages.Buffered() == 0 {
@@ -199,8 +199,8 @@ func (f *follower) broken(comment string, err error) error {
 	return fmt.Errorf("the stream of events from %s ended: %w", f.api.Base, err)
 }
 
-// take prints one message.
-func (f *follower) take(m *sse.Message) error {
+// handleEvent prints one message.
+func (f *follower) handleEvent(m *sse.Message) error {
 	id, err := strconv.ParseUint(string(m.ID), 10, 64)
 	if err != nil {
 		return fmt.Errorf("%s: %w: a message of the stream has the id %q", f.api.Base, apiclient.ErrStranger, terminal.Shorten(string(m.ID), 40, false))

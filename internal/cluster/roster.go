@@ -135,13 +135,13 @@ func (r *Roster) look(ctx context.Context, db *sqldb.DB) error {
 	}
 	rows, err := sqldb.ReadAll(ctx, db, "read the rows of the servers", (*row).fields, "SELECT "+columns+" FROM nodes")
 	if err == nil {
-		r.take(rows, now)
+		r.takeRows(rows, now)
 	}
 	return err
 }
 
-// take notes what was read.
-func (r *Roster) take(rows []row, now time.Time) {
+// takeRows notes what was read.
+func (r *Roster) takeRows(rows []row, now time.Time) {
 	members := make([]Member, len(rows))
 	for i, it := range rows {
 		members[i] = Member{

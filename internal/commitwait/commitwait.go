@@ -55,7 +55,7 @@ func (q *Queue[T]) wake() {
 	}
 }
 
-func (q *Queue[T]) take() []T {
+func (q *Queue[T]) takeDue() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	taken := q.fresh
@@ -106,7 +106,7 @@ func (q *Queue[T]) Run(ctx context.Context) {
 			return
 		}
 		now := time.Now()
-		if fresh := q.take(); len(fresh) > 0 {
+		if fresh := q.takeDue(); len(fresh) > 0 {
 			if n := len(groups); n > 0 && !groups[n-1].asked { // as there is no answer for so many, these may wait for less long
 				groups[n-1].items = append(groups[n-1].items, fresh...)
 			} else {

@@ -41,7 +41,7 @@ func (o *outbox) run(ctx context.Context) {
 	defer listener.Wait()
 	failed := false
 	for gap := firstLook; ctx.Err() == nil; {
-		found, full, err := o.take(ctx)
+		found, full, err := o.takeEvents(ctx)
 		switch {
 		case errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen): // the queues say so
 			<-ctx.Done()
@@ -109,9 +109,9 @@ func (o *outbox) pause(ctx context.Context) {
 	}
 }
 
-// take makes jobs of all rows that there are. It reports whether there were any, and whether queues are
+// takeEvents makes jobs of all rows that there are. It reports whether there were any, and whether queues are
 // full, whose rows wait.
-func (o *outbox) take(ctx context.Context) (found, full bool, err error) {
+func (o *outbox) takeEvents(ctx context.Context) (found, full bool, err error) {
 	var scan jobs.RowScan
 	for more := true; more && ctx.Err() == nil; {
 		room, without := o.engine.room()

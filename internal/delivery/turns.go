@@ -73,7 +73,7 @@ func (t *turns) pop() *item {
 			next = n
 		}
 	}
-	return t.take(next, 0)
+	return t.takeItem(next, 0)
 }
 
 // trial takes a job that shows whether its endpoint works again: the one with the fewest failed attempts, so
@@ -88,11 +88,11 @@ func (t *turns) trial() *item {
 			}
 		}
 	}
-	return t.take(next, at)
+	return t.takeItem(next, at)
 }
 
-// take takes the i-th job of a name.
-func (t *turns) take(n *name, i int) *item {
+// takeItem takes the i-th job of a name.
+func (t *turns) takeItem(n *name, i int) *item {
 	t.round[n.priority] = n.round
 	n.round += 1 / n.weight
 	it := n.ready[i]

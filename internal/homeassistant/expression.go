@@ -61,8 +61,8 @@ func (p *expressionParser) peek() string {
 	return p.tokens[0]
 }
 
-// take takes a token if it is the next.
-func (p *expressionParser) take(token string) bool {
+// takeToken takes a token if it is the next.
+func (p *expressionParser) takeToken(token string) bool {
 	if p.peek() != token || token == "" {
 		return false
 	}
@@ -76,7 +76,7 @@ func (p *expressionParser) choice(depth int) (expression, error) {
 		return nil, errors.New("it is nested too deep")
 	}
 	a, err := p.either(depth)
-	if err != nil || !p.take("if") {
+	if err != nil || !p.takeToken("if") {
 		return a, err
 	}
 	condition, err := p.either(depth)
@@ -84,7 +84,7 @@ func (p *expressionParser) choice(depth int) (expression, error) {
 		return nil, err
 	}
 	otherwise := expression(func(*values) any { return "" })
-	if p.take("else") {
+	if p.takeToken("else") {
 		if otherwise, err = p.choice(depth + 1); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (p *expressionParser) choice(depth int) (expression, error) {
 // either parses "a or b".
 func (p *expressionParser) either(depth int) (expression, error) {
 	a, err := p.both(depth)
-	for err == nil && p.take("or") {
+	for err == nil && p.takeToken("or") {
 		var b expression
 		left := a
 		b, err = p.both(depth)
@@ -117,7 +117,7 @@ func (p *expressionParser) either(depth int) (expression, error) {
 // both parses "a and b".
 func (p *expressionParser) both(depth int) (expression, error) {
 	a, err := p.negation(depth)
-	for err == nil && p.take("and") {
+	for err == nil && p.takeToken("and") {
 		var b expression
 		left := a
 		b, err = p.negation(depth)
@@ -134,7 +134,7 @@ func (p *expressionParser) both(depth int) (expression, error) {
 // negation parses "not a".
 func (p *expressionParser) negation(depth int) (expression, error) {
 	negative := false
-	for p.take("not") {
+	for p.takeToken("not") {
 		negative = !negative
 	}
 	a, err := p.comparison(depth)
@@ -153,21 +153,21 @@ func (p *expressionParser) comparison(depth int) (expression, error) {
 	op := p.peek()
 	switch op {
 	case "==", "!=", "<", "<=", ">", ">=", "in", "is", "not":
-		p.take(op)
+		p.takeToken(op)
 	default:
 		return a, nil
 	}
-	not := op == "not" || op == "is" && p.take("not")
+	not := op == "not" || op == "is" && p.takeToken("not")
 	if op == "is" {
 		test := tests()[strings.ToLower(p.peek())]
 		if test == nil {
 			return nil, fmt.Errorf("is %.20s is not understood", p.peek())
 		}
-		p.take(p.peek())
+		p.takeToken(p.peek())
 		return func(v *values) any { return test(a(v)) != not }, nil
 	}
 	if op == "not" {
-		if op = "in"; !p.take(op) {
+		if op = "in"; !p.takeToken(op) {
 			return nil, errors.New("not is there where only in may follow it")
 		}
 	}
@@ -178,9 +178,9 @@ func (p *expressionParser) comparison(depth int) (expression, error) {
 // filtered parses "a | lower".
 func (p *expressionParser) filtered(depth int) (expression, error) {
 	a, err := p.path(depth)
-	for err == nil && p.take("|") {
+	for err == nil && p.takeToken("|") {
 		name := p.peek()
-		p.take(name)
+		p.takeToken(name)
 		a, err = p.call(a, name, depth)
 	}
 	return a, err
@@ -194,7 +194,7 @@ func (p *expressionParser) call(a expression, name string, depth int) (expressio
 	}
 	var args []expression
 	var err error
-	if p.take("(") {
+	if p.takeToken("(") {
 		if args, err = p.list(")", depth); err != nil {
 			return nil, err
 		}
@@ -210,13 +210,13 @@ func (p *expressionParser) call(a expression, name string, depth int) (expressio
 
 // list parses expressions up to a token.
 func (p *expressionParser) list(end string, depth int) (all []expression, err error) {
-	for !p.take(end) {
+	for !p.takeToken(end) {
 		e, err := p.choice(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, e)
-		if !p.take(",") && p.peek() != end {
+		if !p.takeToken(",") && p.peek() != end {
 			return nil, fmt.Errorf("%s is missing", end)
 		}
 	}
@@ -229,13 +229,13 @@ func (p *expressionParser) path(depth int) (expression, error) {
 	for err == nil {
 		of := a
 		switch {
-		case p.take("."):
+		case p.takeToken("."):
 			name := p.peek()
-			switch p.take(name); {
+			switch p.takeToken(name); {
 			case p.peek() != "(":
 				a = func(v *values) any { return member(of(v), name) }
 			case name == "get":
-				p.take("(")
+				p.takeToken("(")
 				var args []expression
 				if args, err = p.list(")", depth); err == nil && len(args) == 0 {
 					err = errors.New("get says not what")
@@ -254,7 +254,7 @@ func (p *expressionParser) path(depth int) (expression, error) {
 			default:
 				err = fmt.Errorf(".%.20s() is not understood", name)
 			}
-		case p.take("["):
+		case p.takeToken("["):
 			var key []expression
 			if key, err = p.list("]", depth); err == nil && len(key) != 1 {
 				err = errors.New("[ ] has not one key")
@@ -270,7 +270,7 @@ func (p *expressionParser) path(depth int) (expression, error) {
 // single parses what has no operators outside of brackets.
 func (p *expressionParser) single(depth int) (expression, error) {
 	token := p.peek()
-	p.take(token)
+	p.takeToken(token)
 	switch strings.ToLower(token) {
 	case "true", "false":
 		return func(*values) any { return len(token) == len("true") }, nil
@@ -284,7 +284,7 @@ func (p *expressionParser) single(depth int) (expression, error) {
 		return func(v *values) any { return v.parsed }, nil
 	case token == "(":
 		e, err := p.choice(depth + 1)
-		if err == nil && !p.take(")") {
+		if err == nil && !p.takeToken(")") {
 			err = errors.New(") is missing")
 		}
 		return e, err
@@ -303,7 +303,7 @@ func (p *expressionParser) single(depth int) (expression, error) {
 	sign := ""
 	if token == "-" {
 		sign, token = token, p.peek()
-		p.take(token)
+		p.takeToken(token)
 	}
 	if _, err := strconv.ParseFloat(token, 64); err != nil || token[0] > '9' {
 		return nil, fmt.Errorf("%.20q is not understood; there are value, value_json, texts and numbers", token)

@@ -147,21 +147,21 @@ func (a *API) checkSame(id string, said liveness.Policy) error {
 	if said == (liveness.Policy{}) || a.needsToken() {
 		return nil
 	}
-	now, then, seen := a.registry.Operator().IfAnnounced(id, said)
-	if !seen || then == now {
+	current, announced, known := a.registry.Operator().IfAnnounced(id, said)
+	if !known || announced == current {
 		return nil
 	}
-	name, is, was := "interval", duration.String(then.Interval), duration.String(now.Interval)
+	setting, asked, holds := "interval", duration.String(announced.Interval), duration.String(current.Interval)
 	switch {
-	case then.Expect != now.Expect:
-		name, is, was = "expect", strconv.Quote(then.Expect), strconv.Quote(now.Expect)
-	case then.Timeout != now.Timeout && then.Expect != "":
-		name, is, was = "grace", duration.String(then.Timeout), duration.String(now.Timeout)
-	case then.Timeout != now.Timeout:
-		name, is, was = "ttl", duration.String(then.Timeout), duration.String(now.Timeout)
+	case announced.Expect != current.Expect:
+		setting, asked, holds = "expect", strconv.Quote(announced.Expect), strconv.Quote(current.Expect)
+	case announced.Timeout != current.Timeout && announced.Expect != "":
+		setting, asked, holds = "grace", duration.String(announced.Timeout), duration.String(current.Timeout)
+	case announced.Timeout != current.Timeout:
+		setting, asked, holds = "ttl", duration.String(announced.Timeout), duration.String(current.Timeout)
 	}
 	return &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
-		"%s is %s, and a GET without a token cannot change the %s that holds for this device; announce it by POST once, or set it as the device's policy", name, is, was)}
+		"%s is %s, and a GET without a token cannot change the %s that holds for this device; announce it by POST once, or set it as the device's policy", setting, asked, holds)}
 }
 
 // beatBye handles a goodbye.

@@ -90,14 +90,14 @@ func (p *pictures) latest(registry *liveness.Registry) *picture {
 		return p.last
 	}
 	at := time.Now()
-	p.last = p.take(registry, at)
+	p.last = p.takePicture(registry, at)
 	took := time.Since(at)
 	p.until = at.Add(took + max(pictureEvery, pictureShare*took))
 	return p.last
 }
 
-// take takes a picture, and notes by what it differs from the last one.
-func (p *pictures) take(registry *liveness.Registry, at time.Time) *picture {
+// takePicture takes a picture, and notes by what it differs from the last one.
+func (p *pictures) takePicture(registry *liveness.Registry, at time.Time) *picture {
 	next := &picture{at: at, version: p.start, names: mapped(registry.Groups(), func(g *liveness.GroupView) string { return g.Name })}
 	next.survey(registry)
 	if last := p.last; last != nil {

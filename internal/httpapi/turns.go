@@ -22,8 +22,8 @@ type turns chan struct{}
 
 func newTurns() turns { return make(turns, turnsPerThread*runtime.GOMAXPROCS(0)) }
 
-// take waits for a turn. It returns a function that ends it.
-func (t turns) take() (end func()) {
+// takeTurn waits for a turn. It returns a function that ends it.
+func (t turns) takeTurn() (end func()) {
 	t <- struct{}{}
 	free := func() { <-t }
 	late := time.AfterFunc(turnLength, free)
@@ -37,7 +37,7 @@ func (t turns) take() (end func()) {
 // handler lets a handler work in turns.
 func (t turns) handler(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		defer t.take()()
+		defer t.takeTurn()()
 		next(w, r)
 	}
 }

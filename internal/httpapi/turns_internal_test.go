@@ -24,7 +24,7 @@ func TestTurns(t *testing.T) {
 		var working sync.WaitGroup
 		for range 5 {
 			working.Go(func() {
-				defer turns.take()()
+				defer turns.takeTurn()()
 				begun.Add(1)
 				time.Sleep(turnLength - time.Millisecond)
 			})
@@ -39,7 +39,7 @@ func TestTurns(t *testing.T) {
 		working.Wait()
 		for range 3 {
 			working.Go(func() {
-				defer turns.take()()
+				defer turns.takeTurn()()
 				begun.Add(1)
 				time.Sleep(time.Minute)
 			})

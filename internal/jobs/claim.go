@@ -117,7 +117,7 @@ func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
 			return Claimed{}, err
 		}
 	}
-	if err := c.take(ctx, tx, found, v.keep); err != nil {
+	if err := c.takeJobs(ctx, tx, found, v.keep); err != nil {
 		return Claimed{}, err
 	}
 	if out.Jobs, err = withBodies(ctx, tx, found); err != nil || out.More {
@@ -360,8 +360,8 @@ func firstHeld(ctx context.Context, tx sqldb.Tx, keys map[int64]bool, without []
 	return first, nil
 }
 
-// take claims jobs. Those up to keep still block jobs of other lanes.
-func (c *claim) take(ctx context.Context, tx sqldb.Tx, found []candidate, keep uint64) error {
+// takeJobs claims jobs. Those up to keep still block jobs of other lanes.
+func (c *claim) takeJobs(ctx context.Context, tx sqldb.Tx, found []candidate, keep uint64) error {
 	byClaim := make(map[int64][]uint64)
 	for i := range found {
 		byClaim[found[i].Claim] = append(byClaim[found[i].Claim], found[i].ID)

@@ -83,8 +83,8 @@ func (i *identities) follow(on bool) {
 	}
 }
 
-// take appends at most limit devices that have changed to buffer. If there are none, it calls wake once when there is one.
-func (i *identities) take(buffer []string, limit int, wake func()) []string {
+// takeIDs appends at most limit devices that have changed to buffer. If there are none, it calls wake once when there is one.
+func (i *identities) takeIDs(buffer []string, limit int, wake func()) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for device := range i.changed {

@@ -246,7 +246,7 @@ var errMoved = errors.New("report: a sensor moves")
 func (r *Reporter) wait(ctx context.Context, buffer []liveness.Event, moved []string, offset uint64) ([]liveness.Event, []string, error) {
 	waiting, wake := context.WithCancelCause(ctx)
 	defer wake(nil)
-	moved = r.identities.take(moved, batchSize, func() { wake(errMoved) })
+	moved = r.identities.takeIDs(moved, batchSize, func() { wake(errMoved) })
 	if len(moved) > 0 {
 		wake(errMoved)
 	}

@@ -22,7 +22,7 @@ type collector struct {
 	echoed chan struct{} // closed when the own message came back
 }
 
-func (c *collector) take(_ paho.Client, m paho.Message) {
+func (c *collector) collect(_ paho.Client, m paho.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !m.Retained() {
@@ -65,7 +65,7 @@ func (p *Paho) Retained(ctx context.Context, filter string) (map[string][]byte, 
 	if err := s.subscribe(ctx, own, c.echo); err != nil && !errors.Is(err, ErrRefused) {
 		return nil, err
 	}
-	if err := s.subscribe(ctx, filter, c.take); err != nil {
+	if err := s.subscribe(ctx, filter, c.collect); err != nil {
 		return nil, err
 	}
 	if err := s.await(ctx, s.client.Publish(own, 0, false, "?")); err != nil {

@@ -178,9 +178,9 @@ const sumFactor = 65_521
 // errAstray is returned for what a follower knows and the database has not.
 var errAstray = errors.New("store: what was read while standing by is not what the database has")
 
-// take reads the rest, and returns all rows by number; nil if the follower knows none, or so few that Load
+// takeDevices reads the rest, and returns all rows by number; nil if the follower knows none, or so few that Load
 // had better read them. It is empty then. Errors: errAstray, those of the database.
-func (f *Follower) take(ctx context.Context, db *sqldb.DB) ([]deviceRow, error) {
+func (f *Follower) takeDevices(ctx context.Context, db *sqldb.DB) ([]deviceRow, error) {
 	if f == nil {
 		return nil, nil
 	}

@@ -137,7 +137,7 @@ func (o *sorter) pack(ctx context.Context) error {
 			return err
 		}
 		for _, n := range part {
-			o.packPage(n, o.take(o.take(nil, there, n), o.loose, n))
+			o.packPage(n, o.takeGaps(o.takeGaps(nil, there, n), o.loose, n))
 		}
 	}
 	return nil
@@ -145,9 +145,9 @@ func (o *sorter) pack(ctx context.Context) error {
 
 func pageOf(g *judgement.Gap) int64 { return int64(g.Num / pageLen) }
 
-// take appends the gaps of a page to all, but for those of devices that are forgotten. Pages are taken in
+// takeGaps appends the gaps of a page to all, but for those of devices that are forgotten. Pages are taken in
 // order: take cuts off from rows what comes before the next page.
-func (o *sorter) take(all []judgement.Gap, rows []readGaps, n int64) []judgement.Gap {
+func (o *sorter) takeGaps(all []judgement.Gap, rows []readGaps, n int64) []judgement.Gap {
 	for i := range rows {
 		row := &rows[i]
 		for len(row.gaps) > 0 && pageOf(&row.gaps[0]) <= n {

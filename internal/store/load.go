@@ -104,7 +104,7 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 		return loaded, err
 	}
 	loaded.Corrupt = slices.Concat(corrupt, damaged, groups, gone, strange)
-	rows, err := s.config.Follower.take(ctx, s.db)
+	rows, err := s.config.Follower.takeDevices(ctx, s.db)
 	loaded.Followed, loaded.Astray = rows != nil && err == nil, err
 	if err != nil {
 		rows = nil

@@ -57,7 +57,7 @@ func (s *Store) restoreSources(
 		if rec.Blank = blank; recalled != nil {
 			recalled.Source(&rec)
 		}
-		if err := r.Keeper().RestoreSource(rec); err != nil { //nolint:contextcheck // it makes timers, which end with the registry
+		if err := r.Keeper().RestoreSource(rec); err != nil {
 			return nil, nil, err
 		}
 		known[rec.Name] = true

@@ -58,7 +58,7 @@ type properties struct {
 // properties begins to read the properties of a packet. The caller walks through all of them, and
 // then calls finish.
 func (r *reader) properties(allowed propSet) properties {
-	return properties{reader: reader{rest: r.take(r.varint())}, allowed: allowed, repeat: 1 << propUser}
+	return properties{reader: reader{rest: r.takeBytes(r.varint())}, allowed: allowed, repeat: 1 << propUser}
 }
 
 // finish takes over the error of the properties.

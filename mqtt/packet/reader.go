@@ -78,10 +78,10 @@ func (r *reader) varint() int {
 
 // bytes reads binary data. It is not nil, unless there was an error.
 func (r *reader) bytes() []byte {
-	return r.take(int(r.uint16()))
+	return r.takeBytes(int(r.uint16()))
 }
 
-func (r *reader) take(n int) []byte {
+func (r *reader) takeBytes(n int) []byte {
 	if len(r.rest) < n {
 		r.short()
 		return nil

@@ -76,8 +76,8 @@ type orders struct {
 
 func newOrders(half int) *orders { return &orders{half: half, newer: make(map[string]order)} }
 
-// take records a message's order, and reports whether it is not less than the device's latest one.
-func (s *orders) take(device string, o order) bool {
+// note records a message's order, and reports whether it is not less than the device's latest one.
+func (s *orders) note(device string, o order) bool {
 	latest, ok := s.newer[device]
 	if !ok {
 		latest, ok = s.old[device]

@@ -303,7 +303,7 @@ func (r *Rules) inOrder(rule *rule, device string, doc *document) error {
 	if !ok {
 		return &Rejected{"json", fmt.Sprintf("order: %s is neither a number nor a text of at most %d bytes", cut(string(v)), maxOrder)}
 	}
-	if !r.orders.take(device, o) {
+	if !r.orders.note(device, o) {
 		return &Rejected{"order", fmt.Sprintf("%s is before the latest message of %s", cut(string(v)), device)}
 	}
 	return nil

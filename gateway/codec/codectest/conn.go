@@ -91,13 +91,13 @@ func (c *conn) receive(piece []byte) {
 	poison(c.input)
 	c.input = slices.Clip(grown)
 	c.before = bytes.Clone(grown)
-	for len(c.input) > 0 && c.take() {
+	for len(c.input) > 0 && c.readMore() {
 		continue
 	}
 }
 
-// take takes one message and answers it. It returns false if there is none.
-func (c *conn) take() bool {
+// readMore takes one message and answers it. It returns false if there is none.
+func (c *conn) readMore() bool {
 	c.tb.Helper()
 	var m codec.Message
 	n := c.next(&m)

@@ -70,7 +70,7 @@ func datagram(tb testing.TB, p codec.Packets, d []byte, judge func(*conn, *codec
 	c := newConn(tb, p.PacketCodec())
 	c.judge = judge
 	c.input, c.before = slices.Clip(bytes.Clone(d)), bytes.Clone(d)
-	for len(c.input) > 0 && c.take() {
+	for len(c.input) > 0 && c.readMore() {
 		continue
 	}
 	return c

@@ -36,7 +36,7 @@ func endless(c *conn, flood []byte) {
 	for n := 1; c.err == nil; n = min(8*n, len(flood)) {
 		c.input = slices.Concat(start, flood[:n])
 		c.before = bytes.Clone(c.input)
-		if c.take() {
+		if c.readMore() {
 			return
 		}
 	}

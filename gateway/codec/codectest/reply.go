@@ -98,7 +98,7 @@ func (c *conn) untilBeat(stream []byte) []byte {
 	for len(stream) > 0 {
 		c.input, c.before = bytes.Clone(stream), bytes.Clone(stream)
 		said := len(c.said)
-		if !c.take() {
+		if !c.readMore() {
 			return nil
 		}
 		n := len(stream) - len(c.input)

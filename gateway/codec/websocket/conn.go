@@ -91,7 +91,7 @@ func (c *conn) payload(input []byte, n int, m *codec.Message) (int, error) {
 		c.part, c.taken = c.part[:taken], taken
 		used = taken - before
 	}
-	c.frame.take(used)
+	c.frame.takeBytes(used)
 	c.inFrame = c.frame.size > 0
 	return n + used, nil
 }

@@ -103,8 +103,8 @@ func (f *frame) unmask(dst, payload []byte) []byte {
 	return dst
 }
 
-// take notes that n bytes of the payload were taken.
-func (f *frame) take(n int) {
+// takeBytes notes that n bytes of the payload were taken.
+func (f *frame) takeBytes(n int) {
 	f.size -= uint64(n)
 	f.offset = (f.offset + n) & 3
 }

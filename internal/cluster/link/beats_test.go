@@ -218,7 +218,7 @@ func beatsAheadAndOneByOne(t *testing.T, rnd *rand.Rand) {
 		}
 		for _, w := range []twin{ahead, single} {
 			w.listen(now)
-			w.queue.take(w.stream)
+			w.queue.nextFrame(w.stream)
 		}
 		got, want := ahead.state(t), single.state(t)
 		for i := range want {

@@ -32,8 +32,8 @@ func (c *caller) add(f func()) {
 	}
 }
 
-// take takes the calls that are to be made. If there are none and last is set, there will be none.
-func (c *caller) take(last bool) []func() {
+// takeCalls takes the calls that are to be made. If there are none and last is set, there will be none.
+func (c *caller) takeCalls(last bool) []func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := c.calls
@@ -45,7 +45,7 @@ func (c *caller) take(last bool) []func() {
 // run makes the calls until ctx is done, and then those that are left.
 func (c *caller) run(ctx context.Context) {
 	for last := false; ; {
-		calls := c.take(last)
+		calls := c.takeCalls(last)
 		for _, f := range calls {
 			f()
 		}
@@ -82,8 +82,8 @@ func (m *marked) add(s *Session) {
 	list.mu.Unlock()
 }
 
-// take takes the sessions.
-func (m *marked) take() []*Session {
+// takeMarked takes the sessions.
+func (m *marked) takeMarked() []*Session {
 	var all []*Session
 	for i := range m {
 		list := &m[i]

@@ -26,7 +26,7 @@ func TestCrowd(t *testing.T) {
 		return frames
 	}
 	told := func() []error {
-		for _, f := range e.calls.take(false) {
+		for _, f := range e.calls.takeCalls(false) {
 			f()
 		}
 		return answers

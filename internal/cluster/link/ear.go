@@ -392,7 +392,7 @@ func (e *Ear) letGoLocked(why string) {
 	e.table, e.gens, e.free = nil, nil, nil
 	e.waiting, e.out, e.report, e.again, e.resume = nil, nil, nil, nil, 0
 	e.ended, e.passed = nil, 0
-	e.beats.take()
+	e.beats.takeMarked()
 	e.member, e.incarnation = false, newIncarnation()
 	e.clocks = [inputs]clock{}
 	for i := range e.notes {

@@ -37,7 +37,7 @@ func rejoin(t *testing.T, e *Ear) *stream {
 func sent(t *testing.T, e *Ear, l *stream) (frames []*linkpb.EarFrame, messages int) {
 	t.Helper()
 	for {
-		m := e.take(l)
+		m := e.nextFrame(l)
 		if m == nil {
 			return frames, messages
 		}
@@ -112,12 +112,12 @@ func TestReport(t *testing.T) {
 		s.Beat(now)
 	}
 	e.mark(l2, item{round: 2})
-	if m := e.take(l2); len(m.GetFrames()) != 1 || len(m.GetFrames()[0].GetBeats().GetSlots()) != maxBeats {
+	if m := e.nextFrame(l2); len(m.GetFrames()) != 1 || len(m.GetFrames()[0].GetBeats().GetSlots()) != maxBeats {
 		t.Fatal("the first part of a report is not as long as it may be")
 	}
 	e.lost(l2) // in the middle of a report
 	check(rejoin(t, e), 2*n)
-	if m := e.take(l); m != nil {
+	if m := e.nextFrame(l); m != nil {
 		t.Error("the link that was lost is used")
 	}
 }
@@ -185,7 +185,7 @@ func TestCloseAtOnce(t *testing.T) {
 		t.Fatalf("frames %v", frames)
 	}
 	answerAll(t, e, l, frames[:1])
-	for _, f := range e.calls.take(false) {
+	for _, f := range e.calls.takeCalls(false) {
 		f()
 	}
 	if calls != 1 || e.Sessions() != 0 || len(e.asked) != 0 {
@@ -207,7 +207,7 @@ func TestAnswerReplaced(t *testing.T) {
 	if err := e.apply(t.Context(), l, []*linkpb.JudgeFrame{{Body: &linkpb.JudgeFrame_Answer{Answer: answer}}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range e.calls.take(false) {
+	for _, f := range e.calls.takeCalls(false) {
 		f()
 	}
 	if p.replaced != 1 || e.Sessions() != 0 {
@@ -251,7 +251,7 @@ func TestAskAfterRun(t *testing.T) {
 func TestFenceAfterStop(t *testing.T) {
 	for name, wake := range map[string]func(*Ear, *stream){
 		"frame": func(e *Ear, l *stream) { _ = e.apply(t.Context(), l, nil) }, // an error says so
-		"flush": func(e *Ear, l *stream) { e.take(l) },
+		"flush": func(e *Ear, l *stream) { e.nextFrame(l) },
 		"mark":  func(e *Ear, l *stream) { e.mark(l, item{round: 1}) },
 		"timer": func(e *Ear, _ *stream) { e.tick() },
 		"node":  func(e *Ear, _ *stream) { e.note(0, &linkpb.Redirect{}, false, false) },

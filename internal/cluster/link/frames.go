@@ -9,8 +9,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// take returns the next message to the judge; nil if nothing is to be said now.
-func (e *Ear) take(l *stream) *linkpb.FromEar {
+// nextFrame returns the next message to the judge; nil if nothing is to be said now.
+func (e *Ear) nextFrame(l *stream) *linkpb.FromEar {
 	now := e.config.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +133,7 @@ func (b *batch) markLocked(i *item) bool {
 		return false
 	}
 	if !i.collected {
-		e.report, i.collected = e.beats.take(), true
+		e.report, i.collected = e.beats.takeMarked(), true
 	}
 	if len(e.report) > maxBeats {
 		if len(b.frames) == 0 {

@@ -108,7 +108,7 @@ func FuzzReceive(f *testing.F) {
 			return
 		}
 		_ = m.receive(m.stream, msg.GetFrames(), time.Now()) // an error ends the stream
-		_ = m.queue.take(m.stream)
+		_ = m.queue.nextFrame(m.stream)
 		m.judge.holds = commitwait.New(m.judge.registry.AfterCommit, settleAll) // nobody lets answers go
 	})
 }

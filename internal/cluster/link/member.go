@@ -297,7 +297,7 @@ func (m *member) read(a *attached) {
 func (m *member) write(a *attached) {
 	defer m.queue.ring() // what it was woken for may have been for the next stream
 	for {
-		msg := m.queue.take(a)
+		msg := m.queue.nextFrame(a)
 		if msg == nil {
 			select {
 			case <-m.queue.wake:

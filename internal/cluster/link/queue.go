@@ -63,8 +63,8 @@ func (q *queue) ring() {
 	}
 }
 
-// take returns the next message by a stream; nil if there is nothing to say.
-func (q *queue) take(a *attached) *linkpb.FromJudge {
+// nextFrame returns the next message by a stream; nil if there is nothing to say.
+func (q *queue) nextFrame(a *attached) *linkpb.FromJudge {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,7 +72,7 @@ func (q *queue) take(a *attached) *linkpb.FromJudge {
 		return nil
 	}
 	n := min(len(q.frames), maxFrames)
-	msg := &linkpb.FromJudge{Frames: append(q.frames[:n:n], q.member.sends.take(a, now)...)}
+	msg := &linkpb.FromJudge{Frames: append(q.frames[:n:n], q.member.sends.takeFrames(a, now)...)}
 	if len(msg.GetFrames()) == 0 && !q.due {
 		return nil
 	}

@@ -185,8 +185,8 @@ func (s *sends) add(x *sending) bool {
 	return true
 }
 
-// take returns the next messages that go by a stream.
-func (s *sends) take(a *attached, now time.Time) (frames []*linkpb.JudgeFrame) {
+// takeFrames returns the next messages that go by a stream.
+func (s *sends) takeFrames(a *attached, now time.Time) (frames []*linkpb.JudgeFrame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for size := 0; len(s.waiting) > 0 && len(frames) < maxFrames && size < maxSendBytes; s.waiting = s.waiting[1:] {

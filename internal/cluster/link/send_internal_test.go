@@ -87,7 +87,7 @@ func TestEarRefusesMessages(t *testing.T) {
 func TestTakeMessages(t *testing.T) {
 	m := newMemberAt(t)
 	a := m.stream
-	m.queue.take(a)
+	m.queue.nextFrame(a)
 	var all []*sending
 	for range 10 {
 		x := &sending{frame: &linkpb.Send{Payload: make([]byte, maxSend)}, stream: a, until: time.Now().Add(time.Second), answered: make(chan struct{})}
@@ -99,7 +99,7 @@ func TestTakeMessages(t *testing.T) {
 	m.queue.answer(&linkpb.Answer{})
 	var numbers []uint64
 	for i := 0; ; i++ {
-		msg := m.queue.take(a)
+		msg := m.queue.nextFrame(a)
 		if msg == nil {
 			break
 		}

@@ -90,7 +90,7 @@ func (e *Ear) tick() {
 	switch {
 	case e.link == nil:
 		if !e.member {
-			for _, s := range e.beats.take() { // what opens a session will tell when it was heard
+			for _, s := range e.beats.takeMarked() { // what opens a session will tell when it was heard
 				s.flags.And(^isMarked)
 			}
 		}
@@ -374,7 +374,7 @@ func (e *Ear) read(ctx context.Context, l *stream) error {
 // write sends what is to be sent, until ctx is done.
 func (e *Ear) write(ctx context.Context, l *stream) {
 	for {
-		m := e.take(l)
+		m := e.nextFrame(l)
 		if m == nil {
 			select {
 			case <-e.wake:

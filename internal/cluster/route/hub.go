@@ -23,13 +23,13 @@ type Hub struct {
 	counts  counters
 	writers sync.WaitGroup
 
-	mu     sync.Mutex      // guards the field below, and gone of its values
-	spokes map[string]*rim // by name
+	mu     sync.Mutex       // guards the field below, and gone of its values
+	spokes map[string]*peer // by name
 }
 
 // NewHub makes a broker a hub. It starts nothing.
 func NewHub(b *mqtt.Broker, cfg Config) *Hub {
-	return &Hub{config: cfg.withDefaults(), broker: b, spokes: make(map[string]*rim)}
+	return &Hub{config: cfg.withDefaults(), broker: b, spokes: make(map[string]*peer)}
 }
 
 // Register makes the hub's service one of a gRPC server.
@@ -105,7 +105,7 @@ func (h *Hub) Exchange(stream routepb.Route_ExchangeServer) error {
 }
 
 // join makes a stream that of a spoke.
-func (h *Hub) join(stream routepb.Route_ExchangeServer, hello *routepb.Hello) (*rim, *routepb.Welcome) {
+func (h *Hub) join(stream routepb.Route_ExchangeServer, hello *routepb.Hello) (*peer, *routepb.Welcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.spokes[hello.GetName()]
@@ -114,7 +114,7 @@ func (h *Hub) join(stream routepb.Route_ExchangeServer, hello *routepb.Hello) (*
 		s = nil
 	}
 	if s == nil {
-		s = &rim{hub: h, box: newBox(h.config, &h.counts), incarnation: hello.GetIncarnation(), id: random()}
+		s = &peer{hub: h, out: newOutQueue(h.config, &h.counts), incarnation: hello.GetIncarnation(), id: random()}
 		s.remote = h.broker.Relay().Downstream(hello.GetName(), s)
 		h.spokes[hello.GetName()] = s
 	}
@@ -123,7 +123,7 @@ func (h *Hub) join(stream routepb.Route_ExchangeServer, hello *routepb.Hello) (*
 }
 
 // parted notes that a stream has ended.
-func (h *Hub) parted(s *rim, stream routepb.Route_ExchangeServer) {
+func (h *Hub) parted(s *peer, stream routepb.Route_ExchangeServer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.detach(stream) {

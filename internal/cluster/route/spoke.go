@@ -24,7 +24,7 @@ type Spoke struct {
 	name        string
 	incarnation uint64
 	remote      relay.Remote
-	box         box
+	out         outQueue
 	counts      counters
 
 	hub      uint64 // the incarnation of the latest hub; 0: there was none
@@ -43,7 +43,7 @@ type Spoke struct {
 // one. It fails if the broker has a store.
 func NewSpoke(b *mqtt.Broker, name string, cfg Config) (*Spoke, error) {
 	s := &Spoke{config: cfg.withDefaults(), name: name, incarnation: random(), wants: make(map[string]bool)}
-	s.box = newBox(s.config, &s.counts)
+	s.out = newOutQueue(s.config, &s.counts)
 	var err error
 	s.remote, err = b.Relay().Upstream(upLink{s})
 	return s, err
@@ -102,8 +102,8 @@ var errAlone = errors.New("the judge passes none on: it is of an earlier version
 func (s *Spoke) alone() {
 	s.say(errAlone)
 	s.remote.Alone()
-	s.box.close(true)
-	last, _ := s.box.empty()
+	s.out.close(true)
+	last, _ := s.out.dropAll()
 	s.remote.Taken(last)
 }
 
@@ -151,9 +151,9 @@ func (s *Spoke) joined(w *routepb.Welcome) {
 	if w.GetHub() != s.hub {
 		s.hub, s.received = w.GetHub(), 0
 	}
-	s.box.close(false)
+	s.out.close(false)
 	s.remote.Joined(w.GetReceived(), string(w.GetReserved()))
-	s.box.again(w.GetReceived(), func(*letter) bool { return true })
+	s.out.resend(w.GetReceived(), func(*queued) bool { return true })
 	s.mu.Lock()
 	clear(s.wants)
 	s.due, s.announcing, s.stream = 0, true, true
@@ -169,14 +169,14 @@ func (s *Spoke) want(filter string, wanted bool) {
 	defer s.mu.Unlock()
 	if s.stream { // else all are announced by the next
 		s.wants[filter] = wanted
-		s.box.ring()
+		s.out.notify()
 	}
 }
 
 // apply applies what the hub says.
 func (s *Spoke) apply(f *routepb.FromHub) {
 	if n := f.GetTaken(); n > 0 {
-		s.box.acknowledged(n)
+		s.out.acknowledged(n)
 		s.remote.Taken(n)
 	}
 	now, due := time.Now(), false
@@ -194,33 +194,33 @@ func (s *Spoke) apply(f *routepb.FromHub) {
 		s.mu.Lock()
 		s.due = s.received
 		s.mu.Unlock()
-		s.box.ring()
+		s.out.notify()
 	}
 }
 
 // write sends what is to be sent, until ctx is done.
 func (s *Spoke) write(ctx context.Context, c routepb.Route_ExchangeClient) {
-	defer s.box.ring() // what it was woken for may be for the next
+	defer s.out.notify() // what it was woken for may be for the next
 	for {
-		if m := s.take(); m != nil {
+		if m := s.nextFrame(); m != nil {
 			if c.Send(m) != nil { // Recv returns why
 				return
 			}
 			continue
 		}
 		select {
-		case <-s.box.wake:
+		case <-s.out.wake:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// take returns what is to be sent next; nil if there is nothing.
-func (s *Spoke) take() *routepb.FromSpoke {
+// nextFrame returns what is to be sent next; nil if there is nothing.
+func (s *Spoke) nextFrame() *routepb.FromSpoke {
 	m := &routepb.FromSpoke{}
-	if s.takeFilters(m) {
-		m.Messages = encoded(s.box.take())
+	if s.addFilters(m) {
+		m.Messages = encoded(s.out.takeBatch())
 	}
 	if len(m.GetWanted())+len(m.GetUnwanted())+len(m.GetMessages()) == 0 && !m.GetAnnounced() && m.GetTaken() == 0 {
 		return nil
@@ -228,10 +228,10 @@ func (s *Spoke) take() *routepb.FromSpoke {
 	return m
 }
 
-// takeFilters adds what is to be told of filters, and what is to be acknowledged. It reports whether
+// addFilters adds what is to be told of filters, and what is to be acknowledged. It reports whether
 // messages may follow: those that causes the answers to which a client has just subscribed to, must not
 // come before that.
-func (s *Spoke) takeFilters(m *routepb.FromSpoke) bool {
+func (s *Spoke) addFilters(m *routepb.FromSpoke) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.Taken, s.due = s.due, 0
@@ -254,23 +254,23 @@ func (s *Spoke) takeFilters(m *routepb.FromSpoke) bool {
 // upLink is the link of a broker to its hub.
 type upLink struct{ spoke *Spoke }
 
-// Forward implements [mqtt.Link].
+// Forward implements [relay.Link].
 func (l upLink) Forward(m relay.Message) (number uint64, ok bool) {
-	b := &l.spoke.box
+	b := &l.spoke.out
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || m.QoS == 0 && b.bytes >= b.limit {
 		b.counts.dropped.Add(1)
 		return 0, false
 	}
-	return b.addLocked(letter{Message: m, reliable: m.QoS > 0 || m.Retain}), true
+	return b.addLocked(queued{Message: m, reliable: m.QoS > 0 || m.Retain}), true
 }
 
-// Full implements [mqtt.Link].
-func (l upLink) Full() bool { return l.spoke.box.Full() }
+// Full implements [relay.Link].
+func (l upLink) Full() bool { return l.spoke.out.Full() }
 
-// Want implements [mqtt.Link].
+// Want implements [relay.Link].
 func (l upLink) Want(filter string, wanted bool) { l.spoke.want(filter, wanted) }
 
-// Wake implements [mqtt.Link]: an upstream broker has no store, and does not wait.
+// Wake implements [relay.Link]: an upstream broker has no store, and does not wait.
 func (upLink) Wake() {}

@@ -7,16 +7,16 @@ import (
 	"github.com/holter-iot/holter/internal/relay"
 )
 
-// encoded returns letters as they travel.
-func encoded(letters []letter) []*routepb.Message {
-	if len(letters) == 0 {
+// encoded returns messages as they travel.
+func encoded(batch []queued) []*routepb.Message {
+	if len(batch) == 0 {
 		return nil
 	}
-	messages := make([]routepb.Message, len(letters))
-	all := make([]*routepb.Message, len(letters))
+	messages := make([]routepb.Message, len(batch))
+	all := make([]*routepb.Message, len(batch))
 	now := time.Now()
-	for i := range letters {
-		l, m := &letters[i], &messages[i]
+	for i := range batch {
+		l, m := &batch[i], &messages[i]
 		m.Kind, m.Number, m.Confirms = routepb.Kind(l.Kind), l.number, l.Number
 		m.Topic, m.Payload, m.Properties = []byte(l.Topic), l.Payload, l.Properties
 		m.Qos, m.Retain, m.Kept, m.Share = uint32(l.QoS), l.Retain, l.Kept, []byte(l.Share)

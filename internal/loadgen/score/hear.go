@@ -68,7 +68,7 @@ func (s *Score) streamLocked(v *Verdict) {
 	case Rewound:
 		s.report.add(LogOrder, v.inLog("the log goes back"))
 	case Clock:
-		g.take(v)
+		g.addVerdict(v)
 	case Behind:
 		at := nanos(v.Time)
 		p.listening.note(shown{at, at - int64(max(v.Lag, 0))})

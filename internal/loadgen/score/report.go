@@ -52,8 +52,8 @@ func (r *Report) snapshot() Report {
 	return c
 }
 
-// take notes a measurement of the gateway's clock.
-func (g *gateway) take(v *Verdict) {
+// addVerdict notes a measurement of the gateway's clock.
+func (g *gateway) addVerdict(v *Verdict) {
 	c, skew := &g.clock, report.Millis(v.Skew)
 	if !c.Measured && !c.Set {
 		c.Least, c.Most = skew, skew

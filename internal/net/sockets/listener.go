@@ -61,7 +61,7 @@ func Count(l net.Listener) (*Listener, error) {
 // count.
 func (l *Listener) Accept() (net.Conn, error) {
 	for l.wait() {
-		if c, err := l.take(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		if c, err := l.acceptCounted(); !errors.Is(err, os.ErrDeadlineExceeded) {
 			return c, err
 		}
 	}
@@ -82,9 +82,9 @@ func (l *Listener) wait() bool {
 	return err == nil && socket.Read(pending) == nil
 }
 
-// take counts a connection that waits, and accepts it. It does not wait for one for long, as a
+// acceptCounted counts a connection that waits, and accepts it. It does not wait for one for long, as a
 // listening clock waits for what is counted.
-func (l *Listener) take() (net.Conn, error) {
+func (l *Listener) acceptCounted() (net.Conn, error) {
 	l.begun.Add(1)
 	if d, ok := l.Listener.(interface{ SetDeadline(at time.Time) error }); ok {
 		_ = d.SetDeadline(time.Now().Add(acceptWithin))
@@ -141,7 +141,7 @@ func (l *Listener) Serve(ctx context.Context, admit func(c net.Conn), failed fun
 func (l *Listener) turnAway() bool {
 	_ = l.spare.Close()
 	defer func() { l.spare, _ = os.Open(os.DevNull) }()
-	c, err := l.take()
+	c, err := l.acceptCounted()
 	if err != nil {
 		return false
 	}

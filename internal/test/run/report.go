@@ -77,7 +77,7 @@ func (r *report) read(lines io.Reader) error {
 			r.print("%s\n", in.Text()) // a line of go test itself
 			continue
 		}
-		r.take(e)
+		r.handleEvent(e)
 	}
 	return in.Err()
 }
@@ -104,7 +104,7 @@ func (r *report) sayWhatRuns(done <-chan struct{}) {
 	}
 }
 
-func (r *report) take(e event) {
+func (r *report) handleEvent(e event) {
 	key := e.Package + " " + e.Test
 	switch e.Action {
 	case "start":

@@ -10,11 +10,11 @@ import (
 	"github.com/holter-iot/holter/internal/relay"
 )
 
-// rim is a spoke, as its hub sees it. It is the link of the hub's broker to it.
-type rim struct {
+// peer is a spoke, as its hub sees it. It is the link of the hub's broker to it.
+type peer struct {
 	hub         *Hub
 	remote      relay.Remote
-	box         box
+	out         outQueue
 	incarnation uint64
 	id          uint64    // of the hub, for this incarnation
 	gone        time.Time // when its stream ended; zero: it has one
@@ -22,7 +22,7 @@ type rim struct {
 	in       sync.Mutex // held while what came is applied; taken before mu
 	received uint64     // the last message that came
 
-	mu      sync.Mutex                   // guards the fields below; taken before box.mu
+	mu      sync.Mutex                   // guards the fields below; taken before out.mu
 	stream  routepb.Route_ExchangeServer // nil without
 	waiting []receipt                    // the oldest first
 	settled uint64                       // the last number that was acknowledged
@@ -33,7 +33,7 @@ type rim struct {
 type receipt struct{ number, commit uint64 }
 
 // attach makes a stream the spoke's. The filters and what is retained begin anew.
-func (s *rim) attach(stream routepb.Route_ExchangeServer, hello *routepb.Hello) *routepb.Welcome {
+func (s *peer) attach(stream routepb.Route_ExchangeServer, hello *routepb.Hello) *routepb.Welcome {
 	s.in.Lock()
 	defer s.in.Unlock()
 	s.mu.Lock()
@@ -43,9 +43,9 @@ func (s *rim) attach(stream routepb.Route_ExchangeServer, hello *routepb.Hello) 
 	if hello.GetHub() == s.id {
 		received = hello.GetReceived()
 	}
-	s.box.acknowledged(received)
-	s.box.again(received, func(l *letter) bool { return l.reliable })
-	s.box.close(false)
+	s.out.acknowledged(received)
+	s.out.resend(received, func(l *queued) bool { return l.reliable })
+	s.out.close(false)
 	s.copyLocked()
 	s.waiting = slices.Insert(s.waiting, 0, receipt{number: s.settled}) // the stream before may have lost that
 	s.remote.BeginFilters()
@@ -53,46 +53,46 @@ func (s *rim) attach(stream routepb.Route_ExchangeServer, hello *routepb.Hello) 
 }
 
 // copyLocked begins to copy what is retained.
-func (s *rim) copyLocked() {
+func (s *peer) copyLocked() {
 	s.copying = 1
-	s.box.control(relay.Message{Kind: relay.CopyBegins})
+	s.out.control(relay.Message{Kind: relay.CopyBegins})
 }
 
 // detach reports whether a stream was the spoke's, which has none then.
-func (s *rim) detach(stream routepb.Route_ExchangeServer) bool {
+func (s *peer) detach(stream routepb.Route_ExchangeServer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream != stream {
 		return false
 	}
 	s.stream = nil
-	s.box.close(true)
+	s.out.close(true)
 	return true
 }
 
 // leave drops what waits for the spoke, which does not come back.
-func (s *rim) leave() {
+func (s *peer) leave() {
 	s.in.Lock()
 	defer s.in.Unlock()
 	s.detachAny()
 	s.remote.Leave()
-	_, lost := s.box.empty()
-	s.box.counts.dropped.Add(uint64(lost))
+	_, lost := s.out.dropAll()
+	s.out.counts.dropped.Add(uint64(lost))
 }
 
-func (s *rim) detachAny() {
+func (s *peer) detachAny() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream = nil
-	s.box.close(true)
+	s.out.close(true)
 }
 
 // errReplaced is the end of a stream whose place another has taken.
 var errReplaced = errors.New("route: the spoke has another stream")
 
 // receive applies what came by a stream. While there is no room for what that causes, it waits.
-func (s *rim) receive(stream routepb.Route_ExchangeServer, f *routepb.FromSpoke) error {
-	for s.remote.Full() || s.box.behind() {
+func (s *peer) receive(stream routepb.Route_ExchangeServer, f *routepb.FromSpoke) error {
+	for s.remote.Full() || s.out.behind() {
 		select {
 		case <-time.After(fullEvery):
 		case <-stream.Context().Done():
@@ -105,19 +105,19 @@ func (s *rim) receive(stream routepb.Route_ExchangeServer, f *routepb.FromSpoke)
 		return errReplaced
 	}
 	s.filters(f)
-	s.box.acknowledged(f.GetTaken())
+	s.out.acknowledged(f.GetTaken())
 	s.publish(f.GetMessages())
 	return nil
 }
 
-func (s *rim) has(stream routepb.Route_ExchangeServer) bool {
+func (s *peer) has(stream routepb.Route_ExchangeServer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stream == stream
 }
 
 // filters notes what the spoke wants.
-func (s *rim) filters(f *routepb.FromSpoke) {
+func (s *peer) filters(f *routepb.FromSpoke) {
 	for _, filter := range f.GetWanted() {
 		s.remote.Want(string(filter))
 	}
@@ -130,7 +130,7 @@ func (s *rim) filters(f *routepb.FromSpoke) {
 }
 
 // publish publishes what clients of the spoke have published.
-func (s *rim) publish(messages []*routepb.Message) {
+func (s *peer) publish(messages []*routepb.Message) {
 	now, due := time.Now(), receipt{}
 	for _, m := range messages {
 		if m.GetNumber() <= s.received {
@@ -142,44 +142,44 @@ func (s *rim) publish(messages []*routepb.Message) {
 			due = receipt{s.received, max(due.commit, commit)}
 		}
 	}
-	s.box.counts.received.Add(uint64(len(messages)))
+	s.out.counts.received.Add(uint64(len(messages)))
 	if due.number > 0 {
 		s.mu.Lock()
 		s.waiting = append(s.waiting, due)
 		s.mu.Unlock()
-		s.box.ring()
+		s.out.notify()
 	}
 }
 
 // write sends what is to be sent, until the stream ends.
-func (s *rim) write(stream routepb.Route_ExchangeServer) {
-	defer s.box.ring() // what it was woken for may be for the next
+func (s *peer) write(stream routepb.Route_ExchangeServer) {
+	defer s.out.notify() // what it was woken for may be for the next
 	for {
-		if m := s.take(stream); m != nil {
+		if m := s.nextFrame(stream); m != nil {
 			if stream.Send(m) != nil { // Recv fails, too
 				return
 			}
 			continue
 		}
 		select {
-		case <-s.box.wake:
+		case <-s.out.wake:
 		case <-stream.Context().Done():
 			return
 		}
 	}
 }
 
-// take returns what is to be sent next by a stream; nil if there is nothing.
-func (s *rim) take(stream routepb.Route_ExchangeServer) *routepb.FromHub {
+// nextFrame returns what is to be sent next by a stream; nil if there is nothing.
+func (s *peer) nextFrame(stream routepb.Route_ExchangeServer) *routepb.FromHub {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream != stream {
 		return nil
 	}
-	if s.box.idle() {
+	if s.out.idle() {
 		s.goOnCopyingLocked()
 	}
-	m := &routepb.FromHub{Messages: encoded(s.box.take())}
+	m := &routepb.FromHub{Messages: encoded(s.out.takeBatch())}
 	for len(s.waiting) > 0 && !s.remote.Awaits(s.waiting[0].commit) {
 		s.settled = s.waiting[0].number
 		m.Taken = s.settled
@@ -192,22 +192,22 @@ func (s *rim) take(stream routepb.Route_ExchangeServer) *routepb.FromHub {
 }
 
 // goOnCopyingLocked copies some of what is retained, all of it anew if some was dropped.
-func (s *rim) goOnCopyingLocked() {
+func (s *peer) goOnCopyingLocked() {
 	if s.copying == 0 {
-		if s.box.missed() {
+		if s.out.takeLostRetained() {
 			s.copyLocked()
 		}
 		return
 	}
 	if s.copying = s.remote.Copy(s.copying); s.copying == 0 {
-		s.box.control(relay.Message{Kind: relay.CopyEnds})
+		s.out.control(relay.Message{Kind: relay.CopyEnds})
 	}
-	s.box.ring()
+	s.out.notify()
 }
 
-// Forward implements [mqtt.Link].
-func (s *rim) Forward(m relay.Message) (number uint64, ok bool) {
-	b := &s.box
+// Forward implements [relay.Link].
+func (s *peer) Forward(m relay.Message) (number uint64, ok bool) {
+	b := &s.out
 	if m.Kind != relay.Published {
 		return b.control(m), true
 	}
@@ -218,20 +218,20 @@ func (s *rim) Forward(m relay.Message) (number uint64, ok bool) {
 		return 0, false
 	case b.bytes >= b.limit:
 		if m.Kept {
-			b.lacks = true
-			b.ring()
+			b.lostRetained = true
+			b.notify()
 		}
 		b.counts.dropped.Add(1)
 		return 0, false
 	}
-	return b.addLocked(letter{Message: m, reliable: m.QoS > 0}), true
+	return b.addLocked(queued{Message: m, reliable: m.QoS > 0}), true
 }
 
-// Want implements [mqtt.Link]: only an upstream one is told.
-func (*rim) Want(string, bool) {}
+// Want implements [relay.Link]: only an upstream one is told.
+func (*peer) Want(string, bool) {}
 
-// Full implements [mqtt.Link].
-func (s *rim) Full() bool { return s.box.Full() }
+// Full implements [relay.Link].
+func (s *peer) Full() bool { return s.out.Full() }
 
-// Wake implements [mqtt.Link].
-func (s *rim) Wake() { s.box.ring() }
+// Wake implements [relay.Link].
+func (s *peer) Wake() { s.out.notify() }

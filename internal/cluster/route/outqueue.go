@@ -7,40 +7,40 @@ import (
 	"github.com/holter-iot/holter/internal/relay"
 )
 
-// box holds the messages for another broker. Its methods do not block.
-type box struct {
+// outQueue holds the messages for another broker. Its methods do not block.
+type outQueue struct {
 	limit  int // bytes
 	counts *counters
 	wake   chan struct{} // has room for one; never closed: there may be something to send
 
-	mu     sync.Mutex // guards the fields below
-	unsent []letter
-	sent   []letter // and not acknowledged
-	bytes  int      // of both,
-	ahead  int      // and of unsent
-	last   uint64   // number
-	closed bool     // nothing is taken in; at a hub: but what has QoS 1 and 2
-	lacks  bool     // a message was dropped that is retained
+	mu           sync.Mutex // guards the fields below
+	unsent       []queued
+	sent         []queued // and not acknowledged
+	bytes        int      // of both,
+	ahead        int      // and of unsent
+	last         uint64   // number
+	closed       bool     // nothing is taken in; at a hub: but what has QoS 1 and 2
+	lostRetained bool     // a message was dropped that is retained
 }
 
-// letter is a message in a box.
-type letter struct {
+// queued is a message in an outQueue.
+type queued struct {
 	relay.Message
 
 	number   uint64
 	reliable bool // it is kept until it is acknowledged
 }
 
-func (l *letter) size() int {
+func (l *queued) size() int {
 	return len(l.Topic) + len(l.Payload) + len(l.Properties) + messageOverhead
 }
 
-func newBox(cfg Config, counts *counters) box {
-	return box{limit: cfg.MaxBytes, counts: counts, wake: make(chan struct{}, 1)}
+func newOutQueue(cfg Config, counts *counters) outQueue {
+	return outQueue{limit: cfg.MaxBytes, counts: counts, wake: make(chan struct{}, 1)}
 }
 
-// ring has the writer look.
-func (b *box) ring() {
+// notify has the writer look.
+func (b *outQueue) notify() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -48,37 +48,37 @@ func (b *box) ring() {
 }
 
 // Full reports whether there is no room.
-func (b *box) Full() bool {
+func (b *outQueue) Full() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.bytes >= b.limit
 }
 
 // behind reports whether there is no room for what is still to be sent.
-func (b *box) behind() bool {
+func (b *outQueue) behind() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ahead >= b.limit
 }
 
 // addLocked adds a message.
-func (b *box) addLocked(l letter) uint64 {
+func (b *outQueue) addLocked(l queued) uint64 {
 	b.last++
 	l.number = b.last
 	b.unsent = append(b.unsent, l)
 	b.ahead += l.size()
 	b.countLocked(l.size())
-	b.ring()
+	b.notify()
 	return l.number
 }
 
-func (b *box) countLocked(n int) {
+func (b *outQueue) countLocked(n int) {
 	b.bytes += n
 	b.counts.queued.Add(int64(n))
 }
 
-// take takes the next messages to send.
-func (b *box) take() (taken []letter) {
+// takeBatch takes the next messages to send.
+func (b *outQueue) takeBatch() (taken []queued) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
@@ -101,7 +101,7 @@ func (b *box) take() (taken []letter) {
 }
 
 // acknowledged forgets the messages up to a number.
-func (b *box) acknowledged(number uint64) {
+func (b *outQueue) acknowledged(number uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
@@ -115,12 +115,12 @@ func (b *box) acknowledged(number uint64) {
 	}
 }
 
-// again has all be sent again that the other side has not received, which is up to a number, but what is
+// resend has all be sent again that the other side has not received, which is up to a number, but what is
 // not to stay.
-func (b *box) again(received uint64, stays func(*letter) bool) {
+func (b *outQueue) resend(received uint64, stays func(*queued) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at, _ := slices.BinarySearchFunc(b.sent, received+1, func(l letter, number uint64) int { return int(int64(l.number) - int64(number)) })
+	at, _ := slices.BinarySearchFunc(b.sent, received+1, func(l queued, number uint64) int { return int(int64(l.number) - int64(number)) })
 	unsent := slices.Clone(b.sent[at:])
 	b.sent = b.sent[:at:at]
 	for i := range unsent {
@@ -135,12 +135,12 @@ func (b *box) again(received uint64, stays func(*letter) bool) {
 		}
 	}
 	b.unsent = unsent
-	b.ring()
+	b.notify()
 }
 
-// empty drops everything, and returns the number of the last message. It reports how many that were whose
+// dropAll drops everything, and returns the number of the last message. It reports how many that were whose
 // sender relies on them.
-func (b *box) empty() (last uint64, lost int) {
+func (b *outQueue) dropAll() (last uint64, lost int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, l := range slices.Concat(b.sent, b.unsent) {
@@ -154,31 +154,31 @@ func (b *box) empty() (last uint64, lost int) {
 }
 
 // close has nothing be taken in any more, or everything again.
-func (b *box) close(closed bool) {
+func (b *outQueue) close(closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = closed
 }
 
 // idle reports whether nothing is to be sent.
-func (b *box) idle() bool {
+func (b *outQueue) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.unsent) == 0
 }
 
 // control adds what is no message of a client's, whatever room there is.
-func (b *box) control(m relay.Message) uint64 {
+func (b *outQueue) control(m relay.Message) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.addLocked(letter{Message: m})
+	return b.addLocked(queued{Message: m})
 }
 
-// missed reports whether a message was dropped that is retained, and forgets that.
-func (b *box) missed() bool {
+// takeLostRetained reports whether a message was dropped that is retained, and forgets that.
+func (b *outQueue) takeLostRetained() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	lacks := b.lacks
-	b.lacks = false
-	return lacks
+	lostRetained := b.lostRetained
+	b.lostRetained = false
+	return lostRetained
 }

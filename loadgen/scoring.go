@@ -16,9 +16,9 @@ import (
 	"github.com/holter-iot/holter/internal/loadgen/score"
 )
 
-// judge follows verdicts and checks them against the truth. One goroutine uses it; the followers
+// scoring follows verdicts and checks them against the truth. One goroutine uses it; the followers
 // use the score, too.
-type judge struct {
+type scoring struct {
 	plan    *plan.Plan
 	limits  score.Limits
 	from    []string
@@ -50,7 +50,7 @@ const restartTakes = 30 * time.Second
 const unknownBefore = 10 * time.Second
 
 // stopped notes that the servers are stopped between two instants.
-func (j *judge) stopped(from, to time.Time) {
+func (j *scoring) stopped(from, to time.Time) {
 	if j != nil {
 		j.scored.Stopped(from.Add(-unknownBefore), to.Add(restartTakes))
 	}
@@ -68,7 +68,7 @@ func DefaultLimits(p *Plan) Limits {
 
 // follow starts all followers, and returns once no later verdict can be missed; nil if there are no
 // followers.
-func follow(ctx context.Context, cfg *Config) (*judge, error) {
+func follow(ctx context.Context, cfg *Config) (*scoring, error) {
 	if len(cfg.Followers) == 0 {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{
+	j := &scoring{
 		plan: cfg.Plan, limits: cfg.Limits, scored: s, there: make([]bool, len(cfg.Followers)), broken: make([]string, len(cfg.Followers)),
 		heard: make([]bool, cfg.Plan.Devices), began: time.Now(),
 	}
@@ -114,7 +114,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 }
 
 // run follows one follower.
-func (j *judge) run(ctx context.Context, i int, f Follower, changed chan<- struct{}) {
+func (j *scoring) run(ctx context.Context, i int, f Follower, changed chan<- struct{}) {
 	err := f.Follow(ctx, func(v score.Verdict) {
 		switch v.Kind { //nolint:exhaustive // the others are for the score alone
 		case score.Following, score.Broken:
@@ -146,7 +146,7 @@ func wake(c chan<- struct{}) {
 
 // standing reports whether all streams are connected, whether a follower has given up, and why the
 // first missing stream is missing.
-func (j *judge) standing() (all, failed bool, why string) {
+func (j *scoring) standing() (all, failed bool, why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	i := slices.Index(j.there, false)
@@ -157,7 +157,7 @@ func (j *judge) standing() (all, failed bool, why string) {
 }
 
 // begin notes when the phases begin.
-func (j *judge) begin(at time.Time) {
+func (j *scoring) begin(at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.begun = at
@@ -165,7 +165,7 @@ func (j *judge) begin(at time.Time) {
 
 // leftOver reports whether a verdict is on a device of an earlier run: it was decided before this
 // fleet was connected, and the device has had no other event since.
-func (j *judge) leftOver(v *score.Verdict) bool {
+func (j *scoring) leftOver(v *score.Verdict) bool {
 	n, ok := j.plan.Number(v.Device)
 	if !ok || v.Kind >= score.SourceDeaf {
 		return false
@@ -184,7 +184,7 @@ func (j *judge) leftOver(v *score.Verdict) bool {
 const onItsWay = 2 * time.Second
 
 // add passes what a worker reports to the score.
-func (j *judge) add(n *update) {
+func (j *scoring) add(n *update) {
 	for _, t := range n.Truths {
 		j.scored.Add(t)
 		if t.Back.IsZero() {
@@ -200,7 +200,7 @@ type said struct {
 }
 
 // answered notes that the gateway has answered a member's devices since its last report.
-func (j *judge) answered(m *member) {
+func (j *scoring) answered(m *member) {
 	before, now := m.said, said{m.stats.At, m.stats.Answered + m.stats.Welcomes}
 	if now.at.IsZero() || !now.at.After(before.at) {
 		return
@@ -212,7 +212,7 @@ func (j *judge) answered(m *member) {
 }
 
 // expect notes when the verdict on an absence is due.
-func (j *judge) expect(t *plan.Truth) {
+func (j *scoring) expect(t *plan.Truth) {
 	due := t.At
 	switch t.Kind {
 	case plan.Silent, plan.Crash:
@@ -241,7 +241,7 @@ const (
 )
 
 // judgeUntil judges what is complete: all workers have reported what they did before until.
-func (j *judge) judgeUntil(until time.Time) {
+func (j *scoring) judgeUntil(until time.Time) {
 	if until.Sub(j.judged) >= judgeEvery {
 		j.judged = until
 		j.scored.JudgeUntil(until)
@@ -250,7 +250,7 @@ func (j *judge) judgeUntil(until time.Time) {
 
 // waits reports whether verdicts, or reports of workers, are still missing: until is the instant up
 // to which workers have reported, ended that at which the phases end.
-func (j *judge) waits(now, until, ended time.Time) bool {
+func (j *scoring) waits(now, until, ended time.Time) bool {
 	if until.Before(ended) || now.Before(j.lastDue.Add(comes)) {
 		return true
 	}
@@ -262,7 +262,7 @@ func (j *judge) waits(now, until, ended time.Time) bool {
 }
 
 // counts is the score so far.
-func (j *judge) counts() *report.Score {
+func (j *scoring) counts() *report.Score {
 	r := j.scored.Report()
 	of := func(m score.Mistake) uint64 { return r.Figures[m].Count }
 	return &report.Score{
@@ -272,7 +272,7 @@ func (j *judge) counts() *report.Score {
 }
 
 // stop ends the following.
-func (j *judge) stop() {
+func (j *scoring) stop() {
 	j.ended.Store(true)
 	j.close()
 	j.wg.Wait()
@@ -280,7 +280,7 @@ func (j *judge) stop() {
 
 // finish returns the score at an instant up to which all workers have reported, and which checks
 // failed.
-func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verdicts, failures []string, err error) {
+func (j *scoring) finish(ctx context.Context, at time.Time) (verdicts *report.Verdicts, failures []string, err error) {
 	unheard := j.scored.Unheard(j.used)
 	if j.used { // a device that was back before it was missed causes no event
 		failures = j.ask(ctx, unheard, at)
@@ -307,7 +307,7 @@ const (
 
 // ask asks the servers about devices without any event, whose connections were closed at an instant. It
 // returns what failed.
-func (j *judge) ask(ctx context.Context, unheard []int, closed time.Time) []string {
+func (j *scoring) ask(ctx context.Context, unheard []int, closed time.Time) []string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	var mu sync.Mutex // guards the fields below
@@ -339,7 +339,7 @@ func (j *judge) ask(ctx context.Context, unheard []int, closed time.Time) []stri
 
 // known reports whether one of the servers has heard a device in this run, and holds it to be online, or
 // did until its connection was closed: it may have been judged since.
-func (j *judge) known(ctx context.Context, device string, closed time.Time, clocks []report.Clock) (known bool, err error) {
+func (j *scoring) known(ctx context.Context, device string, closed time.Time, clocks []report.Clock) (known bool, err error) {
 	for i, knows := range j.knows {
 		skew := -onItsWay
 		if i < len(clocks) {
