@@ -13,26 +13,32 @@ import (
 	"github.com/holter-iot/holter/internal/test/testwait"
 )
 
-// A directory that is deleted under a server at work is made again, with all that was in it, and both are said.
+// A directory that is deleted under a server at work is said. Nothing that is written then is answered as if it were stored, and the next
+// start does not begin a new fleet.
 func TestServeLosesItsDirectory(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	p := startServe(t, "--data", data)
 	p.do(http.MethodPost, "/v1/beat/before", "")
 	testwait.Until(t, "the directory is deleted", func() bool { return os.RemoveAll(data) == nil }) // files are written into it meanwhile
-	p.until("what is stored was gone, and was written anew")
-	p.untilGet("/readyz", 200, "ok")
-	p.do(http.MethodPost, "/v1/beat/after", "")
-	p.until("what is stored was gone")
-	p.untilGet("/metrics", 200, "holter_store_repairs_total 1")
-	if err := p.stop(syscall.SIGTERM); err != nil {
-		t.Errorf("ended with %v\n%s", err, p.logged())
+	p.untilGet("/readyz", 503, "holter.db was deleted or moved away")
+	p.until(`"msg":"the database does not work as it should`)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.api+"/v1/beat/after", nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	p = startServe(t, "--data", data)
-	for _, id := range []string{"before", "after"} {
-		if code, answer := p.get("/v1/devices/" + id); code != http.StatusOK {
-			t.Errorf("GET %s = %d %s", id, code, answer)
-		}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the heartbeat of a new device is answered with %s", response.Status)
+	}
+	_ = p.stop(syscall.SIGTERM) // it cannot write a last checkpoint
+	out, err := command(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "the file is not there") {
+		t.Fatalf("the next start: %v\n%s", err, out)
 	}
 }
 

@@ -48,7 +48,6 @@ func (s *server) storeMetrics(m metrics.Sample) {
 	m.Add("failures_total", "Attempts to use the database that failed.", float64(st.Failures))
 	m.Add("failing_seconds", "For how long the database has failed; 0 if it works.", ago(st.Failing))
 	m.Add("harmed_seconds", "For how long the database file, or the data directory, has been gone, replaced or overwritten; 0 if it is what it was.", ago(st.Harmed))
-	m.Add("repairs_total", "How often the database file or the data directory was gone and written anew.", float64(st.Repairs))
 	m.Count("lost_commits_total", "How often the database was found to have lost events that it had committed, as after a failover to a replica that was behind.", st.Lost.Times)
 	m.Count("lost_events_total", "Events that it had lost.", st.Lost.Events)
 	m.Count("recovered_events_total", "Of them, those that were appended again from memory.", st.Lost.Again)

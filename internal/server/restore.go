@@ -138,17 +138,13 @@ func AsideText(n int) string {
 // AsideHelp tells what to do about rows of devices that are set aside.
 const AsideHelp = "those devices are watched again once they are heard; look at its column why, and then remove the rows from that table"
 
-// watchStore logs when the database starts to fail, when its error changes, when it works again and
-// when the store has repaired it, until ctx is done. Errors: store.ErrChanged.
+// watchStore logs when the database starts to fail, when its error changes and when it works again,
+// until ctx is done. Errors: store.ErrChanged.
 func (s *server) watchStore(ctx context.Context) error {
-	said, repairs := "", uint64(0)
+	said := ""
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		if st := s.store.Stats(); st.Repairs != repairs {
-			repairs = st.Repairs
-			s.log.Error("what is stored was gone, and was written anew", "what", st.LastRepair)
-		}
 		err := s.store.Health()
 		if errors.Is(err, store.ErrChanged) {
 			return err

@@ -51,8 +51,7 @@ const gigabyte = 1_000_000_000
 
 // lock keeps other processes from opening the database: a lock on a file, or the lease of a server.
 type lock interface {
-	// check makes sure that it is still ours, as far as that is known. A lock on a file that was lost is
-	// taken again.
+	// check returns an error if it is not ours any more, as far as that is known.
 	check(ctx context.Context) error
 	release() error
 }

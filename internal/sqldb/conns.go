@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"sync/atomic"
 	"time"
 )
@@ -37,6 +39,41 @@ func openConns(b backend, timeout time.Duration) (*conns, error) {
 func connect(b backend, timeout time.Duration) *conns {
 	write, read := b.pools()
 	return &conns{backend: b, patience: timeout, write: write, read: read}
+}
+
+// mount guards the file of a database that is in one, and writes a mark into it, by which it is known: a
+// checksum of the id of the database and the number of the fence. Only a process that has the fence may
+// do so: its successor would take a file with an earlier mark for one that was overwritten.
+func (c *conns) mount(ctx context.Context, f fence) error {
+	file, ok := c.backend.(*sqliteDB)
+	if !ok {
+		return nil
+	}
+	var mark uint32
+	err := c.transact(ctx, func(ctx context.Context, tx Tx) error {
+		id := ""
+		err := tx.QueryRowContext(ctx, "SELECT store_id FROM meta WHERE id = 1 AND fence = ? AND nonce = ?", f.term, f.nonce).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w; this one does not touch its file", ErrFenced)
+		}
+		if err != nil {
+			return err
+		}
+		mark = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d", id, f.term)) & (1<<31 - 1)
+		_, err = tx.Exec(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	g, err := newGuard(ctx, file.path, c.dsn(), mark)
+	c.guard = g
+	return err
+}
+
+// dsn returns the driver's name of the file, for whoever looks after it.
+func (c *conns) dsn() string {
+	return c.backend.(*sqliteDB).dsn("mode=rw", "busy_timeout(10000)", "cache_size(-4096)")
 }
 
 func (c *conns) close() error {

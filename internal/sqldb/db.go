@@ -54,9 +54,6 @@ type Owner struct {
 	// TakeOver is called in the transaction that raises the fence: with an error, the fence is not
 	// raised. It reads what the owner has to know, and may change rows of the owner.
 	TakeOver func(ctx context.Context, tx Tx) error
-	// Verify is called after a file was written anew and opened again. It returns an error if the
-	// file lacks something that the owner has written.
-	Verify func(ctx context.Context, q Reader) error
 	// Close is called by [DB.Close] when nothing new can begin, before the connections are closed. It
 	// waits for what the owner has under way.
 	Close func() error
@@ -78,7 +75,7 @@ type DB struct {
 	// ahead of one of WriteLate. Its capacity is 1; nobody closes it.
 	turns chan struct{}
 
-	opening sync.Mutex // held by Open and Close, and while a file is written anew; taken before all others
+	opening sync.Mutex // held by Open and Close; taken before all others
 	noted   bool       // the notes were written; used by Open and then Run
 
 	state   sync.RWMutex // guards the fields below; held for a moment only
@@ -200,8 +197,7 @@ func (db *DB) open(ctx context.Context) (err error) {
 		return err
 	}
 	// A note that cannot be written does no harm while the database is there; Run tries again.
-	_, noted := db.keepNotes(meta.storeID)
-	db.noted = noted == nil
+	db.noted = db.keepNotes(meta.storeID) == nil
 	db.tenure.Store(t)
 	db.steady.begin(Time(cmp.Or(meta.steady, meta.checkpointAt)), db.Now().Round(0), time.Now())
 	db.state.Lock()

@@ -7,13 +7,6 @@ import (
 	"syscall"
 )
 
-// sameDevice reports whether two files are on the same file system.
-func sameDevice(a, b os.FileInfo) bool {
-	x, ok := a.Sys().(*syscall.Stat_t)
-	y, is := b.Sys().(*syscall.Stat_t)
-	return ok && is && x.Dev == y.Dev
-}
-
 // freeBytes returns how much free space the file system of a directory has for this user.
 func freeBytes(dir string) (int64, error) {
 	var s syscall.Statfs_t

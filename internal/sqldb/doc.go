@@ -23,8 +23,8 @@
 // the truth in the database. Reads are repeated when a connection turns out to be lost.
 //
 // A database in a file is guarded: what goes into a file that is no longer at its path does not
-// count as written ([ErrFile]), and a file that is gone is written anew from what is still open. A
-// database that is missing at the start is noticed by a note in the data directory ([ErrLost]).
+// count as written ([ErrFile]). It is not written anew. A database that is missing at the start is
+// noticed by a note in the data directory ([ErrLost]).
 //
 // # Concurrency
 //

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 )
 
 var errNoFiles = fmt.Errorf("sqldb: SQLite databases on this system: %w", errors.ErrUnsupported)
@@ -15,7 +14,5 @@ var errNoFiles = fmt.Errorf("sqldb: SQLite databases on this system: %w", errors
 func lockFile(context.Context, string) (lock, error) { return nil, errNoFiles }
 
 func fileHolder(string) (Holder, error) { return Holder{}, errNoFiles }
-
-func sameDevice(os.FileInfo, os.FileInfo) bool { return false }
 
 func freeBytes(string) (int64, error) { return 0, errNoFiles }

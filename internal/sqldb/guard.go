@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
+	"time"
 
 	"modernc.org/sqlite"
 )
+
+// guardEvery is how often the files are looked at while nobody writes.
+const guardEvery = 500 * time.Millisecond
 
 // ErrFile is wrapped by errors of reads and writes while the file of the database is no longer the one
 // at its path: it was deleted, replaced or overwritten. What is written then would not be found
@@ -30,8 +33,21 @@ const (
 	harmSmaller       // it became smaller, which is to be looked into
 	harmInside        // its contents are not ours
 	harmUnknown       // it cannot be looked at
-	harmClosed        // it was closed, and is to be opened anew
 )
+
+// advice says what to do about it.
+func (h harm) advice() string {
+	switch h {
+	case harmGone, harmReplaced:
+		return "; put ours back, or copy it from what this process has open, before it ends: docs/run/troubleshoot.md says how"
+	case harmLog:
+		return "; stop holter with SIGTERM: as it ends it folds its log into the file, which kill -9 would lose"
+	case harmInside:
+		return "; stop holter, and restore a backup, or move the file away and begin anew with --accept-loss"
+	case harmNone, harmSmaller, harmUnknown:
+	}
+	return ""
+}
 
 // fileError is the error for a file that is not what it was. It wraps ErrFile.
 type fileError struct {
@@ -59,11 +75,10 @@ const (
 // anew. A nil guard finds nothing wrong.
 type guard struct {
 	path   string
-	holder driver.Conn // used by one goroutine at a time: the one that opens, mends or closes
+	holder driver.Conn // used by one goroutine at a time: the one that opens or closes
 	file   *os.File    // closed after all connections: to close it earlier would let go of SQLite's locks
 
-	mu    sync.Mutex     // guards the fields below; held while the file system is asked
-	dirs  [1]os.FileInfo // its directory; never changes
+	mu    sync.Mutex // guards the fields below; held while the file system is asked
 	was   [2]os.FileInfo
 	most  [2]int64  // bytes that they had
 	marks [2]uint32 // that the header may have
@@ -89,9 +104,6 @@ func newGuard(ctx context.Context, path, dsn string, mark uint32) (g *guard, err
 		return nil, err
 	}
 	if _, err = g.ask(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil { // opens the log, and brings the mark into the file
-		return nil, err
-	}
-	if g.dirs[0], err = os.Stat(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	if g.file, err = os.Open(path); err != nil {
@@ -236,11 +248,47 @@ func (g *guard) examine(ctx context.Context, dsn string) {
 	}
 }
 
-// shut makes check fail from here on: the file is being opened anew.
-func (g *guard) shut(why *fileError) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.final = harmed(harmClosed, "%s; it is being opened anew", why.text)
+// inspect returns an error if the file is not the one that was opened, with what to do. One that became
+// smaller is looked into. Beside a file that is not ours our log does not stay: programs would take it
+// for a part of that file.
+func (c *conns) inspect(ctx context.Context) error {
+	if c == nil || c.guard == nil {
+		return nil
+	}
+	found := c.guard.look()
+	if found != nil && found.harm == harmSmaller {
+		c.guard.examine(ctx, c.dsn())
+		found = c.guard.look()
+	}
+	switch {
+	case found == nil:
+		return nil
+	case found.harm == harmReplaced || found.harm == harmInside:
+		return errors.Join(fmt.Errorf("%w%s; its log is in %s", found, found.harm.advice(), c.guard.aside()), c.guard.setLogAside())
+	}
+	return fmt.Errorf("%w%s", found, found.harm.advice())
+}
+
+// aside is where our log is moved, away from a file that is not ours.
+func (g *guard) aside() string { return g.path + ".lost-wal" }
+
+// setLogAside moves our log there, if it still lies at its path.
+func (g *guard) setLogAside() error {
+	info, err := os.Stat(g.path + ends()[1])
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !os.SameFile(info, g.was[1]): // it belongs to what is there now
+		return nil
+	}
+	for _, err := range []error{os.Rename(g.path+ends()[1], g.aside()), os.Remove(g.path + "-shm")} {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // close closes the files, once; all other connections must be closed. A file with contents of
@@ -251,8 +299,7 @@ func (g *guard) close() error {
 		return nil
 	}
 	if found := g.look(); found != nil && found.harm == harmInside {
-		_, err := g.setLogAside()
-		return err
+		return g.setLogAside()
 	}
 	var errs []error
 	if g.holder != nil {

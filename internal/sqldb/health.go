@@ -27,10 +27,7 @@ type Stats struct {
 	// Harmed is since when the file of the database, or the data directory, has not been what it
 	// was; zero if it is.
 	Harmed time.Time
-	// Repairs is how often one of them was written anew because it was gone.
-	Repairs    uint64
-	LastRepair string // what was repaired the last time
-	Bytes      int64  // size of the database; 0 if it is not known, as that of a server
+	Bytes  int64 // size of the database; 0 if it is not known, as that of a server
 }
 
 // Run watches the database until ctx is done or another process takes the database over: it asks a
@@ -185,12 +182,4 @@ func (g *signs) files(err error) {
 		g.stats.Harmed = time.Now()
 	}
 	g.file = err
-}
-
-// repaired notes what was repaired.
-func (g *signs) repaired(what string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stats.Repairs++
-	g.stats.LastRepair = what
 }

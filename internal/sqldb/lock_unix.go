@@ -101,23 +101,17 @@ func alive(pid string) bool {
 	return err != nil || n <= 0 || !errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
-// check takes the lock again if the file was deleted or replaced: other processes would not see it.
-func (l *fileLock) check(ctx context.Context) error {
-	path := l.file.Name()
+// check returns an error if the file was deleted or replaced: other processes would not see the lock.
+func (l *fileLock) check(context.Context) error {
 	was, err := l.file.Stat()
 	if err != nil {
 		return err
 	}
-	if now, err := os.Stat(path); err == nil && os.SameFile(was, now) {
-		return nil
+	now, err := os.Stat(l.file.Name())
+	if err == nil && !os.SameFile(was, now) {
+		err = &os.PathError{Op: "lock", Path: l.file.Name(), Err: errors.New("another file is there now")}
 	}
-	fresh, err := lockFile(ctx, path)
-	if err != nil {
-		return err
-	}
-	old := l.file
-	l.file = fresh.(*fileLock).file
-	return old.Close()
+	return err
 }
 
 func (l *fileLock) release() error { return l.file.Close() }

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // ErrLost is wrapped by errors of [DB.Open] and [DB.Missing] if a note says that a database is used,
@@ -58,12 +60,43 @@ func (db *DB) readNote() (storeID, path string, err error) {
 	return "", "", nil
 }
 
-// keepNotes makes sure that the notes are there and name the database. It reports whether it wrote
-// any.
-func (db *DB) keepNotes(storeID string) (wrote bool, err error) {
+// keepFiles looks, until ctx is done, whether the file of the database is the one that was opened, and
+// writes notes anew that are gone, perhaps with the directory: without them the next start would not miss
+// what is gone.
+func (db *DB) keepFiles(ctx context.Context) {
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		err := errors.Join(db.current().inspect(ctx), db.renewNotes())
+		if ctx.Err() == nil {
+			db.signs.files(err)
+		}
+	}
+}
+
+func (db *DB) renewNotes() error {
+	id := db.ID()
+	if id == "" {
+		return nil
+	}
+	err := db.keepNotes(id)
+	if err != nil && db.noted {
+		return fmt.Errorf("the data directory %s was deleted or cannot be written any more: %w", db.config.Dir, err)
+	}
+	db.noted = db.noted || err == nil
+	return nil
+}
+
+// keepNotes makes sure that the notes are there and name the database.
+func (db *DB) keepNotes(storeID string) error {
 	if db.config.Dir != "" {
 		if err := os.MkdirAll(db.config.Dir, 0o700); err != nil {
-			return false, err
+			return err
 		}
 	}
 	text := storeID + "\nA fleet is kept in " + db.Place() +
@@ -74,9 +107,8 @@ func (db *DB) keepNotes(storeID string) (wrote bool, err error) {
 			continue
 		}
 		errs = append(errs, replaceFile(path, text))
-		wrote = true
 	}
-	return wrote, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // replaceFile writes a file as a whole or not at all.

@@ -281,10 +281,9 @@ func (t *Target) finish(ctx context.Context, after int64, restored bool) error {
 		if err := t.place(ctx); err != nil {
 			return err
 		}
-		_, err := t.db.keepNotes(id)
-		return err
+		return t.db.keepNotes(id)
 	}
-	if _, err := t.db.keepNotes(id); err != nil {
+	if err := t.db.keepNotes(id); err != nil {
 		return err
 	}
 	return t.write(ctx, func(tx *sql.Tx) error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/sqldb"
+	"github.com/holter-iot/holter/internal/store"
 	"github.com/holter-iot/holter/internal/test/testdb"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
@@ -79,127 +80,175 @@ func kept(t *testing.T, path string) (last int64) {
 	return last
 }
 
-// TestFileMended takes the file away from a store at work. What is appended meanwhile counts only once it is in a file at the path; then
-// nothing is lost.
-func TestFileMended(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		do   func(t *testing.T, path string)
-	}{
-		{"deleted", func(t *testing.T, path string) { t.Helper(); remove(t, path) }},
-		{"deleted with its log", func(t *testing.T, path string) { t.Helper(); remove(t, path, path+"-wal", path+"-shm") }},
-		{"the log deleted", func(t *testing.T, path string) { t.Helper(); remove(t, path+"-wal") }},
-		{"the log replaced", func(t *testing.T, path string) {
-			t.Helper()
-			copyInto(t, path+"-wal", path+".x")
-			move(t, path+".x", path+"-wal")
-		}},
-		{"moved away", func(t *testing.T, path string) { t.Helper(); move(t, path, path+".away") }},
-		{"moved away and back", func(t *testing.T, path string) { t.Helper(); move(t, path, path+".away"); move(t, path+".away", path) }},
-		{"the directory deleted", func(t *testing.T, path string) { t.Helper(); remove(t, filepath.Dir(path)) }},
-		{"the directory moved", func(t *testing.T, path string) { t.Helper(); move(t, filepath.Dir(path), filepath.Dir(path)+".away") }},
+// taken is a store that has 20 events when something happens to its file, and tests of what it does then.
+func taken(t *testing.T, do func(t *testing.T, path string), test func(t *testing.T, s *store.Store, path string, end func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		url := testdb.SQLite(t)
+		path := strings.TrimPrefix(url, "sqlite:")
+		s, _ := open(t, config{URL: url})
+		running := running(t, s, registry(t, s))
+		for seq := range uint64(20) {
+			appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
+		}
+		do(t, path)
+		if err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)}); !errors.Is(err, sqldb.ErrFile) {
+			t.Errorf("Append: %v, want ErrFile", err)
+		}
+		test(t, s, path, func() {
+			running()
+			if err := s.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	})
+}
+
+// has20 opens a store again, which is to have all that was appended.
+func has20(t *testing.T, s *store.Store) {
+	t.Helper()
+	reopen(t, s)
+	if got := readAll(t, s); len(got) != 20 {
+		t.Errorf("%d events, want 20", len(got))
+	}
+}
+
+// TestFileGone takes the file away from a store at work. Nothing that is appended then counts, and the next start misses the file. All that
+// counted before is in what is still open: copied from there, it goes on with all of that.
+func TestFileGone(t *testing.T) {
+	for name, do := range map[string]func(t *testing.T, path string){
+		"deleted":               func(t *testing.T, path string) { t.Helper(); remove(t, path) },
+		"deleted with its log":  func(t *testing.T, path string) { t.Helper(); remove(t, path, path+"-wal", path+"-shm") },
+		"moved away":            func(t *testing.T, path string) { t.Helper(); move(t, path, path+".away") },
+		"the directory deleted": func(t *testing.T, path string) { t.Helper(); remove(t, filepath.Dir(path)) },
+		"the directory moved":   func(t *testing.T, path string) { t.Helper(); move(t, filepath.Dir(path), filepath.Dir(path)+".away") },
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				url := testdb.SQLite(t)
-				path := strings.TrimPrefix(url, "sqlite:")
-				s, _ := open(t, config{URL: url})
-				r := registry(t, s)
-				running(t, s, r)
-				for seq := range uint64(20) {
-					appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
+		t.Run(name, func(t *testing.T) {
+			var was [2]os.FileInfo
+			taken(t, func(t *testing.T, path string) {
+				t.Helper()
+				for i, end := range []string{"", "-wal"} {
+					info, err := os.Stat(path + end)
+					if err != nil {
+						t.Fatal(err)
+					}
+					was[i] = info
 				}
-				c.do(t, path)
-				refused := offer(t, s, []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)})
-				if c.name != "moved away and back" && refused == 0 {
-					t.Error("an append counts at once")
-				}
-				if got := kept(t, path); got != 21 {
-					t.Errorf("the file at the path has %d events, want 21", got)
-				}
-				healthy(t, s, time.Minute, "")
-				if st := s.Stats(); refused > 0 && (st.Repairs == 0 || !strings.Contains(st.LastRepair, "nothing is lost")) {
-					t.Errorf("repairs: %d, %q", st.Repairs, st.LastRepair)
-				}
-				if err := s.Checkpoint(t.Context(), r); err != nil {
-					t.Error(err)
-				}
-				if err := newStore(t, config{URL: url}).Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
-					t.Errorf("Open of what is open: %v, want ErrLocked", err)
+				do(t, path)
+			}, func(t *testing.T, s *store.Store, path string, end func()) {
+				t.Helper()
+				healthy(t, s, time.Minute, "put ours back, or copy it from what this process has open")
+				saved := filepath.Join(t.TempDir(), "holter.db")
+				for i, end := range []string{"", "-wal"} {
+					copyInto(t, stillOpen(t, was[i]), saved+end)
 				}
 				testwait.Until(t, "the notes", func() bool {
 					notes, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "fleet-*"))
 					return len(notes) == 1
 				})
+				end()
+				if err := s.Open(t.Context()); !errors.Is(err, sqldb.ErrLost) {
+					t.Fatalf("Open without the file: %v, want ErrLost", err)
+				}
+				for _, end := range []string{"", "-wal"} {
+					copyInto(t, saved+end, path+end)
+				}
+				has20(t, s)
 			})
 		})
 	}
 }
 
-// TestFileMendedOpensAgain is apart since the store must be closed before.
-func TestFileMendedOpensAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config{URL: testdb.SQLite(t)}
-		s, _ := open(t, cfg)
-		end := running(t, s, registry(t, s))
-		appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
-		remove(t, filepath.Dir(strings.TrimPrefix(cfg.URL, "sqlite:")))
-		offer(t, s, []liveness.Event{device(2, "dev-2", 1, liveness.DeviceOnline)})
-		end()
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
+// stillOpen returns the path at which the system lets a file be read that this process has open.
+func stillOpen(t *testing.T, was os.FileInfo) string {
+	t.Helper()
+	const open = "/proc/self/fd"
+	all, err := os.ReadDir(open)
+	if err != nil {
+		t.Skip(err) // not on Linux
+	}
+	for _, fd := range all {
+		path := filepath.Join(open, fd.Name())
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, was) {
+			return path
 		}
-		if loaded := reopen(t, s); loaded.Devices != 2 {
-			t.Errorf("Load = %+v, want 2 devices", loaded)
+	}
+	t.Fatalf("%s is not open any more", was.Name())
+	return ""
+}
+
+// TestFileIsBack: a file that was away for a moment is the one that was opened.
+func TestFileIsBack(t *testing.T) {
+	taken(t, func(t *testing.T, path string) { t.Helper(); move(t, path, path+".away") }, func(t *testing.T, s *store.Store, path string, _ func()) {
+		t.Helper()
+		move(t, path+".away", path)
+		offer(t, s, []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)})
+		if got := kept(t, path); got != 21 {
+			t.Errorf("the file at the path has %d events, want 21", got)
 		}
-		if got := summary(readAll(t, s)); len(got) != 2 {
-			t.Errorf("events: %v", got)
-		}
+		healthy(t, s, time.Minute, "")
 	})
 }
 
-// TestFileReplaced: the file that somebody put there is left alone, nothing counts as written, and what was in ours is kept beside it.
-func TestFileReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := config{URL: testdb.SQLite(t)}
-		path := strings.TrimPrefix(cfg.URL, "sqlite:")
-		s, _ := open(t, cfg)
-		end := running(t, s, registry(t, s))
-		for seq := range uint64(20) {
-			appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
-		}
-		replace := func(by, kept string) { // without an instant in which there is no file, which would be written anew
+// TestLogGone: without its log at its path nothing counts, and what is in the log is in the file once the store is closed.
+func TestLogGone(t *testing.T) {
+	for name, do := range map[string]func(t *testing.T, path string){
+		"deleted": func(t *testing.T, path string) { t.Helper(); remove(t, path+"-wal") },
+		"replaced": func(t *testing.T, path string) {
 			t.Helper()
-			if err := os.Link(path, kept); err != nil {
-				t.Fatal(err)
+			copyInto(t, path+"-wal", path+".x")
+			move(t, path+".x", path+"-wal")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			taken(t, do, func(t *testing.T, s *store.Store, path string, end func()) {
+				t.Helper()
+				healthy(t, s, time.Minute, "stop holter with SIGTERM")
+				end()
+				if got := kept(t, path); got != 20 {
+					t.Errorf("the file has %d events, want 20", got)
+				}
+				has20(t, s)
+			})
+		})
+	}
+}
+
+// TestFileReplaced: the file that somebody put there is left alone, and our log does not stay beside it. With that log ours goes on later.
+func TestFileReplaced(t *testing.T) {
+	replace := func(t *testing.T, path string) { // without an instant in which there is no file
+		t.Helper()
+		if err := os.Link(path, path+".ours"); err != nil {
+			t.Fatal(err)
+		}
+		move(t, another(t), path)
+	}
+	t.Run("stays", func(t *testing.T) {
+		taken(t, replace, func(t *testing.T, s *store.Store, path string, end func()) {
+			t.Helper()
+			healthy(t, s, time.Minute, "its log is in "+path+".lost-wal")
+			end()
+			if err := s.Open(t.Context()); !errors.Is(err, sqldb.ErrLost) {
+				t.Errorf("Open of another fleet's file: %v, want ErrLost", err)
 			}
-			move(t, by, path)
-		}
-		replace(another(t), path+".ours")
-		healthy(t, s, time.Minute, "all of ours is kept in ")
-		event := []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)}
-		if err := s.Append(t.Context(), event); !errors.Is(err, sqldb.ErrFile) {
-			t.Errorf("Append: %v, want ErrFile", err)
-		}
-		copies, _ := filepath.Glob(path + ".kept-*")
-		if len(copies) != 1 || kept(t, copies[0]) != 20 || kept(t, path) != 200 {
-			t.Errorf("copies: %v", copies)
-		}
-		replace(path+".ours", path+".theirs") // ours comes back
-		offer(t, s, event)
-		healthy(t, s, time.Minute, "")
-		replace(path+".theirs", path+".ours")
-		healthy(t, s, time.Minute, "all of ours is kept in ")
-		end()
-		if err := s.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if err := s.Open(t.Context()); !errors.Is(err, sqldb.ErrLost) {
-			t.Errorf("Open of another fleet's file: %v, want ErrLost", err)
-		}
-		if got := kept(t, path); got != 200 {
-			t.Errorf("the other file has %d events, want 200", got)
-		}
+			if got := kept(t, path); got != 200 {
+				t.Errorf("the other file has %d events, want 200", got)
+			}
+			remove(t, path+"-wal", path+"-shm") // of the other, from looking at it
+			move(t, path+".ours", path)
+			move(t, path+".lost-wal", path+"-wal")
+			has20(t, s)
+		})
+	})
+	t.Run("ours comes back", func(t *testing.T) {
+		taken(t, replace, func(t *testing.T, s *store.Store, path string, end func()) {
+			t.Helper()
+			healthy(t, s, time.Minute, "put ours back")
+			move(t, path+".ours", path)
+			healthy(t, s, time.Minute, "stop holter with SIGTERM")
+			end()
+			has20(t, s)
+		})
 	})
 }
 
@@ -220,7 +269,7 @@ func TestDirectoryReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		healthy(t, s, time.Minute, "all of ours is kept in /")
+		healthy(t, s, time.Minute, "put ours back")
 		end()
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -20,10 +20,8 @@ type Stats struct {
 	LastErrorAt time.Time
 	// Failing is since when the database has failed; zero if the latest attempt succeeded.
 	Failing time.Time
-	// Harmed, Repairs, LastRepair and Bytes are those of [sqldb.Stats].
-	Harmed     time.Time
-	Repairs    uint64
-	LastRepair string
+	// Harmed and Bytes are those of [sqldb.Stats].
+	Harmed time.Time
 	// Latency counts the commits by how long the append took, see [LatencyBounds]; LatencySum is the
 	// sum of the latencies.
 	Latency    []uint64
@@ -190,7 +188,7 @@ func (s *Store) Stats() Stats {
 	if below.LastErrorAt.After(st.LastErrorAt) {
 		st.LastError, st.LastErrorAt = below.LastError, below.LastErrorAt
 	}
-	st.Harmed, st.Repairs, st.LastRepair, st.Bytes = below.Harmed, below.Repairs, below.LastRepair, below.Bytes
+	st.Harmed, st.Bytes = below.Harmed, below.Bytes
 	st.Oldest, st.Latest = s.Bounds()
 	st.Lost = s.config.Tail.read()
 	st.Devices = int(s.devices.Load())

@@ -134,7 +134,7 @@ func New(db *sqldb.DB, cfg Config) (*Store, error) {
 	}
 	s := &Store{config: cfg, db: db, decoder: newDecoder(), log: log}
 	s.keeps.Store(cfg.retention())
-	db.Own(sqldb.Owner{TakeOver: s.takeOver, Verify: s.verify, Close: s.close})
+	db.Own(sqldb.Owner{TakeOver: s.takeOver, Close: s.close})
 	return s, nil
 }
 
@@ -208,15 +208,6 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 	s.oldest.Store(meta.oldest)
 	s.log.Resume(meta.lastOffset)
 	return nil
-}
-
-// verify makes sure that a file which was opened again has all events.
-func (s *Store) verify(ctx context.Context, q sqldb.Reader) error {
-	meta, err := readMeta(ctx, q)
-	if err == nil && meta.lastOffset < s.last.Load() {
-		err = fmt.Errorf("event %d of %d is the latest", meta.lastOffset, s.last.Load())
-	}
-	return err
 }
 
 // close waits for what is at work, and leaves the memory to the next process.
