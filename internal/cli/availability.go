@@ -114,7 +114,7 @@ func availabilityText(d *httpapi.DeviceAvailability) string {
 	line := func(label, text string) { fmt.Fprintf(&b, "  %-14s  %s\n", label, text) }
 	heard := d.Online + d.Late + d.Sleeping + d.Offline + d.Bye
 	if d.Share == nil {
-		line("availability", "not known: nothing was heard in this window")
+		line("availability", "not known: no heartbeat in this window")
 	} else {
 		line("availability", percent(d.Share)+" of "+terminal.Rounded(heard)+" of heard time")
 	}

@@ -20,7 +20,7 @@ func TestAvailabilityText(t *testing.T) {
 		}
 	}
 	d.Availability = httpapi.Availability{}
-	if got := availabilityText(&d); !strings.Contains(got, "not known: nothing was heard") || !strings.Contains(got, "outages         none") {
+	if got := availabilityText(&d); !strings.Contains(got, "not known: no heartbeat") || !strings.Contains(got, "outages         none") {
 		t.Errorf("of a device that was never heard:\n%s", got)
 	}
 }

@@ -91,7 +91,7 @@ func TestCommandsAskTheAPI(t *testing.T) {
 		{[]string{"events", "--type=source.heard", "--source=line", "--since=1h"}, []string{"source.heard"}, "device.online"},
 		{[]string{"stats"}, []string{"ready, up for ", "6 kept, offsets 1 to 6", "\n  line "}, ""},
 		{[]string{"devices", "policy", "site-7/pump 3", "--timeout=2m", "--interval=30s"}, []string{"has a policy of its own"}, ""},
-		{[]string{"explain", "site-7/pump 3"}, []string{"timeout from device; it has a policy of its own", "2m  timeout,"}, ""},
+		{[]string{"explain", "site-7/pump 3"}, []string{"timeout set for this device, with", "2m  timeout,"}, ""},
 		{[]string{"devices", "maintenance", "/", "on"}, []string{"/ is in maintenance"}, ""},
 		{[]string{"devices", "--maintenance"}, []string{"/ ", "maintenance", "1 device; in all 4"}, "pump"},
 		{[]string{"devices", "maintenance", "/", "off"}, []string{"is not in maintenance"}, ""},

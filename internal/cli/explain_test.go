@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 			"site-7/pump 3",
 			"",
 			"  state           online",
-			"  because         it was heard in time",
+			"  because         its last heartbeat came in time",
 			"  since           2026-01-02T02:04:05.000Z (1h35.05s ago)",
 			"  last heartbeat  2026-01-02T03:04:05.000Z (35.05s ago), source line",
 			"  silence           35.05s  since the last heartbeat",
@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 			"                  =  29.5s  heard silence",
 			"                     1m30s  timeout, 1m500ms to go",
 			"  deadline        2026-01-02T03:05:40.500Z (in 1m450ms), if no heartbeat arrives while the source is listening",
-			"  policy          timeout from group pumps",
+			"  policy          timeout of group pumps",
 			"                       30s  interval",
 			"                     1m30s  timeout",
 			"                       45s  late after",
@@ -82,7 +82,7 @@ func TestExplain(t *testing.T) {
 			d.Listening.Deaf, d.Silence, d.AsOf = nil, 91_000, d.LastSeen.Add(91*time.Second)
 		}, want: []string{
 			"  state           offline",
-			"  because         nothing was heard of it for 1m30s for which its source was listening",
+			"  because         no heartbeat for 1m30s while Holter was listening",
 			"  silence           1m31s  since the last heartbeat",
 			"                  -    0s  not processed yet",
 			"                  = 1m31s  heard silence",
@@ -94,7 +94,7 @@ func TestExplain(t *testing.T) {
 		{name: "offline by another timeout", change: func(d *httpapi.Device) {
 			d.State, d.Reason, d.JudgedBy, d.Timeout, d.Policy.Timeout = "offline", "silence", 4000, 600_000, 600_000
 		}, want: []string{
-			"  because         nothing was heard of it for 4s for which its source was listening",
+			"  because         no heartbeat for 4s while Holter was listening",
 			"                        4s  timeout by which it was judged",
 			"                       10m  timeout",
 		}, not: "to go"},
@@ -110,24 +110,24 @@ func TestExplain(t *testing.T) {
 			"                        5s  timeout by which it was judged",
 		}, not: "passed by"},
 		{name: "late by another late after", change: func(d *httpapi.Device) { d.State, d.JudgedBy = "late", 2000 }, want: []string{
-			"  because         nothing was heard of it for 2s, and not yet for 1m30s",
+			"  because         no heartbeat for 2s; it is offline after 1m30s",
 			"                       45s  late after",
 		}},
 		{name: "late beyond its timeout", change: func(d *httpapi.Device) {
 			d.State, d.JudgedBy, d.Timeout, d.Listening.NotBefore, d.Listening.Granted = "late", 2000, 10_000, 138_000, true
-		}, want: []string{"  because         nothing was heard of it for 2s"}, not: "not yet for"},
+		}, want: []string{"  because         no heartbeat for 2s"}, not: "offline after"},
 		{name: "unknown", change: func(d *httpapi.Device) {
 			d.State, d.Listening.NotBefore = "unknown", 138_000
 			d.Listening.Grace = &httpapi.Grace{Each: 40_000, Most: 120_000, Used: 4500, Left: 115_500}
 		}, want: []string{
-			"  because         its source was deaf since the last heartbeat, and it was not heard again yet",
+			"  because         its source was deaf after its last heartbeat, and it has not been heard since",
 			"  grace           not judged for another 8.5s of listening, because the source was deaf",
 			"                       40s  reconnect grace: what one gap puts its verdict off at most",
 			"                        2m  all gaps since its last heartbeat together, beyond its timeout",
 			"                      4.5s  of that used, 1m55.5s left",
 		}},
 		{name: "stalled", change: func(d *httpapi.Device) { d.Listening.NotBefore = 138_000 }, want: []string{
-			"  because         it was heard in time",
+			"  because         its last heartbeat came in time",
 			"  grace           not judged for another 8.5s of listening, because the source was deaf",
 		}},
 		{name: "grace over", change: func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 120_000 }, want: []string{
@@ -145,7 +145,7 @@ func TestExplain(t *testing.T) {
 		{name: "granted", change: func(d *httpapi.Device) {
 			d.Timeout, d.Listening.NotBefore, d.Listening.Granted = 10_000, 138_000, true
 		}, want: []string{
-			"  because         its silence has passed its timeout, and it is not judged yet",
+			"  because         its timeout has passed; the verdict is still to come",
 			"                       10s  timeout, passed by 19.5s",
 			"  grace           not judged for another 8.5s of listening, because its timeout became shorter while it was silent",
 		}},
@@ -171,7 +171,7 @@ func TestExplain(t *testing.T) {
 		{name: "never seen", change: func(d *httpapi.Device) {
 			*d = httpapi.Device{ID: "x", State: "never_seen", Since: d.Since, AsOf: d.AsOf, Policy: d.Policy}
 		}, want: []string{
-			"  because         it is configured, and was never heard",
+			"  because         it is configured, and no heartbeat has come yet",
 			"  session         not connected, epoch 0, event 0",
 		}},
 		{name: "sleeping", change: func(d *httpapi.Device) {
@@ -183,7 +183,7 @@ func TestExplain(t *testing.T) {
 			"  because         it said that it would be silent until 2026-01-02T04:04:40.050Z (in 1h)",
 		}},
 		{name: "late", change: func(d *httpapi.Device) { d.State, d.JudgedBy = "late", 45_000 }, want: []string{
-			"  because         nothing was heard of it for 45s, and not yet for 1m30s",
+			"  because         no heartbeat for 45s; it is offline after 1m30s",
 		}},
 		{name: "suspect", change: func(d *httpapi.Device) {
 			d.State, d.Asked, d.AskedAt = "suspect", 2, d.AsOf.Add(-time.Second)
@@ -223,7 +223,7 @@ func TestExplain(t *testing.T) {
 		{name: "no timeout", change: func(d *httpapi.Device) {
 			d.Timeout, d.Policy.Timeout, d.Policy.LateAfter, d.Deadline = httpapi.Timeout(terminal.Milliseconds(liveness.Never)), httpapi.Timeout(terminal.Milliseconds(liveness.Never)), 0, time.Time{}
 		}, want: []string{
-			"  because         nobody said that it is gone, and its silence means nothing",
+			"  because         nothing reported it gone, and its silence does not count",
 			"                  =  29.5s  heard silence",
 			"                     never  timeout",
 			"                       off  late after",
@@ -239,7 +239,7 @@ func TestExplain(t *testing.T) {
 			},
 			source: httpapi.Source{Name: "line", DeafSince: new(deviceOf().LastSeen.Add(25 * time.Second))},
 			want: []string{
-				"  because         its source is deaf, so nothing could be heard of it",
+				"  because         its source is deaf, so it cannot be heard",
 				"  silence           35.05s  since the last heartbeat",
 				"                  -     5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z",
 				"                  - 10.05s  source deaf since 2026-01-02T03:04:30.000Z, and it still is",
@@ -266,7 +266,7 @@ func TestExplain(t *testing.T) {
 		{
 			name: "restarted", change: func(d *httpapi.Device) { d.State = "unknown" }, started: deviceOf().LastSeen.Add(2 * time.Second),
 			want: []string{
-				"  because         holter was restarted since the last heartbeat, and it was not heard again yet",
+				"  because         Holter was restarted after its last heartbeat, and it has not been heard since",
 				"                  -     5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z, when holter was restarted",
 				"                  -  500ms  source deaf from 2026-01-02T03:04:13.000Z to 2026-01-02T03:04:13.500Z",
 			},
@@ -288,7 +288,7 @@ func TestExplain(t *testing.T) {
 				d.State, d.Deadline, d.Listening.Deaf, d.Listening.NotBefore = "unknown", d.LastSeen.Add(time.Second), nil, 138_000
 			}, source: httpapi.Source{Name: "line", Absent: true, Missed: 125_000},
 			want: []string{
-				"  because         its source is configured no more, so nothing can be heard of it there",
+				"  because         its source is no longer configured, so it cannot be heard there",
 				"  silence           35.05s  since the last heartbeat",
 				"                  -  5.55s  nothing listens for the source any more",
 				"                  =  29.5s  heard silence",
@@ -311,7 +311,7 @@ func TestExplain(t *testing.T) {
 		{
 			name: "retired", change: func(d *httpapi.Device) { d.State = "unknown" }, source: httpapi.Source{Name: "line", Absent: true, Retired: true},
 			want: []string{
-				"  because         its source is configured no more, so nothing can be heard of it there",
+				"  because         its source is no longer configured, so it cannot be heard there",
 				"  clock           follows those of the other sources: the source is configured no more",
 				"  deadline        2026-01-02T03:05:40.500Z (in 1m450ms), if no heartbeat arrives while the source is listening",
 			},
@@ -319,7 +319,7 @@ func TestExplain(t *testing.T) {
 		{
 			name: "administered", change: func(d *httpapi.Device) { d.Maintenance, d.Policy.Own, d.Policy.From = true, true, "device" },
 			want: []string{
-				`  policy          timeout from device; it has a policy of its own, set with "holter devices policy"`,
+				`  policy          timeout set for this device, with "holter devices policy"`,
 				"  maintenance     on: it is judged, but its events are suppressed",
 			},
 		},
@@ -398,7 +398,7 @@ func TestExplainAsksTheAPI(t *testing.T) {
 		if err := explainAt(t.Context(), url, id, &out); err != nil {
 			t.Errorf("explain %q: %v", id, err)
 		}
-		for _, want := range []string{id + "\n", "state           unknown", "9s  source deaf from ", "2s  heard silence", "timeout from default", "grace "} {
+		for _, want := range []string{id + "\n", "state           unknown", "9s  source deaf from ", "2s  heard silence", "the fleet's default timeout", "grace "} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%q is missing from\n%s", want, out.String())
 			}

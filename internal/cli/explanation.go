@@ -85,7 +85,7 @@ func state(d *httpapi.Device) string {
 func because(d *httpapi.Device, around surroundings) string {
 	state, timeout := settled(d), terminal.Span(float64(d.Timeout))+sinceExpected(d)
 	by := terminal.Span(d.JudgedBy) // not what the policy says by now
-	silent := "nothing was heard of it for " + by + sinceExpected(d)
+	silent := "no heartbeat for " + by + sinceExpected(d)
 	back, soon := "", ""
 	if d.JudgedBy > 0 {
 		back, soon = ", and it was not back within "+by, ", and it has "+by+" to come back"
@@ -96,8 +96,8 @@ func because(d *httpapi.Device, around surroundings) string {
 		is   bool
 		text string
 	}{
-		{state == "never_seen", "it is configured, and was never heard"},
-		{off && d.Reason == "silence", silent + " for which its source was listening"},
+		{state == "never_seen", "it is configured, and no heartbeat has come yet"},
+		{off && d.Reason == "silence", silent + " while Holter was listening"},
 		{off && d.Reason == "bye", "it said goodbye"},
 		{off && d.Reason == "closed", "its connection ended" + back},
 		{off && d.Reason == "will", "a broker published its last will, or said that its connection ended" + back},
@@ -108,19 +108,19 @@ func because(d *httpapi.Device, around surroundings) string {
 		{d.Closing == "admin", "an operator ended its session" + soon},
 		{d.Closing == "reported", "its gateway or broker said that it is offline" + soon},
 		{d.Closing != "", "its connection ended (" + d.Closing + ")" + soon},
-		{unknown && around.gone(), "its source is configured no more, so nothing can be heard of it there"},
+		{unknown && around.gone(), "its source is no longer configured, so it cannot be heard there"},
 		{
 			unknown && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart),
-			"holter was restarted since the last heartbeat, and it was not heard again yet",
+			"Holter was restarted after its last heartbeat, and it has not been heard since",
 		},
-		{unknown && around.deafNow(), "its source is deaf, so nothing could be heard of it"},
-		{unknown, "its source was deaf since the last heartbeat, and it was not heard again yet"},
+		{unknown && around.deafNow(), "its source is deaf, so it cannot be heard"},
+		{unknown, "its source was deaf after its last heartbeat, and it has not been heard since"},
 		{state == "suspect", "it was asked " + asked(d) + ", and has not answered"},
 		{state == "late" && (endless || due), silent},
-		{state == "late", silent + ", and not yet for " + timeout},
-		{state == "online" && endless, "nobody said that it is gone, and its silence means nothing"},
-		{state == "online" && due, "its silence has passed its timeout, and it is not judged yet"},
-		{state == "online", "it was heard in time"},
+		{state == "late", silent + "; it is offline after " + timeout},
+		{state == "online" && endless, "nothing reported it gone, and its silence does not count"},
+		{state == "online" && due, "its timeout has passed; the verdict is still to come"},
+		{state == "online", "its last heartbeat came in time"},
 	} {
 		if reason.is {
 			return reason.text
@@ -305,6 +305,21 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	return lines
 }
 
+// timeoutFrom says who has set the timeout.
+func timeoutFrom(rule string) string {
+	switch rule {
+	case "default":
+		return "the fleet's default timeout"
+	case "device":
+		return "timeout set for this device"
+	case "announced":
+		return "timeout set by the device itself"
+	case "learned":
+		return "timeout learned from its heartbeats"
+	}
+	return "timeout of " + terminal.Printable(rule) // a group
+}
+
 // rules shows the policy.
 func rules(d *httpapi.Device) []row {
 	p := d.Policy
@@ -315,9 +330,9 @@ func rules(d *httpapi.Device) []row {
 	if p.LateAfter == 0 || p.LateAfter >= float64(p.Timeout) && !never(float64(p.Timeout)) {
 		late = "off"
 	}
-	from := "timeout from " + terminal.Printable(p.From)
+	from := timeoutFrom(p.From)
 	if p.Own {
-		from += "; it has a policy of its own, set with \"holter devices policy\""
+		from += ", with \"holter devices policy\""
 	}
 	lines := []row{
 		{label: "policy", text: from},

@@ -82,7 +82,7 @@ func (b *Basis) Sentence(budget float64) string {
 	case b.Known:
 		return text + fmt.Sprintf("; %s exceed %s %s", peers, Show(b.Peers), often(budget))
 	default:
-		return text + fmt.Sprintf("; the %d gaps of %s are too few to know what they exceed %s, and all were shorter than %s", b.PeerGaps, peers, often(budget), Show(b.Peers))
+		return text + fmt.Sprintf("; %s have too few intervals (%d) to know what is exceeded %s; all were shorter than %s", peers, b.PeerGaps, often(budget), Show(b.Peers))
 	}
 }
 

@@ -181,7 +181,7 @@ function EarActions({ n, changed }: { n: Node; changed: () => void }) {
       <Change
         label="Remove"
         title="Remove an ear"
-        text={<>{name} is removed at once, as if it were dead: its devices have their reconnect grace. {n.alive && 'It is alive: it closes all its connections, and may come back. To drain it is gentler.'}</>}
+        text={<>{name} is removed now; its devices have their reconnect grace. {n.alive && 'It still runs: it disconnects its devices, and may rejoin. Draining it is gentler.'}</>}
         danger
         method="DELETE"
         path={path}

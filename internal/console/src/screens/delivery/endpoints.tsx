@@ -71,9 +71,9 @@ function specs(queues: Queue[]) {
     { name: 'queue', label: 'Queue', help: 'of the jobs and routes to it that name none', options: [['', 'default'], ...queues.filter((q) => q.name !== 'default').map((q): [string, string] => [q.name, q.name])] },
     { name: 'settings.timeout_ms', label: 'Time for a delivery', as: 'ms', placeholder: '10s' },
     { name: 'settings.batch', label: 'Messages in a delivery', as: 'number', placeholder: '1' },
-    { name: 'settings.break_after', label: 'Failures before a rest', as: 'number', placeholder: '5', help: 'in a row' },
-    { name: 'settings.break_over_ms', label: 'These are over', as: 'ms', placeholder: '1s', help: 'at least' },
-    { name: 'settings.break_for_ms', label: 'The rest', as: 'ms', placeholder: '10s' },
+    { name: 'settings.break_after', label: 'Pause after failures', as: 'number', placeholder: '5', help: 'in a row' },
+    { name: 'settings.break_over_ms', label: 'Within', as: 'ms', placeholder: '1s', help: 'at least' },
+    { name: 'settings.break_for_ms', label: 'Pause for', as: 'ms', placeholder: '10s' },
     ...settingsOf(v.kind || 'webhook', false),
   ]
 }

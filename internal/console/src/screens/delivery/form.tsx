@@ -72,7 +72,7 @@ function Inputs({ f, first }: { f: Form; first: Stored }) {
       {why && <p class="dim">{why}</p>}
       <fieldset disabled={!!why}>
         {f.name === undefined && (
-          <Field label="Name" help="1 to 64 letters, digits and -_. It stays.">
+          <Field label="Name" help="1 to 64 letters, digits and -_. Cannot be renamed.">
             <input required maxLength={64} autocomplete="off" spellcheck={false} value={name} onInput={(e) => setName(e.currentTarget.value)} />
           </Field>
         )}
