@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testprogram"
 )
@@ -37,6 +38,38 @@ func TestGenerated(t *testing.T) {
 	})
 }
 
+// TestGeneratedSettings holds the tables of settings against those that there are. A table stands below a line that names it, or several.
+func TestGeneratedSettings(t *testing.T) {
+	reference := config.Reference()
+	for _, page := range []string{"reference/configuration.md", "reference/playbooks.md"} {
+		got := readPage(t, page)
+		want := regexp.MustCompile(`(?m)^<!-- keys: (.*) -->\n\n(?:.+\n)*`).ReplaceAllStringFunc(got, func(part string) string {
+			head, _, _ := strings.Cut(part, "\n")
+			var b strings.Builder
+			b.WriteString(head + "\n\nkey | default | meaning\n---|---|---\n")
+			for name := range strings.FieldsSeq(strings.TrimSuffix(strings.TrimPrefix(head, "<!-- keys: "), " -->")) {
+				for _, row := range reference[name] {
+					b.WriteString(markdown(row))
+				}
+				delete(reference, name)
+			}
+			return b.String()
+		})
+		writeGenerated(t, page, got, want)
+	}
+	for name := range reference {
+		t.Errorf("no page has a line <!-- keys: %s -->", name)
+	}
+}
+
+func markdown(r config.Row) string {
+	restart := ""
+	if r.Restart {
+		restart = " ⟳"
+	}
+	return fmt.Sprintf("`%s`%s | %s | %s\n", r.Key, restart, r.Default, r.Text)
+}
+
 // compareGenerated compares what stands in the page below its marker, or writes it there.
 func compareGenerated(t *testing.T, page, want string) {
 	t.Helper()
@@ -45,16 +78,20 @@ func compareGenerated(t *testing.T, page, want string) {
 	if !ok {
 		t.Fatalf("%s has no line %s", page, marker)
 	}
-	want = "\n" + want
-	if got == want {
-		return
-	}
-	if !*update {
+	writeGenerated(t, page, head+marker+got, head+marker+"\n"+want)
+}
+
+// writeGenerated wants a page to be as it should, or writes it.
+func writeGenerated(t *testing.T, page, got, want string) {
+	t.Helper()
+	switch {
+	case got == want:
+	case !*update:
 		t.Errorf("%s is not what the program says now; run: go test ./docs -run TestGenerated -update", page)
-		return
-	}
-	if err := os.WriteFile(page, []byte(head+marker+want), 0o644); err != nil { //nolint:gosec // a page for everybody
-		t.Fatal(err)
+	default:
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -63,13 +100,13 @@ func compareGenerated(t *testing.T, page, want string) {
 func startServer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	config := filepath.Join(dir, "fleet.yaml")
-	if err := os.WriteFile(config, []byte("bridges:\n  - {url: \"mqtt://127.0.0.1:9\", presets: [raw]}\nmqtt: {route: cluster}\n"), 0o600); err != nil {
+	file := filepath.Join(dir, "fleet.yaml")
+	if err := os.WriteFile(file, []byte("bridges:\n  - {url: \"mqtt://127.0.0.1:9\", presets: [raw]}\nmqtt: {route: cluster}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	address := testenv.FreeAddress(t)
 	api := "http://" + address
-	testprogram.Start(t, dir, api+"/readyz", os.Args[0], "serve", "--config", config, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0",
+	testprogram.Start(t, dir, api+"/readyz", os.Args[0], "serve", "--config", file, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0",
 		"--mqtt", "127.0.0.1:0", "--http", address, "--link", "127.0.0.1:0")
 	return api
 }

@@ -86,7 +86,7 @@ func directions() table {
 
 		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
 		"deploy":            {"internal"},
-		"docs":              {"internal", "internal/cli"}, // its help, in a test
+		"docs":              {"internal", "internal/cli", "internal/config"}, // its help and its settings, in tests
 		"examples/gnet":     {"gateway/codec", "gateway/codec/line", "liveness"},
 		"examples/leases":   {"liveness"},
 		"examples/pulse":    {"gateway", "gateway/codec", "gateway/codec/line", "liveness"},

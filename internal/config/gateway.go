@@ -11,7 +11,7 @@ func gatewaySettings(c *Config) []setting {
 	g := &c.Gateway
 	return []setting{
 		live("gateway.max_connections", strictyaml.Number(&g.MaxConnections, 1, 100*million), "the limit of open files, minus a reserve; may be more",
-			"connections at once, MQTT clients included, and devices over UDP at once. More than open files allow are [possible](../run/size.md#more-devices-than-open-files); above what fits into the event loops a change needs a restart"),
+			"connections at once, MQTT clients included, and devices over UDP at once; [more than open files](../run/size.md#more-devices-than-open-files) are possible. Above what fits into the event loops a change needs a restart"),
 		live("gateway.max_connections_per_address", strictyaml.Limit(&g.MaxPerAddress, 1, 100*million), "0",
 			"connections at once from one IP address; from or to 0 a change needs a restart").when(stillCounted),
 		live("gateway.accept_rate", strictyaml.Number(&g.AcceptRate, 1, 10*million), "20000", "new connections per second"),

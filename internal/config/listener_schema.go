@@ -31,16 +31,15 @@ func listenerFields(w *written) []strictyaml.Field {
 		strictyaml.Key("address", strictyaml.Value(&w.address, parseAnyListener), "required", "`HOST:PORT`, may begin with protocols"),
 		strictyaml.Key("protocols", protocolList(&w.protocols), "those of the address; dtu, if there is a section dtu", "list of protocols, if the address names none"),
 		strictyaml.Key("proxies", strictyaml.List(&w.Proxies, "write a network", parseNetwork), "none",
-			"list of networks or addresses of proxies such as HAProxy, whose connections begin with a PROXY header (version 1 or 2). "+
-				"The gateway trusts the header: it gives the device's address, and the name in its certificate. "+
-				"List the proxies and nothing else: any other machine in these networks can impersonate any device"),
+			"list of networks or addresses of proxies such as [HAProxy](protocols.md#haproxy-in-front), whose connections begin with a PROXY header (version 1 or 2). "+
+				"It is trusted about the device's address, and the name in its certificate: any other machine in these networks can impersonate any device"),
 		strictyaml.Key("max_messages", strictyaml.Plain(&w.Messages, perSecond(1)), "200",
-			"messages that a connection, or over UDP a device, may send per second, 1 to 1048576; ten seconds' worth may come at once; 0: no limit. "+
-				"A connection that sends more is read more slowly, and closed after a minute of that; the others are not disturbed. Datagrams above the limit are dropped"),
+			"messages per second of a connection, or over UDP a device, 1 to 1048576, or 0 (no limit); ten seconds' worth may come at once. "+
+				"A connection that sends more is read more slowly, and closed after a minute of that. Datagrams above the limit are dropped"),
 		strictyaml.Key("max_bytes", strictyaml.Plain(&w.Bytes, perSecond(8<<10)), "65536", "the same for bytes per second, 8192 to 1048576"),
 		strictyaml.Key("max_devices", strictyaml.Limit(&w.MaxDevices, 1, 100_000_000), "no limit but that of all",
-			"how many devices may become known at this port: of those that came in here first and are not forgotten. A new device beyond is refused (`ERR full`), logged and counted. "+
-				"So a port for strangers does not use up the `max_devices` of all. Devices keep their port over restarts, by its address: give it one that does not change"),
+			"devices that came in here first and are not forgotten. A new one beyond is refused (`ERR full`), logged and counted, "+
+				"so that a port for strangers does not use up the `max_devices` of all. A port is known by its address, also after a restart"),
 		strictyaml.Key("lenient", strictyaml.Flag(&w.Lenient), "false",
 			"`gt06` frames with a wrong or missing checksum count, as clones send them; each is counted in `holter_gateway_odd_total`"),
 	}, strictyaml.Below("tls", listenerTLS(w)), strictyaml.Below("dtu", dtuFields(&w.dtu)))
@@ -53,7 +52,7 @@ func listenerTLS(w *written) []strictyaml.Field {
 			"PEM file: the authorities that sign device certificates. The name in a device's certificate is its id. It needs no token, but a line in the `devices_file` if there is one. "+
 				"A certificate without a name is refused"),
 		strictyaml.Key("crl", strictyaml.Value(&t.Revoked, parseFile), "none",
-			"file, read again when it changes: lists of revoked certificates (CRL; PEM or DER), signed by authorities of `client_ca`. "+
+			"file: lists of revoked certificates (CRL; PEM or DER), signed by authorities of `client_ca`. "+
 				"A device whose certificate is on it loses its connection within 5 s. A list counts also when it is out of date"),
 		strictyaml.Key("min_version", strictyaml.Value(&t.MinVersion, parseTLSVersion), "1.2", "least version of TLS, `1.2` or `1.3`"),
 		strictyaml.Key("ciphers", strictyaml.List(&w.ciphers, "name a cipher suite", parseCipher), "all with authenticated encryption",

@@ -16,9 +16,9 @@ func mqttFields(c *Config) []strictyaml.Field {
 		strictyaml.Key("listen", strictyaml.Value(&c.mqttListen, parseAddressOrOff), DefaultMQTT+"; none if listen has a port that speaks mqtt, or is off",
 			"`HOST:PORT` for MQTT, without TLS; `off`: no port but those of `listen`"),
 		strictyaml.Key("users", strictyaml.Value(&m.Users, parseFile), "no users",
-			"file, read again when it changes, with a line for each user, as `holter password NAME` prints it, see [users and rules](mqtt.md#users-and-rules)"),
+			"file with a line for each [user](mqtt.md#users-and-rules), as `holter password NAME` prints it"),
 		strictyaml.Key("rules", strictyaml.Value(&m.Rules, parseFile), "everything is allowed",
-			"file, read again when it changes, of what clients may publish and subscribe to, and of their client ids, see [there](mqtt.md#rules)"),
+			"file of [what clients may](mqtt.md#rules) publish and subscribe to, and of their client ids"),
 		strictyaml.Key("anonymous", strictyaml.Value(&m.Anonymous, parseAnonymous), "loopback; with open: true, and neither users nor token nor devices_file, anyone",
 			"clients that need not prove who they are: `loopback` (those on this machine), `never` (none) or `anyone` (only with `open: true`)"),
 		strictyaml.Key("max_packet", strictyaml.Number(&m.MaxPacket, 1<<10, 256<<20), "262144 (256 KiB)", "bytes of one packet"),
@@ -28,7 +28,7 @@ func mqttFields(c *Config) []strictyaml.Field {
 		strictyaml.Key("max_retained", strictyaml.Number(&m.MaxRetained, 1, 1<<30), "100000", "retained messages; more are delivered, but not kept"),
 		strictyaml.Key("max_retained_bytes", strictyaml.Number(&m.MaxRetainedBytes, 1<<10, 1<<40), "268435456 (256 MiB)", "their bytes"),
 		strictyaml.Key("route", strictyaml.Value(&m.Routed, parseRoute), "local",
-			"how far messages go: `local` (the clients of this process), `cluster` (those of the judge and of all its ears), see [there](../run/cluster.md#mqtt-messages-between-ears). "+
+			"how far messages go: `local` (the clients of this process), `cluster` (those of the judge and of [all its ears](../run/cluster.md#mqtt-messages-between-ears)). "+
 				"A server needs `link.listen` for it, an ear a port that speaks `mqtt`"),
 	}
 }

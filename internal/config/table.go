@@ -56,7 +56,7 @@ func under(key string, effect Effect, fields []strictyaml.Field) (all []setting)
 
 // table is a part of the reference, and settings that stand below each other there.
 type table struct {
-	name     string
+	name     string // "": it has none
 	settings []setting
 }
 
@@ -66,7 +66,7 @@ func tables(c *Config) []table {
 	return []table{
 		{"addresses", serverSettings(c)},
 		{"log", under("log", Live, logFields(&c.Log))},
-		{"policy", under("policy", Live, policyFields(&c.Fleet.Policy))},
+		{"", under("policy", Live, policyFields(&c.Fleet.Policy))},
 		{"", []setting{
 			live("groups", groups(&c.Fleet.Groups), "none", ""),
 			live("devices", devices(&c.Fleet.Devices), "none", ""),

@@ -42,6 +42,9 @@ func fields(p *Playbook) []strictyaml.Field {
 	}
 }
 
+// Keys returns the keys of a playbook and of a step, for the reference.
+func Keys() (playbook, step []strictyaml.Field) { return fields(&Playbook{}), stepFields(&Step{}) }
+
 func readTrigger(p *Playbook) strictyaml.Setter {
 	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		p.On = &Trigger{}
@@ -102,8 +105,7 @@ func stepFields(s *Step) []strictyaml.Field {
 			"check whether the device is in one of these states: `online`, `late`, `suspect`, `offline`, `sleeping`, `unknown`, `never_seen`, `connected`, `flapping`, `maintenance`; "+
 				"a group: `outage`; a source: `deaf`"),
 		strictyaml.Key("command", readCommand(s), "",
-			"run a program: `argv` (its name and arguments) or `shell` (a line for /bin/sh), in `dir`. Here it needs no leave; "+
-				"in a playbook that is [written through the API](playbooks.md) it needs `HOLTER_DELIVERY_ALLOW_COMMANDS=true`"),
+			"run a program: `argv` (its name and arguments) or `shell` (a line for /bin/sh), in `dir`. In a playbook that is [written through the API](#written-through-the-api) it needs `HOLTER_DELIVERY_ALLOW_COMMANDS=true`"),
 		strictyaml.Key("note", strictyaml.Value(&s.Do, parseNote), "", "write a text to the log and the run"),
 	}
 }
