@@ -4,19 +4,20 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"time"
 )
 
-// A file is an entry of an archive.
+// A file is an entry of an archive; a folder if its name ends in a slash.
 type file struct {
 	name    string
 	content []byte
 	mode    int64
+	owner   int
 }
 
 // archives writes for each platform an archive with the program and its documents; for Linux also the bare
@@ -31,23 +32,27 @@ func (r *release) archives() error {
 		if err != nil {
 			return err
 		}
-		files := []file{{filepath.Base(p.program), program, 0o755}}
+		name := "holter_" + r.version + "_" + p.os + "_" + p.arch
+		files := []file{{name: path.Join(name, filepath.Base(p.program)), content: program, mode: 0o755}}
 		for _, d := range documents {
 			if p.os == "linux" || d.name != "holter.yaml" && path.Dir(d.name) != "man" {
+				d.name = path.Join(name, d.name)
 				files = append(files, d)
 			}
 		}
-		top := "holter_" + r.version + "_" + p.String()
+		pack, extension := asTarGz, ".tar.gz"
 		if p.os == "windows" {
-			err = create(r.name("%s.zip", p), func(w io.Writer) error { return writeZip(w, top, files, r.when) })
-		} else {
-			err = create(r.name("%s.tar.gz", p), func(w io.Writer) error { return writeTarGz(w, top, files, r.when) })
+			pack, extension = asZip, ".zip"
 		}
+		archive, err := pack(files, r.when)
 		if err != nil {
 			return err
 		}
+		if err := r.write(name+extension, archive, 0o644); err != nil {
+			return err
+		}
 		if p.os == "linux" {
-			if err := os.WriteFile(r.name("%s", p), program, 0o755); err != nil { //nolint:gosec // a program
+			if err := r.write(name, program, 0o755); err != nil {
 				return err
 			}
 		}
@@ -57,89 +62,70 @@ func (r *release) archives() error {
 
 // documents are the files beside the program: licences, changelog, completions; and of Linux, where all
 // commands are, the example of a configuration and the manual pages.
-func (r *release) documents() ([]file, error) {
-	files := []file{{"NOTICE", r.notice, 0o644}}
-	sources := []string{
-		filepath.Join(r.root, "LICENSE"), filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.root, "deploy", "packaging", "holter.yaml"),
+func (r *release) documents() (files []file, failed error) {
+	files = []file{{name: "NOTICE", content: r.notice, mode: 0o644}}
+	add := func(folder string, sources ...string) {
+		for _, source := range sources {
+			content, err := os.ReadFile(source)
+			failed = cmp.Or(failed, err)
+			files = append(files, file{name: path.Join(folder, filepath.Base(source)), content: content, mode: 0o644})
+		}
 	}
+	add("", filepath.Join(r.root, "LICENSE"), filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.root, "deploy", "packaging", "holter.yaml"))
 	for _, folder := range []string{"man", "completions"} {
-		entries, err := os.ReadDir(filepath.Join(r.share, folder))
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			sources = append(sources, filepath.Join(r.share, folder, e.Name()))
-		}
+		sources, err := filepath.Glob(filepath.Join(r.share, folder, "*"))
+		failed = cmp.Or(failed, err)
+		add(folder, sources...)
 	}
-	for i, source := range sources {
-		content, err := os.ReadFile(source)
-		if err != nil {
-			return nil, err
-		}
-		name := filepath.Base(source)
-		if i > 2 {
-			name = path.Join(filepath.Base(filepath.Dir(source)), name)
-		}
-		files = append(files, file{name, content, 0o644})
-	}
-	return files, nil
+	return files, failed
 }
 
-// create writes a file of dist.
-func create(name string, write func(io.Writer) error) error {
+// write writes a file of dist.
+func (r *release) write(name string, content []byte, mode os.FileMode) error {
+	return os.WriteFile(filepath.Join(r.dist, name), content, mode)
+}
+
+// asTar returns a tar of files.
+func asTar(files []file, when time.Time) ([]byte, error) {
 	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		return err
-	}
-	return os.WriteFile(name, b.Bytes(), 0o644) //nolint:gosec // for everybody
-}
-
-func writeTarGz(w io.Writer, top string, files []file, when time.Time) error {
-	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	t := tar.NewWriter(z)
+	t := tar.NewWriter(&b)
 	for _, f := range files {
-		f.name = path.Join(top, f.name)
-		if err := addFile(t, f, when); err != nil {
-			return err
+		err := t.WriteHeader(&tar.Header{Name: f.name, Size: int64(len(f.content)), Mode: f.mode, Uid: f.owner, Gid: f.owner, ModTime: when, Format: tar.FormatUSTAR})
+		if err != nil {
+			return nil, err
 		}
+		_, _ = t.Write(f.content) // a Buffer takes everything
 	}
-	if err := t.Close(); err != nil {
-		return err
-	}
-	return z.Close()
+	err := t.Close()
+	return b.Bytes(), err
 }
 
-func writeZip(w io.Writer, top string, files []file, when time.Time) error {
-	z := zip.NewWriter(w)
+func asTarGz(files []file, when time.Time) ([]byte, error) {
+	archive, err := asTar(files, when)
+	return gzipped(archive), err
+}
+
+func asZip(files []file, when time.Time) ([]byte, error) {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
 	for _, f := range files {
-		header := &zip.FileHeader{Name: path.Join(top, f.name), Method: zip.Deflate, Modified: when}
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: when}
 		header.SetMode(os.FileMode(f.mode)) //nolint:gosec // permissions
 		entry, err := z.CreateHeader(header)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := entry.Write(f.content); err != nil {
-			return err
-		}
+		_, _ = entry.Write(f.content)
 	}
-	return z.Close()
+	err := z.Close()
+	return b.Bytes(), err
 }
 
-// plainOrGzip writes content, compressed if the name ends in .gz. The compressed form has no time.
-func plainOrGzip(w io.Writer, name string, content []byte) error {
-	if filepath.Ext(name) != ".gz" {
-		_, err := w.Write(content)
-		return err
-	}
-	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	if _, err := z.Write(content); err != nil {
-		return err
-	}
-	return z.Close()
+// gzipped returns content compressed, without a time.
+func gzipped(content []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	_, _ = z.Write(content)
+	_ = z.Close()
+	return b.Bytes()
 }

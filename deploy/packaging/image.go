@@ -1,7 +1,6 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -22,24 +20,21 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-const (
-	user     = 65532 // holter in the image; no user of the machine
-	userText = "65532:65532"
-)
+const user = 65532 // holter in the image; no user of the machine
 
 // image writes a tar with an OCI layout of an image for each program for Linux. It has a manifest.json
 // as well, for a docker that knows its own form only.
 func (r *release) image() error {
 	tag := "holter:" + strings.ReplaceAll(r.version, "+", "-")
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	var manifest []dockerImage
+	var manifest tarball.Manifest
 	for _, p := range r.platforms {
 		if p.os != "linux" {
 			continue
 		}
 		img, err := r.build(p)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p, err)
+			return fmt.Errorf("image of %s: %w", p.program, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
 		entry, err := dockerEntry(img, tag+"-"+p.arch)
@@ -59,29 +54,16 @@ func (r *release) image() error {
 	return r.writeImage(top, manifest)
 }
 
-// A dockerImage is an entry of manifest.json.
-type dockerImage struct {
-	Config   string
-	RepoTags []string
-	Layers   []string
-}
-
-func dockerEntry(img v1.Image, tag string) (e dockerImage, err error) {
-	config, err := img.ConfigName()
+// dockerEntry is an entry of manifest.json.
+func dockerEntry(img v1.Image, tag string) (e tarball.Descriptor, err error) {
+	m, err := img.Manifest()
 	if err != nil {
 		return e, err
 	}
-	layers, err := img.Layers()
-	if err != nil {
-		return e, err
-	}
-	e = dockerImage{Config: "blobs/sha256/" + config.Hex, RepoTags: []string{tag}}
-	for _, l := range layers {
-		digest, err := l.Digest()
-		if err != nil {
-			return e, err
-		}
-		e.Layers = append(e.Layers, "blobs/sha256/"+digest.Hex)
+	blob := func(d v1.Descriptor) string { return "blobs/sha256/" + d.Digest.Hex }
+	e = tarball.Descriptor{Config: blob(m.Config), RepoTags: []string{tag}}
+	for _, l := range m.Layers {
+		e.Layers = append(e.Layers, blob(l))
 	}
 	return e, nil
 }
@@ -97,29 +79,33 @@ func (r *release) build(p platform) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := []*tar.Header{
-		{Name: "data/", Mode: 0o750, Uid: user, Gid: user},
-		{Name: "etc/", Mode: 0o755},
-		{Name: "etc/ssl/", Mode: 0o755},
-		{Name: "etc/ssl/certs/", Mode: 0o755},
-		{Name: "tmp/", Mode: 0o1777},
-	}
-	first, err := r.layer(base, []file{
-		{"etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/:/\nholter:x:%d:%d:Holter:/data:/\n", user, user), 0o644},
-		{"etc/group", fmt.Appendf(nil, "root:x:0:\nholter:x:%d:\n", user), 0o644},
-		{"etc/ssl/certs/ca-certificates.crt", authorities(), 0o644},
-	})
+	base, err := r.layer(
+		file{name: "data/", mode: 0o750, owner: user},
+		file{name: "etc/", mode: 0o755},
+		file{name: "etc/ssl/", mode: 0o755},
+		file{name: "etc/ssl/certs/", mode: 0o755},
+		file{name: "tmp/", mode: 0o1777},
+		file{name: "etc/passwd", content: fmt.Appendf(nil, "root:x:0:0:root:/:/\nholter:x:%d:%d:Holter:/data:/\n", user, user), mode: 0o644},
+		file{name: "etc/group", content: fmt.Appendf(nil, "root:x:0:\nholter:x:%d:\n", user), mode: 0o644},
+		file{name: "etc/ssl/certs/ca-certificates.crt", content: authorities(), mode: 0o644},
+	)
 	if err != nil {
 		return nil, err
 	}
-	folders := []*tar.Header{{Name: "usr/", Mode: 0o755}, {Name: "usr/bin/", Mode: 0o755}, {Name: "usr/share/", Mode: 0o755}, {Name: "usr/share/doc/", Mode: 0o755}, {Name: "usr/share/doc/holter/", Mode: 0o755}}
-	second, err := r.layer(folders, []file{
-		{"usr/bin/holter", program, 0o755}, {"usr/share/doc/holter/LICENSE", licence, 0o644}, {"usr/share/doc/holter/NOTICE", r.notice, 0o644},
-	})
+	top, err := r.layer(
+		file{name: "usr/", mode: 0o755},
+		file{name: "usr/bin/", mode: 0o755},
+		file{name: "usr/share/", mode: 0o755},
+		file{name: "usr/share/doc/", mode: 0o755},
+		file{name: "usr/share/doc/holter/", mode: 0o755},
+		file{name: "usr/bin/holter", content: program, mode: 0o755},
+		file{name: "usr/share/doc/holter/LICENSE", content: licence, mode: 0o644},
+		file{name: "usr/share/doc/holter/NOTICE", content: r.notice, mode: 0o644},
+	)
 	if err != nil {
 		return nil, err
 	}
-	img, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), first, second)
+	img, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), base, top)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +120,7 @@ func (r *release) config(p platform, img v1.Image) *v1.ConfigFile {
 	c.OS, c.Architecture, c.Created = p.os, p.arch, v1.Time{Time: r.when}
 	c.History = nil
 	c.Config = v1.Config{
-		User: userText, WorkingDir: "/data", Env: []string{"HOLTER_DATA=/data", "PATH=/usr/bin"},
+		User: fmt.Sprintf("%d:%d", user, user), WorkingDir: "/data", Env: []string{"HOLTER_DATA=/data", "PATH=/usr/bin"},
 		Entrypoint:   []string{"/usr/bin/holter"},
 		Cmd:          []string{"serve", "--listen", "0.0.0.0:7700", "--mqtt", "0.0.0.0:1883", "--http", "0.0.0.0:8080"},
 		ExposedPorts: map[string]struct{}{"7700/tcp": {}, "1883/tcp": {}, "8080/tcp": {}},
@@ -156,38 +142,17 @@ func authorities() []byte {
 	return b.Bytes()
 }
 
-// layer returns a layer of folders and files.
-func (r *release) layer(folders []*tar.Header, files []file) (v1.Layer, error) {
-	var b bytes.Buffer
-	t := tar.NewWriter(&b)
-	for _, h := range folders {
-		h.Typeflag, h.ModTime, h.Format = tar.TypeDir, r.when, tar.FormatUSTAR
-		if err := t.WriteHeader(h); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range files {
-		if err := addFile(t, f, r.when); err != nil {
-			return nil, err
-		}
-	}
-	if err := t.Close(); err != nil {
+// layer returns a layer of files.
+func (r *release) layer(files ...file) (v1.Layer, error) {
+	b, err := asTar(files, r.when)
+	if err != nil {
 		return nil, err
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }, tarball.WithMediaType(types.OCILayer))
-}
-
-// addFile appends a file to a tar.
-func addFile(t *tar.Writer, f file, when time.Time) error {
-	if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(f.content)), Mode: f.mode, ModTime: when, Format: tar.FormatUSTAR}); err != nil {
-		return err
-	}
-	_, err := t.Write(f.content)
-	return err
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, tarball.WithMediaType(types.OCILayer))
 }
 
 // writeImage writes the tar.
-func (r *release) writeImage(index v1.ImageIndex, manifest []dockerImage) error {
+func (r *release) writeImage(index v1.ImageIndex, manifest tarball.Manifest) error {
 	work, err := os.MkdirTemp("", "holter-image-")
 	if err != nil {
 		return err
@@ -203,22 +168,22 @@ func (r *release) writeImage(index v1.ImageIndex, manifest []dockerImage) error 
 	if err := os.WriteFile(filepath.Join(work, "manifest.json"), text, 0o600); err != nil {
 		return err
 	}
-	return create(r.name("image.tar"), func(w io.Writer) error {
-		t := tar.NewWriter(w)
-		err := filepath.WalkDir(work, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			name, _ := filepath.Rel(work, path)
-			return addFile(t, file{filepath.ToSlash(name), content, 0o644}, r.when)
-		})
-		if err != nil {
+	var files []file
+	err = filepath.WalkDir(work, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
 			return err
 		}
-		return t.Close()
+		content, err := os.ReadFile(path)
+		name, _ := filepath.Rel(work, path)
+		files = append(files, file{name: filepath.ToSlash(name), content: content, mode: 0o644})
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	image, err := asTar(files, r.when)
+	if err != nil {
+		return err
+	}
+	return r.write("holter_"+r.version+"_image.tar", image, 0o644)
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,7 +30,7 @@ func (r *release) packages() error {
 		}
 		for _, format := range []string{"deb", "rpm"} {
 			if err := r.pack(work, p, format); err != nil {
-				return fmt.Errorf("%s for %s: %w", format, p, err)
+				return fmt.Errorf("%s of %s: %w", format, p.program, err)
 			}
 		}
 	}
@@ -47,17 +47,16 @@ func (r *release) stage(work string) error {
 	if err != nil || len(pages) == 0 {
 		return fmt.Errorf("%s/man has no manual pages: %v", r.share, err) //nolint:errorlint // of a constant pattern
 	}
-	contents := map[string][]byte{"NOTICE": r.notice, "changelog.gz": changelog, "changelog.yaml": r.entry()}
+	contents := map[string][]byte{"NOTICE": r.notice, "changelog.gz": gzipped(changelog), "changelog.yaml": r.entry()}
 	for _, page := range pages {
-		if contents[filepath.Join("man", filepath.Base(page)+".gz")], err = os.ReadFile(page); err != nil {
+		content, err := os.ReadFile(page)
+		if err != nil {
 			return err
 		}
-	}
-	if err := os.Mkdir(filepath.Join(work, "man"), 0o755); err != nil { //nolint:gosec // for everybody
-		return err
+		contents[filepath.Base(page)+".gz"] = gzipped(content)
 	}
 	for name, content := range contents {
-		if err := create(filepath.Join(work, name), func(w io.Writer) error { return plainOrGzip(w, name, content) }); err != nil {
+		if err := os.WriteFile(filepath.Join(work, name), content, 0o600); err != nil {
 			return err
 		}
 	}
@@ -90,24 +89,20 @@ func (r *release) pack(work string, p platform, format string) error {
 	if err != nil {
 		return err
 	}
-	info.MTime = r.when
-	info = nfpm.WithDefaults(info)
+	info = nfpm.WithDefaults(info) // with the time of SOURCE_DATE_EPOCH
+
 	for _, c := range info.Contents { // nobody's umask counts
 		if c.FileInfo == nil {
-			c.FileInfo = &files.ContentFileInfo{}
+			c.FileInfo = &files.ContentFileInfo{Mode: 0o644}
 		}
-		c.FileInfo.MTime = r.when
-		if c.FileInfo.Mode == 0 && c.Type != "symlink" {
-			c.FileInfo.Mode = 0o644
-		}
-	}
-	if err := nfpm.PrepareForPackager(info, format); err != nil {
-		return err
 	}
 	packager, err := nfpm.Get(format)
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(r.dist, strings.ReplaceAll(packager.ConventionalFileName(info), "~", "-"))
-	return create(name, func(w io.Writer) error { return packager.Package(info, w) })
+	var b bytes.Buffer
+	if err := packager.Package(info, &b); err != nil {
+		return err
+	}
+	return r.write(strings.ReplaceAll(packager.ConventionalFileName(info), "~", "-"), b.Bytes(), 0o644)
 }

@@ -1,12 +1,12 @@
 // Command packaging makes of the programs of a release what people download: archives, packages of
-// Debian and of RPM, an image, the licences of what is inside, and checksums. `make release` calls it.
+// Debian and of RPM, an image, and the licences of what is inside. It prints the version. `make release`
+// calls it.
 //
 // The same programs give the same bytes, wherever and whenever it runs: each time in what it writes is
 // SOURCE_DATE_EPOCH, the time of the commit.
 package main
 
 import (
-	"crypto/sha256"
 	"debug/buildinfo"
 	"errors"
 	"flag"
@@ -28,8 +28,7 @@ type release struct {
 	dist  string // where everything goes
 	when  time.Time
 
-	sizeLimit   int64  // bytes of a program for Linux; 0: none
-	versionFile string // where the version is written to, if that is wanted
+	sizeLimit int64 // bytes of a program for Linux; 0: none
 
 	version   string // as the toolchain stamped it, without the v
 	platforms []platform
@@ -39,8 +38,6 @@ type release struct {
 // A platform is one program of a release.
 type platform struct{ os, arch, program string }
 
-func (p platform) String() string { return p.os + "_" + p.arch }
-
 func main() {
 	var r release
 	flag.StringVar(&r.root, "root", "../..", "folder of the sources")
@@ -48,28 +45,22 @@ func main() {
 	flag.StringVar(&r.share, "share", "", "folder of what holter manual and holter completion wrote")
 	flag.StringVar(&r.dist, "dist", "", "folder to write to")
 	flag.Int64Var(&r.sizeLimit, "size-limit", 0, "fail if a program for Linux has more bytes")
-	flag.StringVar(&r.versionFile, "version-file", "", "file that gets version=VERSION")
-	only := flag.String("only", "archives,packages,image,sums", "what to make, separated by commas")
 	flag.Parse()
-	if err := r.make(strings.Split(*only, ",")); err != nil {
+	if err := r.make(); err != nil {
 		fmt.Fprintf(os.Stderr, "packaging: %v\n", err)
 		os.Exit(1)
 	}
+	_, _ = fmt.Fprintln(os.Stdout, r.version)
 }
 
-// make writes the parts that are named.
-func (r *release) make(parts []string) error {
+// make writes everything.
+func (r *release) make() error {
 	if err := r.open(); err != nil {
 		return err
 	}
-	steps := map[string]func() error{"archives": r.archives, "packages": r.packages, "image": r.image, "sums": r.sums}
-	for _, part := range parts {
-		step, ok := steps[part]
-		if !ok {
-			return fmt.Errorf("-only: there is no %q; there are archives, packages, image and sums", part)
-		}
+	for _, step := range []func() error{r.archives, r.packages, r.image} {
 		if err := step(); err != nil {
-			return fmt.Errorf("%s: %w", part, err)
+			return err
 		}
 	}
 	return nil
@@ -82,41 +73,33 @@ func (r *release) open() error {
 		return errors.New("SOURCE_DATE_EPOCH is to be the time of the commit in seconds, as git log -1 --format=%ct prints it")
 	}
 	r.when = time.Unix(seconds, 0).UTC()
-	for _, pattern := range []string{"holter", "holter.exe"} {
-		programs, err := filepath.Glob(filepath.Join(r.bin, "*", pattern))
-		if err != nil {
-			return err
-		}
-		for _, program := range programs {
-			system, arch, _ := strings.Cut(filepath.Base(filepath.Dir(program)), "-")
-			r.platforms = append(r.platforms, platform{system, arch, program})
-		}
-	}
-	if len(r.platforms) == 0 {
-		return fmt.Errorf("%s has no programs", r.bin)
-	}
-	if err := os.MkdirAll(r.dist, 0o755); err != nil { //nolint:gosec // for everybody
-		return err
+	programs, err := filepath.Glob(filepath.Join(r.bin, "*", "holter*"))
+	if err != nil || len(programs) == 0 {
+		return fmt.Errorf("%s has no programs: %v", r.bin, err) //nolint:errorlint // of a constant pattern
 	}
 	modules := map[string]string{}
-	for _, p := range r.platforms {
-		if err := r.look(p, modules); err != nil {
+	for _, program := range programs {
+		system, arch, _ := strings.Cut(filepath.Base(filepath.Dir(program)), "-")
+		r.platforms = append(r.platforms, platform{system, arch, program})
+		if err := r.look(program, modules); err != nil {
 			return err
 		}
 	}
 	if err := r.accept(); err != nil {
 		return err
 	}
-	r.notice, err = notice(r.root, modules)
-	if err != nil {
+	if r.notice, err = notice(r.root, modules); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.dist, "NOTICE"), r.notice, 0o644) //nolint:gosec // for everybody
+	if err := os.MkdirAll(r.dist, 0o755); err != nil { //nolint:gosec // for everybody
+		return err
+	}
+	return r.write("NOTICE", r.notice, 0o644)
 }
 
 // look reads from a program its version and the modules inside.
-func (r *release) look(p platform, modules map[string]string) error {
-	info, err := buildinfo.ReadFile(p.program)
+func (r *release) look(program string, modules map[string]string) error {
+	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return err
 	}
@@ -125,12 +108,12 @@ func (r *release) look(p platform, modules map[string]string) error {
 		version = "0.0.0-devel" // no repository, or a work tree of one, in which Go finds none
 	}
 	if r.version != "" && r.version != version {
-		return fmt.Errorf("%s has version %s, and others have %s; build all of them anew", p.program, version, r.version)
+		return fmt.Errorf("%s has version %s, and others have %s; build all of them anew", program, version, r.version)
 	}
 	r.version = version
 	for _, m := range info.Deps {
 		if m.Replace != nil {
-			return fmt.Errorf("%s has a replaced module: %s", p.program, m.Path)
+			return fmt.Errorf("%s has a replaced module: %s", program, m.Path)
 		}
 		modules[m.Path] = m.Version
 	}
@@ -155,39 +138,11 @@ func (r *release) accept() error {
 	if isTag(r.version) && !strings.Contains(string(changelog), "\n## ["+r.version+"]") {
 		return fmt.Errorf("CHANGELOG.md has no section \"## [%s]\"; name what is under Unreleased so, and tag that commit", r.version)
 	}
-	if r.versionFile == "" {
-		return nil
-	}
-	return os.WriteFile(r.versionFile, []byte("version="+r.version+"\n"), 0o600)
+	return nil
 }
 
 // isTag reports whether a version is that of a tag, not one that the toolchain made of a time and a
 // commit, or of changed files.
 func isTag(version string) bool {
 	return version != "0.0.0-devel" && !module.IsPseudoVersion("v"+strings.TrimSuffix(version, "+dirty")) && !strings.HasSuffix(version, "+dirty")
-}
-
-// name is the path of a file in dist.
-func (r *release) name(format string, args ...any) string {
-	return filepath.Join(r.dist, "holter_"+r.version+"_"+fmt.Sprintf(format, args...))
-}
-
-// sums writes SHA256SUMS over all that is in dist.
-func (r *release) sums() error {
-	entries, err := os.ReadDir(r.dist)
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	for _, e := range entries {
-		if e.Name() == "SHA256SUMS" || e.IsDir() {
-			continue
-		}
-		content, err := os.ReadFile(filepath.Join(r.dist, e.Name()))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), e.Name())
-	}
-	return os.WriteFile(filepath.Join(r.dist, "SHA256SUMS"), []byte(text.String()), 0o644) //nolint:gosec // for everybody
 }

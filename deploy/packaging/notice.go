@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/google/licensecheck"
+	"golang.org/x/mod/module"
 )
 
 // allowed lists the licences, by SPDX, that what is inside a program may have.
@@ -43,67 +43,28 @@ var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notice|patents|
 // notice returns the licences of all modules, by path and version, of the standard library, and of
 // what lies in the sources. It fails for a module without a licence, or with one that is not allowed.
 func notice(root string, modules map[string]string) ([]byte, error) {
-	folders, err := moduleFolders(root, modules)
+	env, err := exec.Command("go", "env", "GOROOT", "GOMODCACHE").Output() //nolint:noctx // answers at once
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("go env: %w", err)
 	}
+	goroot, cache, _ := strings.Cut(strings.TrimSpace(string(env)), "\n")
 	var b bytes.Buffer
 	fmt.Fprintln(&b, "Holter is licensed under the Apache License 2.0, see LICENSE.\nIts programs contain the work of others, under the licences below.")
-	var problems []error
-	add := func(name, folder string) {
-		if err := addLicences(&b, name, folder); err != nil {
-			problems = append(problems, err)
-		}
-	}
-	add("Go "+strings.TrimPrefix(runtime.Version(), "go"), goroot())
+	problems := []error{addLicences(&b, "Go "+strings.TrimPrefix(runtime.Version(), "go"), goroot, false)}
 	for _, folder := range []string{"internal/console/npm", "internal/loadgen/report/uplot"} {
-		add(folder, filepath.Join(root, folder))
+		problems = append(problems, addLicences(&b, folder, filepath.Join(root, folder), true))
 	}
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
-		add(path+" "+modules[path], folders[path])
+		name, err := module.EscapePath(path)
+		version, wrong := module.EscapeVersion(modules[path])
+		problems = append(problems, err, wrong, addLicences(&b, path+" "+modules[path], filepath.Join(cache, name+"@"+version), true))
 	}
 	return b.Bytes(), errors.Join(problems...)
 }
 
-// moduleFolders returns where the module cache has the modules.
-func moduleFolders(root string, modules map[string]string) (map[string]string, error) {
-	args := []string{"list", "-m", "-json"}
-	args = append(args, slices.Sorted(maps.Keys(modules))...)
-	cmd := exec.Command("go", args...) //nolint:gosec,noctx // paths of modules
-	cmd.Dir = root
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list -m: %w", err)
-	}
-	folders := map[string]string{}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var m struct{ Path, Version, Dir string }
-		err := d.Decode(&m)
-		switch {
-		case err == io.EOF: // as Decode documents it
-			return folders, nil
-		case err != nil:
-			return nil, err
-		case m.Version != modules[m.Path]:
-			return nil, fmt.Errorf("%s is %s in go.mod, and %s in a program; build it anew", m.Path, m.Version, modules[m.Path])
-		}
-		folders[m.Path] = m.Dir
-	}
-}
-
-// goroot is the folder of the toolchain, whose licence is that of the standard library.
-func goroot() string {
-	out, err := exec.Command("go", "env", "GOROOT").Output() //nolint:noctx // answers at once
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// addLicences appends what a folder has of licences, in folders below it, too.
-func addLicences(b io.Writer, name, folder string) error {
-	files, err := licences(folder)
+// addLicences appends what a folder has of licences; deep: in folders below it, too.
+func addLicences(b io.Writer, name, folder string, deep bool) error {
+	files, err := licences(folder, deep)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -129,24 +90,15 @@ func addLicences(b io.Writer, name, folder string) error {
 	return nil
 }
 
-// licences returns the files with licences in a folder and below it, but for tests and examples. Of
-// the toolchain's only those at the top count.
-func licences(folder string) (files []string, err error) {
-	if folder == "" {
-		return nil, errors.New("it is not in the module cache; run go mod download")
-	}
-	top := folder == goroot()
+// licences returns the files with licences in a folder and, if deep, below it, but for tests and examples.
+func licences(folder string, deep bool) (files []string, err error) {
 	err = filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if e.IsDir() {
-			if path != folder && (top || slices.Contains([]string{"testdata", "examples", "_examples", "example", "vendor"}, e.Name())) {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if licenceFile.MatchString(e.Name()) && filepath.Ext(e.Name()) != ".go" {
+		case e.IsDir() && path != folder && (!deep || slices.Contains([]string{"testdata", "examples", "_examples", "example", "vendor"}, e.Name())):
+			return fs.SkipDir
+		case !e.IsDir() && licenceFile.MatchString(e.Name()) && filepath.Ext(e.Name()) != ".go":
 			relative, _ := filepath.Rel(folder, path)
 			files = append(files, relative)
 		}

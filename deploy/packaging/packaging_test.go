@@ -20,7 +20,7 @@ func TestDebianPackage(t *testing.T) {
 		t.Skip("NOT TESTED: dpkg-deb is not installed, or this is not Linux")
 	}
 	r := build(t)
-	if err := r.make([]string{"packages"}); err != nil {
+	if err := r.make(); err != nil {
 		t.Fatal(err)
 	}
 	debs, err := filepath.Glob(filepath.Join(r.dist, "*.deb"))
@@ -204,7 +204,7 @@ func TestLicences(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, test.file), test.text)
 			var b strings.Builder
-			err := addLicences(&b, "example.com/module v1.0.0", dir)
+			err := addLicences(&b, "example.com/module v1.0.0", dir, true)
 			switch {
 			case test.want != "":
 				if err == nil || !strings.Contains(err.Error(), test.want) {

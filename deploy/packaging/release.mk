@@ -19,14 +19,13 @@ export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
 
 .PHONY: release
 release: release-programs $(CYCLONEDX) ## Make a release of this commit, its version from its tag: archives, packages, image, SBOM, checksums, into dist/
-	@rm -rf $(DIST) && mkdir -p $(DIST)
-	@$(MAKE) release-pack PARTS=archives,packages,image
-	@for p in $(RELEASE)/bin/*; do \
-		v=$$(sed -n 's/^version=//p' $(RELEASE)/version); \
+	@rm -rf $(DIST)
+	@$(MAKE) release-pack
+	@v=$$(cat $(RELEASE)/version); for p in $(RELEASE)/bin/*; do \
 		$(CYCLONEDX) bin $(SBOM_FLAGS) -version "v$$v" -output "$(DIST)/holter_$${v}_$$(basename $$p | tr - _).cdx.json" $$p/holter* 2> $(RELEASE)/sbom.log \
 			|| { cat $(RELEASE)/sbom.log; exit 1; }; \
 	done
-	@$(MAKE) release-pack PARTS=sums
+	@cd $(DIST) && LC_ALL=C && sha256sum NOTICE holter* > SHA256SUMS
 	@ls -l $(DIST)
 
 # The programs of all PLATFORMS, the manual pages and the completions. -buildvcs stamps the version:
@@ -44,11 +43,10 @@ release-programs:
 	@$(RELEASE)/host/holter completion zsh > $(RELEASE)/share/completions/_holter
 	@$(RELEASE)/host/holter completion fish > $(RELEASE)/share/completions/holter.fish
 
-PARTS ?= archives,packages,image,sums
 .PHONY: release-pack
 release-pack:
 	@cd deploy/packaging && CGO_ENABLED=0 $(GO) build -trimpath -o $(RELEASE)/host/ .
-	@$(RELEASE)/host/packaging -root $(CURDIR) -bin $(RELEASE)/bin -share $(RELEASE)/share -dist $(DIST) -only $(PARTS) -size-limit $(SIZE_LIMIT) -version-file $(RELEASE)/version
+	@$(RELEASE)/host/packaging -root $(CURDIR) -bin $(RELEASE)/bin -share $(RELEASE)/share -dist $(DIST) -size-limit $(SIZE_LIMIT) > $(RELEASE)/version
 
 .PHONY: reproducible
 reproducible: ## Make the release of this commit twice, in two folders and at two times, the second without a build cache, and compare

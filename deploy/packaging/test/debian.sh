@@ -46,7 +46,7 @@ build() {
 		printf '\n## [%s]\n' "$version" >>CHANGELOG.md
 		git -c user.name=test -c user.email=test@localhost commit -qam "release $version"
 		git tag "v$version"
-		make release-programs "PLATFORMS=linux/$(go env GOARCH)" && make release-pack PARTS=packages "DIST=$folder/dist"
+		make release-programs "PLATFORMS=linux/$(go env GOARCH)" && make release-pack "DIST=$folder/dist"
 	) >&2
 	ls "$folder"/dist/holter_"$version"_*.deb
 }
