@@ -52,7 +52,7 @@ type Retry struct {
 	Pause time.Duration
 	// Max bounds every pause. Default: 30 s, or Pause where that is longer.
 	Max time.Duration
-	// Policy says whether Run is called again after an attempt has failed with err, and after which pause; 0 or less is none. The first
+	// Policy reports whether Run is called again after an attempt has failed with err, and after which pause; 0 or less is none. The first
 	// attempt is 1. It is called between two attempts, where these run, so it must be quick; a panic fails the node. Default: always, after
 	// the pause that Backoff returns.
 	Policy func(attempt int, err error) (pause time.Duration, again bool)

@@ -92,7 +92,8 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, before, next judgement.
 // armLocked starts the timer for the device's next step, which may be put off for a while. No timer
 // of the device may run.
 func (r *Registry) armLocked(d *device, f judgement.Condition, putOff time.Duration) {
-	if d.marks &^= probeable; d.session != nil && d.session.peer != nil {
+	d.marks &^= probeable
+	if d.session != nil && d.session.peer != nil { // only a connected peer can be probed
 		d.marks |= probeable
 	}
 	p := d.policyLocked()

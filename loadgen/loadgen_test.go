@@ -109,7 +109,7 @@ func (g *lineServer) gone() {
 	g.wg.Wait()
 }
 
-// holds says whether a device is connected.
+// holds reports whether a device is connected.
 func (g *lineServer) holds(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

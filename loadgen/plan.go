@@ -19,7 +19,7 @@ type Plan = plan.Plan
 type Step = plan.Step
 
 // Report is what came of a run. Verdicts (nil without followers) has the numbers of right verdicts and the mistakes,
-// Outcome says whether the run passed; as JSON it is the report.json of `holter loadgen`.
+// Outcome reports whether the run passed; as JSON it is the report.json of `holter loadgen`.
 type Report = report.Final
 
 // Limits are the mistakes that a run may have and pass; the zero value allows none. See [DefaultLimits].

@@ -30,7 +30,7 @@ func (r *retained) hasUnconfirmedLocked(topic []byte) bool {
 	return has
 }
 
-// keepBelowLocked forwards a message that is to be retained to the downstream brokers; kept says whether
+// keepBelowLocked forwards a message that is to be retained to the downstream brokers; kept reports whether
 // it is.
 func (b *Broker) keepBelowLocked(p *publication, kept bool) {
 	for _, to := range b.retained.remotes {

@@ -214,7 +214,7 @@ func (s *session) dropForbiddenLocked(g Grant) (dropped []entry) {
 	return dropped
 }
 
-// readAs returns a filter for the topic of the entry's message: by it a grant says whether that may be read.
+// readAs returns a filter for the topic of the entry's message: by it a grant reports whether that may be read.
 func (e *entry) readAs() string {
 	if e.detail == nil || e.detail.group == nil {
 		return e.message.topic

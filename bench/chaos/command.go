@@ -161,7 +161,7 @@ func Command() run.Command {
 	}
 }
 
-// publish publishes the report. Its error says whether a promise was broken; the log then has the
+// publish publishes the report. Its error reports whether a promise was broken; the log then has the
 // details.
 func publish(ctx context.Context, r *run.Run, report *Report) error {
 	name := report.Config.Database

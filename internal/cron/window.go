@@ -31,7 +31,7 @@ type window struct {
 	target
 
 	ForMS float64 `json:"for_ms"`
-	// Silence says whether silence during the window counts or is excused, so that each device has
+	// Silence reports whether silence during the window counts or is excused, so that each device has
 	// its whole timeout after the end. Default: counts.
 	Silence string `json:"silence,omitempty"`
 }

@@ -23,10 +23,13 @@ type Claimed struct {
 	Next time.Time // when the next waiting job is due; zero if none waits
 }
 
-// Claim takes up to n jobs of a lane, and keeps others from taking them until the lease ends. New jobs of
-// a higher priority come first. Those of the same with names take turns by name; jobs that were due before
-// have one turn together with new ones of normal priority without a name, which come after them. A job that is not acked by then can be claimed again, see
-// [Store.Extend]. Jobs of some shares (see [Store.Shares]) may be left out.
+// Claim takes up to n jobs of a lane, and keeps others from taking them until the lease ends. A job that is
+// not acked by then can be claimed again, see [Store.Extend]. Jobs of some shares (see [Store.Shares]) may be
+// left out. The order:
+//
+//  1. New jobs of high priority; their names take turns.
+//  2. New jobs of normal priority; their names take turns, too. Retries and jobs without a name share one turn,
+//     retries first.
 //
 // The caller keeps the order among the jobs that it has claimed and that have the same key. A job is
 // not given out while one before it with its key waits for a retry, or is in a lane where their route

@@ -15,7 +15,7 @@ var (
 	farAhead = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 )
 
-// isFar says whether an instant is kept as the last one that can be, or the first.
+// isFar reports whether an instant is kept as the last one that can be, or the first.
 func isFar(t, like time.Time) bool {
 	if like.After(time.Now()) {
 		return t.Year() == 2262

@@ -25,7 +25,7 @@ type PahoConfig struct {
 	// Options are the broker's address, credentials and TLS. Required. Their settings for sessions,
 	// reconnects, handlers and wills are ignored.
 	Options *paho.ClientOptions
-	// Prefix is the reporter's prefix. PREFIX/status says whether the reporter is connected.
+	// Prefix is the reporter's prefix. PREFIX/status reports whether the reporter is connected.
 	// Default: "holter".
 	Prefix string
 	// ClientID is the client identifier. Default: derived from the host's name and the prefix, so

@@ -21,7 +21,7 @@
 // # Recovery
 //
 // The subject of a run may recover before the run ends: the device is online again, the outage has
-// ended, the source hears again. [Playbook.Recovery] says whether the run is then canceled,
+// ended, the source hears again. [Playbook.Recovery] reports whether the run is then canceled,
 // continues, or is diverted. This is checked before each step, and wakes a waiting run. Stored
 // events decide, not the current state: a device that was online for a moment and is offline again
 // has recovered, and its second silence starts another run.

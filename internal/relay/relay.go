@@ -13,7 +13,7 @@ const (
 	Copied          // it is what is retained for its topic, and the other broker may have it
 	CopyBegins      // all that is retained follows, as Copied, among others
 	CopyEnds        // all of it was sent
-	Confirmed       // a message of the other broker's that was to be retained has come; Kept says whether it is
+	Confirmed       // a message of the other broker's that was to be retained has come; Kept reports whether it is
 )
 
 // Message is a message on its way from one broker to another. Nothing that it leads to is changed.

@@ -75,7 +75,7 @@ func (j *Judge) seatOf(id string) *seat {
 // wrote. At most 1024 messages wait for an ear.
 //
 // The error wraps one of ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrSlowReader,
-// ErrTooMany, ErrUncertain, or the cause why ctx is done. In the last case it says whether the
+// ErrTooMany, ErrUncertain, or the cause why ctx is done. In the last case it reports whether the
 // message, or some of it, may be written all the same.
 func (j *Judge) Send(ctx context.Context, id string, payload []byte, raw bool) (Sent, error) {
 	if len(payload) > maxSend {

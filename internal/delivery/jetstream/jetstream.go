@@ -176,7 +176,7 @@ func checkSubject(subject string) error {
 	}
 	for token := range strings.SplitSeq(filled, ".") {
 		if token == "" || strings.ContainsFunc(token, func(c rune) bool { return isSpecial(c) || strings.ContainsRune("{}", c) }) {
-			return fmt.Errorf("%.100q cannot be published to; want names with dots between them, without space, * and >, and {type}, {device} and {group} where these shall stand", subject)
+			return fmt.Errorf("invalid subject %.100q: want tokens separated by dots, without spaces, * or >; {type}, {device} and {group} are replaced", subject)
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// Maintenance that ends says whether the device is there, since what happened meanwhile was suppressed.
+// Maintenance that ends reports whether the device is there, since what happened meanwhile was suppressed.
 func TestMaintenanceEnds(t *testing.T) {
 	e := liveness.Event{Type: liveness.DeviceMaintenanceStopped, Subject: "d", Seq: 1, Reason: liveness.Bye}
 	n := wording.Of(&sink.Message{Event: &e}, "")

@@ -188,7 +188,7 @@ func (s *server) welcome() string {
 	return "OK 1 ttl=60\n"
 }
 
-// answer does what it is ordered to, and says whether the connection goes on.
+// answer does what it is ordered to, and reports whether the connection goes on.
 func (s *server) answer(conn net.Conn, order, right string) bool {
 	switch order {
 	case "":

@@ -196,7 +196,7 @@ func TestPerfectJudge(t *testing.T) {
 	})
 }
 
-// mutation changes what is said of one device; false if it does not apply. want says whether the score has found it.
+// mutation changes what is said of one device; false if it does not apply. want reports whether the score has found it.
 type mutation struct {
 	name  string
 	apply func(t *rapid.T, l *life) bool
