@@ -85,7 +85,7 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 		out := p.operate("", "nodes", "list")
 		return strings.Contains(out, "draining") && !strings.Contains(out, "one")
 	})
-	for args, want := range map[string]string{"drain three": `no ear is called "three"; there are: j, two`, "drain j": "is the judge; end its process", "remove j": "is the judge"} {
+	for args, want := range map[string]string{"drain three": `no ear is called "three"; there are: j, two`, "drain j": "is the judge; end its process", "drain j --now": "is the judge"} {
 		if code, out := p.holter(strings.Fields("nodes " + args)...); code == 0 || !strings.Contains(out, want) {
 			t.Errorf("nodes %s = %d\n%s", args, code, out)
 		}
@@ -95,7 +95,7 @@ func TestDrainFromTheCommandLine(t *testing.T) {
 		t.Errorf("after a second signal the exit code is %d, want %d\n%s", code, exitInterrupted, two.logged())
 	}
 	three := startEar(t, "three", judge)
-	p.operate("node three removed", "nodes", "remove", "three")
+	p.operate("node three removed", "nodes", "drain", "three", "--now")
 	three.until("the ear lets go of all connections")
 }
 

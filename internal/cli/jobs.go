@@ -25,7 +25,6 @@ type jobsCommand struct {
 	Import     jobsImportCommand    `cmd:"" help:"Enqueue the jobs of a file."`
 	Reschedule jobRescheduleCommand `cmd:"" help:"Deliver a job at once, or later."`
 	Move       jobsMoveCommand      `cmd:"" help:"Move jobs to another queue."`
-	Refused    refusedListCommand   `cmd:"" help:"List the rows of holter_outbox that cannot be jobs."`
 	Delete     jobsDeleteCommand    `cmd:"" help:"Delete jobs."`
 }
 
@@ -41,9 +40,20 @@ type jobsListCommand struct {
 	limitFlag
 	listCommand
 
-	State string `query:"state" enum:",ready,waiting,blocked,claimed,done,dead,deleted" default:"" placeholder:"STATE" help:"Only jobs in this state: ready, waiting, blocked or claimed; or, from the latest on, done, dead or deleted."`
+	State string `query:"state" enum:",ready,waiting,blocked,claimed,done,dead,deleted,refused" default:"" placeholder:"STATE" help:"Only jobs in this state: ready, waiting, blocked or claimed; or, from the latest on, done, dead or deleted; or refused."`
 	Name  string `query:"name" placeholder:"PATTERN" help:"Only enqueued jobs whose names match, such as report.*."`
 	Key   string `query:"ordering_key" placeholder:"TEXT" help:"Only with this ordering key."`
+}
+
+// Help is the text below the usage line.
+func (*jobsListCommand) Help() string {
+	return `Applications write jobs into the table holter_outbox in transactions of their own. A row that
+cannot be a job stays there, and is listed with --state refused. Mend it and set its error to NULL, or
+delete it, in the database.
+
+Example:
+
+    holter jobs list --state refused`
 }
 
 func jobs() list {
@@ -53,29 +63,11 @@ func jobs() list {
 			if j.State != "waiting" {
 				j.RunAt = time.Time{}
 			}
-			return []any{j.Job, j.Name, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, cmp.Or(j.Ended, j.RunAt), j.Error}
-		}),
-	}
-}
-
-type refusedListCommand struct {
-	apiFlags
-	limitFlag
-	listCommand
-}
-
-// Help is the text below the usage line.
-func (*refusedListCommand) Help() string {
-	return `Applications write jobs into this table in transactions of their own. A row that cannot be a
-job stays there. Mend it and set its error to NULL, or delete it, in the database.`
-}
-
-func refusedRows() list {
-	return list{
-		path: "refused-rows", key: "refused_rows",
-		columns: []string{"ROW", "CREATED (UTC)", "QUEUE", "ENDPOINT,least=8,inner", "ERROR,least=16"},
-		row: rowOf(func(r *httpapi.RefusedRow) []any {
-			return []any{r.Row, r.Created, r.Queue, cmp.Or(r.Endpoint, r.URL), r.Error}
+			var number any = j.Job
+			if j.Row != 0 {
+				number = fmt.Sprintf("row %d", j.Row)
+			}
+			return []any{number, j.Name, j.Queue, cmp.Or(j.Endpoint, j.URL), j.State, j.Node, j.Attempts, cmp.Or(j.Ended, j.RunAt), j.Error}
 		}),
 	}
 }

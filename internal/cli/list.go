@@ -59,7 +59,7 @@ type list struct {
 // lists are the lists of the API, by the words of their commands.
 func lists() map[string]list {
 	return map[string]list{
-		"dead-letters": deadLetters(), "devices": devices(), "endpoints": endpoints(), "job-routes": jobRoutes(), "jobs": jobs(), "jobs refused": refusedRows(), "nodes": nodes(), "playbooks": playbooks(),
+		"dead-letters": deadLetters(), "devices": devices(), "endpoints": endpoints(), "job-routes": jobRoutes(), "jobs": jobs(), "nodes": nodes(), "playbooks": playbooks(),
 		"queues": queues(), "routes": routes(), "runs": runs(), "schedules": schedules(), "schedules history": scheduleRuns(),
 		"learn": learned(), "sources": sources(),
 	}

@@ -115,7 +115,7 @@ func TestEveryCommand(t *testing.T) {
 		"backup", "completion", "completion-words", "config check", "dead-letters delete", "dead-letters retry", "devices disconnect", "devices forget", "devices maintenance",
 		"devices policy", "ear", "endpoints delete", "endpoints disable", "endpoints enable", "endpoints retry-now", "endpoints set", "health", "help", "job-routes delete",
 		"job-routes set", "jobs delete", "jobs move", "jobs reschedule", "learn apply", "learn reset", "loadgen-worker",
-		"manual", "migrate", "monitor", "nodes drain", "nodes remove", "password", "playbooks delete", "playbooks set", "queues delete", "queues pause", "queues resume", "queues set", "routes delete", "routes pause", "routes resume", "routes set",
+		"manual", "migrate", "monitor", "nodes drain", "password", "playbooks delete", "playbooks set", "queues delete", "queues pause", "queues resume", "queues set", "routes delete", "routes pause", "routes resume", "routes set",
 		"restore", "run", "runs cancel", "runs graph", "schedules delete", "schedules pause", "schedules resume", "serve", "sources retire", "tokens delete", "version",
 	}
 	for i, leaf := range parser.Model.Leaves(false) {

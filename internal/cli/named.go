@@ -169,11 +169,9 @@ func changes() map[string]struct{ method, path, done string } {
 		"delete":     {http.MethodDelete, "", "deleted"},
 		"disable":    {http.MethodPut, "/disabled", "disabled"},
 		"disconnect": {http.MethodPost, "/disconnect", "disconnected"},
-		"drain":      {http.MethodPost, "/drain", "is draining: see \"holter nodes list\""},
 		"enable":     {http.MethodDelete, "/disabled", "enabled"},
 		"forget":     {http.MethodDelete, "", "forgotten"},
 		"pause":      {http.MethodPut, "/pause", "paused"},
-		"remove":     {http.MethodDelete, "", "removed"},
 		"resume":     {http.MethodDelete, "/pause", "resumed"},
 		"retire":     {http.MethodPost, "/retire", "retired; its devices are judged by the clocks of the other sources"},
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/cluster"
@@ -11,9 +13,23 @@ import (
 
 // nodesCommand shows the servers of the fleet, and ends ears.
 type nodesCommand struct {
-	List   nodesListCommand `cmd:"" default:"withargs" help:"List the servers and ears of the fleet."`
-	Drain  changeCommand    `cmd:"" help:"Have an ear end in order: it sends its devices to others, a few at a time, and its process ends."`
-	Remove changeCommand    `cmd:"" help:"Remove an ear at once, as if it were dead, so that no verdict waits for it. If it lives, it closes all its connections, and may come back."`
+	List  nodesListCommand `cmd:"" default:"withargs" help:"List the servers and ears of the fleet."`
+	Drain drainCommand     `cmd:"" help:"Have an ear end in order: it sends its devices to others, a few at a time, and its process ends."`
+}
+
+type drainCommand struct {
+	changeCommand
+
+	Now bool `help:"Remove it at once, as if it were dead, so that no verdict waits for it. If it lives, it closes all its connections, and may come back."`
+}
+
+// Run asks for it.
+func (c *drainCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	path, done := "/drain", "is draining: see \"holter nodes list\""
+	if c.Now {
+		path, done = "/drain?now=true", "removed"
+	}
+	return tell(ctx, api, out, "nodes", c.Name, http.MethodPost, path, nil, done)
 }
 
 type nodesListCommand struct{ plainList }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/jobs"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // NewJob is the request for a job.
@@ -54,14 +55,15 @@ type jobNumbers struct {
 
 // Job is a job as it is shown.
 type Job struct {
-	Job      uint64    `json:"job" doc:"Its number."`
+	Job      uint64    `json:"job,omitempty" doc:"Its number; left out for a row that was refused."`
+	Row      uint64    `json:"row,omitempty" doc:"Of a row that was refused: its id in the table holter_outbox."`
 	Name     string    `json:"name,omitempty"`
 	Priority string    `json:"priority,omitempty" enum:"high,low" doc:"Left out if it is normal, and for a job that ended."`
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
 	URL      string    `json:"url,omitempty" doc:"Target, without its query; left out for a job of an endpoint."`
 	Key      string    `json:"ordering_key,omitempty" doc:"Left out for a job of an event."`
-	State    string    `json:"state" enum:"ready,waiting,blocked,claimed,done,dead,deleted" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered (see started) or is about to be; done: it was delivered; dead: it became a dead letter; deleted: by somebody, before it was delivered."`
+	State    string    `json:"state" enum:"ready,waiting,blocked,claimed,done,dead,deleted,refused" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered (see started) or is about to be; done: it was delivered; dead: it became a dead letter; deleted: by somebody, before it was delivered; refused: it is no job, but a row that an application wrote into the table holter_outbox, where it stays with its error."`
 	Node     string    `json:"node,omitempty" doc:"Server that has claimed it, or had: the judge. A job is claimed by no server that judges no longer."`
 	Term     int64     `json:"term,omitempty" doc:"Term of the judge that has claimed it."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
@@ -78,7 +80,7 @@ type Job struct {
 }
 
 type jobsInput struct {
-	State    string `query:"state" enum:"ready,waiting,blocked,claimed,done,dead,deleted" doc:"Only in this state. Left out: all that have not ended."`
+	State    string `query:"state" enum:"ready,waiting,blocked,claimed,done,dead,deleted,refused" doc:"Only in this state. Left out: all that have not ended."`
 	Name     string `query:"name" doc:"Only enqueued jobs whose names match this pattern, such as report.*; * for all."`
 	Queue    string `query:"queue" doc:"Only of this queue."`
 	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
@@ -137,16 +139,14 @@ func (a *API) registerJobs(api huma.API) {
 	bulk.MaxBodyBytes = maxBulkBody
 	serve(a, api, bulk, a.enqueueAll)
 	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List jobs",
-		"Those that have not ended, by number; or, with a state of those that have (done, dead or deleted), these from the latest number on. "+
+		"Those that have not ended, by number; or, with a state of those that have (done, dead or deleted), these from the latest number on; or, with the state refused, "+
+			"the rows of the table holter_outbox that cannot be jobs, into which applications write in transactions of their own. "+
 			"A request looks at 20,000 jobs at most: a page may be shorter than its limit, or empty, although next says that others follow.", http.StatusNotFound), a.listJobs)
 	serve(a, api, operation("delivery", "get-job", "GET /v1/jobs/{job}", "Show a job",
 		"Without its body. Jobs that ended are kept for jobs.max_age, a day by default.", http.StatusNotFound), a.getJob)
 	serveEmpty(a, api, operation("delivery", "reschedule-job", "POST /v1/jobs/{job}/reschedule", "Change when a job is delivered",
 		"At once, or at another time. A job that has not failed yet holds up no others meanwhile. The job of an event can only be delivered at once. "+
 			"409 if it is being delivered, or waits for another one with its ordering key.", http.StatusNotFound, http.StatusConflict), a.reschedule)
-	serve(a, api, operation("delivery", "list-refused-rows", "GET /v1/refused-rows", "List the rows of holter_outbox that cannot be jobs",
-		"By number. Applications write jobs into this table in transactions of their own; a row that cannot be a job stays there with its error.",
-	), a.listRefused)
 	serveEmpty(a, api, operation("delivery", "delete-job", "DELETE /v1/jobs/{job}", "Delete a job",
 		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
 	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint",
@@ -173,10 +173,35 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err er
 	if err != nil {
 		return page, err
 	}
+	if in.State == refused {
+		return a.listRefused(ctx, in)
+	}
 	names := namesOf(a.config.Delivery)
 	query := jobs.Query{Filter: jobs.Filter{Lanes: lanes, After: in.After}, State: jobs.State(in.State), Name: in.Name, Key: in.Key}
 	views, next, err := a.config.Delivery.Jobs().Find(ctx, query, in.Limit, a.now())
 	page.Jobs, page.Next = mapped(views, func(v *jobs.View) Job { return a.job(names, v) }), next
+	return page, err
+}
+
+// refused is the state of rows of the table holter_outbox that cannot be jobs.
+const refused = "refused"
+
+// listRefused lists those rows.
+func (a *API) listRefused(ctx context.Context, in *jobsInput) (page jobPage, err error) {
+	rows, err := a.config.Delivery.Jobs().RefusedRows(ctx, in.After, in.Limit)
+	page.Jobs = []Job{}
+	for i := range rows {
+		r := &rows[i]
+		if in.Queue != "" && r.Queue != in.Queue || in.Endpoint != "" && r.Endpoint != in.Endpoint || in.Key != "" && r.Key != in.Key ||
+			in.Name != "" && !liveness.Match(in.Name, r.Name) {
+			continue
+		}
+		page.Jobs = append(page.Jobs, Job{
+			Row: r.ID, Name: r.Name, Queue: r.Queue, Endpoint: r.Endpoint, URL: delivery.HideURL(r.URL), Key: r.Key, State: refused,
+			Created: utc(r.Created), RunAt: utc(r.RunAt), Error: r.Error,
+		})
+	}
+	page.Next = nextPage(rows, in.Limit, func(r *jobs.OutboxRow) uint64 { return r.ID })
 	return page, err
 }
 

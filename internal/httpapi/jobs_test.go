@@ -451,18 +451,24 @@ func TestRefusedRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	type page struct {
-		Rows []httpapi.RefusedRow `json:"refused_rows"`
+		Jobs []httpapi.Job
 		Next uint64
 	}
-	first := getJSON[page](t, h, "/v1/refused-rows?limit=1")
-	want := httpapi.RefusedRow{Row: 1, Endpoint: "nowhere", Key: "k", Size: 2, Error: "no endpoint"}
-	if len(first.Rows) != 1 || first.Next != 1 || first.Rows[0].Created.IsZero() {
+	first := getJSON[page](t, h, "/v1/jobs?state=refused&limit=1")
+	want := httpapi.Job{Row: 1, Endpoint: "nowhere", Key: "k", State: "refused", Error: "no endpoint"}
+	if len(first.Jobs) != 1 || first.Next != 1 || first.Jobs[0].Created.IsZero() {
 		t.Fatalf("the first page: %+v", first)
 	}
-	if want.Created = first.Rows[0].Created; first.Rows[0] != want {
-		t.Errorf("shown %+v, want %+v", first.Rows[0], want)
+	if want.Created = first.Jobs[0].Created; first.Jobs[0] != want {
+		t.Errorf("shown %+v, want %+v", first.Jobs[0], want)
 	}
-	if second := getJSON[page](t, h, "/v1/refused-rows?after=1"); len(second.Rows) != 1 || second.Rows[0].Row != 3 || second.Next != 0 {
+	for filter, row := range map[string]uint64{"ordering_key=k": 1, "name=*": 1, "ordering_key=x": 0} {
+		page := getJSON[page](t, h, "/v1/jobs?state=refused&"+filter)
+		if got := len(page.Jobs) > 0 && page.Jobs[0].Row == row; got != (row > 0) {
+			t.Errorf("%s: %+v", filter, page)
+		}
+	}
+	if second := getJSON[page](t, h, "/v1/jobs?state=refused&after=1"); len(second.Jobs) != 1 || second.Jobs[0].Row != 3 || second.Next != 0 {
 		t.Errorf("the second page: %+v", second)
 	}
 }

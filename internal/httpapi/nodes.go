@@ -50,21 +50,26 @@ func (a *API) registerNodes(api huma.API) {
 	if a.config.Ears == nil {
 		return
 	}
-	change := func(id, route, summary, description, done string, change func(name string) bool) {
-		serveEmpty(a, api, operation("administration", id, route, summary, description, http.StatusNotFound, http.StatusConflict),
-			func(ctx context.Context, in *nameInput) error {
-				if !change(in.Name) {
-					return a.noEar(in.Name)
-				}
-				return a.changedNamed(ctx, done, in.Name, nil)
-			})
-	}
-	change("drain-node", "POST /v1/nodes/{name}/drain", "Have an ear end in order",
+	serveEmpty(a, api, operation("administration", "drain-node", "POST /v1/nodes/{name}/drain", "Have an ear end in order, or at once",
 		"It is not ready from now on, closes its connections a few at a time, leaves, and its process ends. No event says that its devices are offline unless they do not come back. "+
-			"It is done when the ear is on the list no more. 409: this is no ear, but a server.", "ear asked to drain", a.config.Ears.Drain)
-	change("remove-node", "DELETE /v1/nodes/{name}", "Remove an ear at once",
-		"As if it were dead: its devices have their reconnect grace. If it is alive it closes all its connections, and may come back. "+
-			"409: this is no ear, but a server.", "ear removed", a.config.Ears.Remove)
+			"It is done when the ear is on the list no more. With now=true it is removed at once, as if it were dead: its devices have their reconnect grace. If it is alive it closes "+
+			"all its connections, and may come back. 409: this is no ear, but a server.", http.StatusNotFound, http.StatusConflict), a.drainNode)
+}
+
+type drainInput struct {
+	Name string `path:"name" maxLength:"64" doc:"Its name."`
+	Now  bool   `query:"now" doc:"Remove it at once, as if it were dead."`
+}
+
+func (a *API) drainNode(ctx context.Context, in *drainInput) error {
+	end, done := a.config.Ears.Drain, "ear asked to drain"
+	if in.Now {
+		end, done = a.config.Ears.Remove, "ear removed"
+	}
+	if !end(in.Name) {
+		return a.noEar(in.Name)
+	}
+	return a.changedNamed(ctx, done, in.Name, nil)
 }
 
 // noEar returns the problem that no ear has a name.

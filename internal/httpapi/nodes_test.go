@@ -43,11 +43,11 @@ func TestEndNodes(t *testing.T) {
 	}{
 		{"GET /v1/nodes", 200, `"node":"two","process":"","role":"ear","alive":true,"draining":true`},
 		{"POST /v1/nodes/one/drain", 204, ""},
-		{"DELETE /v1/nodes/two", 204, ""},
+		{"POST /v1/nodes/two/drain?now=true", 204, ""},
 		{"POST /v1/nodes/three/drain", 404, `no ear is called \"three\"; there are: judge, standby, one, two`},
-		{"DELETE /v1/nodes/three", 404, "there are: judge, standby, one, two"},
+		{"POST /v1/nodes/three/drain?now=true", 404, "there are: judge, standby, one, two"},
 		{"POST /v1/nodes/judge/drain", 409, "is the judge; end its process in order, with SIGTERM"},
-		{"DELETE /v1/nodes/standby", 409, "stands by; end its process, with SIGTERM"},
+		{"POST /v1/nodes/standby/drain?now=true", 409, "stands by; end its process, with SIGTERM"},
 	} {
 		status, body := f.send(t, tt.request+" HTTP/1.1\r\nHost: holter\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		if status != tt.status || !strings.Contains(body, tt.want) {
@@ -59,7 +59,7 @@ func TestEndNodes(t *testing.T) {
 		t.Errorf("the ears were asked %q, want %q", ears.asked, want)
 	}
 	alone := newStation(t, liveness.Config{}, httpapi.Config{Roster: c.rosters[0]})
-	if status, _ := alone.send(t, "DELETE /v1/nodes/one HTTP/1.1\r\nHost: holter\r\nConnection: close\r\n\r\n"); status != 404 {
+	if status, _ := alone.send(t, "POST /v1/nodes/one/drain HTTP/1.1\r\nHost: holter\r\nConnection: close\r\n\r\n"); status != 404 {
 		t.Errorf("without ears: %d", status)
 	}
 }

@@ -116,7 +116,7 @@ func TestRemoveEar(t *testing.T) {
 	testwait.Until(t, "the ear is ready", one.ready)
 	pump := connect(t, one.devices)
 	pump.says("HELLO pump ttl=300s", "OK 1")
-	if status, _, body := judge.ask("DELETE", "/v1/nodes/one"); status != http.StatusNoContent {
+	if status, _, body := judge.ask("POST", "/v1/nodes/one/drain?now=true"); status != http.StatusNoContent {
 		t.Fatalf("remove: %d %s", status, body)
 	}
 	pump.gets("BYE the judge has removed the ear")
@@ -128,7 +128,7 @@ func TestRemoveEar(t *testing.T) {
 	if got := strings.Join(judge.types("pump"), " "); got != "online" {
 		t.Errorf("the events are %q", got)
 	}
-	if status, _, body := judge.ask("DELETE", "/v1/nodes/j"); status != http.StatusConflict || !strings.Contains(body, "is the judge") {
+	if status, _, body := judge.ask("POST", "/v1/nodes/j/drain?now=true"); status != http.StatusConflict || !strings.Contains(body, "is the judge") {
 		t.Errorf("remove the judge: %d %s", status, body)
 	}
 }

@@ -163,7 +163,7 @@ function behind(n: Node, sources: Source[]): string {
 }
 
 function EarActions({ n, changed }: { n: Node; changed: () => void }) {
-  const path = `/v1/nodes/${encodeURIComponent(n.node)}`
+  const path = `/v1/nodes/${encodeURIComponent(n.node)}/drain`
   const name = <b><Id text={n.node} /></b>
   return (
     <span class="row-actions">
@@ -173,7 +173,7 @@ function EarActions({ n, changed }: { n: Node; changed: () => void }) {
           title="Drain an ear"
           text={<>{name} closes its connections a few at a time, so that its devices connect elsewhere, and its process ends. Devices that come back in time cause no event.</>}
           method="POST"
-          path={path + '/drain'}
+          path={path}
           done={`${visible(n.node)} was asked to drain.`}
           then={changed}
         />
@@ -183,8 +183,8 @@ function EarActions({ n, changed }: { n: Node; changed: () => void }) {
         title="Remove an ear"
         text={<>{name} is removed now; its devices have their reconnect grace. {n.alive && 'It still runs: it disconnects its devices, and may rejoin. Draining it is gentler.'}</>}
         danger
-        method="DELETE"
-        path={path}
+        method="POST"
+        path={path + '?now=true'}
         done={`${visible(n.node)} was removed.`}
         then={changed}
       />

@@ -1,6 +1,6 @@
 // Dead letters: jobs that could not be delivered, which can be delivered again. And rows of applications that cannot be jobs.
 import type { ComponentChildren } from 'preact'
-import { bytes, count, plural } from '../../format'
+import { count, plural } from '../../format'
 import { useLoad } from '../../load'
 import { go, route, to } from '../../route'
 import { Changes, useSteady } from '../../steady'
@@ -131,7 +131,6 @@ interface Refused {
   endpoint?: string
   url?: string
   ordering_key?: string
-  bytes: number
   error: string
 }
 
@@ -140,15 +139,14 @@ const refused: Column<Refused>[] = [
   { head: 'Written', class: 'num', cell: (r) => <Ago at={r.created} /> },
   { head: 'Name or key', cell: (r) => <Id text={[r.name, r.ordering_key].filter(Boolean).join(' · ')} /> },
   { head: 'To', class: 'to', cell: (r) => <Id text={r.endpoint ?? r.url ?? '—'} /> },
-  { head: 'Body', class: 'num', cell: (r) => bytes(r.bytes) },
   { head: 'Why it cannot be a job', class: 'grow', cell: (r) => <Id text={r.error} /> },
 ]
 
 export function RefusedTab() {
   const query = route.value.query
-  const address = `/v1/refused-rows?limit=75${query.get('after') ? `&after=${encodeURIComponent(query.get('after')!)}` : ''}`
-  const l = useLoad<{ refused_rows: Refused[]; next?: number }>(address, 8000)
-  const s = useSteady(address, l, (p) => p.refused_rows, (r) => r.row)
+  const address = `/v1/jobs?state=refused&limit=75${query.get('after') ? `&after=${encodeURIComponent(query.get('after')!)}` : ''}`
+  const l = useLoad<{ jobs: Refused[]; next?: number }>(address, 8000)
+  const s = useSteady(address, l, (p) => p.jobs, (r) => r.row)
   return (
     <>
       <p class="dim">Applications may write jobs into the table holter_outbox in transactions of their own. Rows that cannot be jobs stay there, and hold up no others.</p>
