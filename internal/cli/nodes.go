@@ -20,7 +20,7 @@ type nodesCommand struct {
 type drainCommand struct {
 	changeCommand
 
-	Now bool `help:"Remove it at once, as if it were dead, so that no verdict waits for it. If it lives, it closes all its connections, and may come back."`
+	Now bool `help:"Remove it now, so that no verdict waits for it. If it still runs, it disconnects its devices, and may rejoin."`
 }
 
 // Run asks for it.
