@@ -52,13 +52,13 @@ func (a *API) registerNodes(api huma.API) {
 	}
 	serveEmpty(a, api, operation("administration", "drain-node", "POST /v1/nodes/{name}/drain", "Have an ear end in order, or at once",
 		"It is not ready from now on, closes its connections a few at a time, leaves, and its process ends. No event says that its devices are offline unless they do not come back. "+
-			"It is done when the ear is on the list no more. With now=true it is removed at once, as if it were dead: its devices have their reconnect grace. If it is alive it closes "+
+			"It is done when the ear is on the list no more. With now=true it is removed now: its devices have their reconnect grace. If it still runs it closes "+
 			"all its connections, and may come back. 409: this is no ear, but a server.", http.StatusNotFound, http.StatusConflict), a.drainNode)
 }
 
 type drainInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Its name."`
-	Now  bool   `query:"now" doc:"Remove it at once, as if it were dead."`
+	Now  bool   `query:"now" doc:"Remove it now."`
 }
 
 func (a *API) drainNode(ctx context.Context, in *drainInput) error {
