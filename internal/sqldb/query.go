@@ -74,9 +74,17 @@ func bind(b backend, query string, args []any) (string, []any) {
 		if n <= len(args) {
 			switch arg := args[n-1].(type) {
 			case []int64:
-				before, mark, bound = in(numbered, before, arg, bound)
+				if numbered {
+					before, bound = anyOf(before), append(bound, arg)
+				} else {
+					mark = numbers(arg)
+				}
 			case []string:
-				before, mark, bound = in(numbered, before, arg, bound)
+				if numbered {
+					before, bound = anyOf(before), append(bound, arg)
+				} else {
+					mark, bound = texts(arg, bound)
+				}
 			default:
 				bound = append(bound, plain(arg))
 			}
@@ -90,22 +98,37 @@ func bind(b backend, query string, args []any) (string, []any) {
 	}
 }
 
-// in returns what comes before the ? of an IN (?), what takes its place, and the arguments with those of the
-// list. PostgreSQL takes an array: the text of the statement is the same for each length.
-func in[T any](array bool, before string, values []T, bound []any) (_, mark string, _ []any) {
-	if array {
-		if head, ok := strings.CutSuffix(before, "NOT IN ("); ok {
-			return head + "<> ALL (", "", append(bound, values)
-		}
-		return strings.TrimSuffix(before, "IN (") + "= ANY (", "", append(bound, values)
+// anyOf returns what comes before the ? of an IN (?) for PostgreSQL, which takes an array: the text of the statement is
+// the same for each length.
+func anyOf(before string) string {
+	if head, ok := strings.CutSuffix(before, "NOT IN ("); ok {
+		return head + "<> ALL ("
 	}
+	return strings.TrimSuffix(before, "IN (") + "= ANY ("
+}
+
+// numbers returns what takes the place of the ? of an IN (?): numbers stand in the text, since to bind thousands of them
+// costs more than to read them.
+func numbers(values []int64) string {
 	if len(values) == 0 {
-		return before, "NULL", bound
+		return "NULL"
+	}
+	text := make([]byte, 0, 12*len(values))
+	for _, v := range values {
+		text = append(strconv.AppendInt(text, v, 10), ',')
+	}
+	return string(text[:len(text)-1])
+}
+
+// texts returns what takes the place of the ? of an IN (?), and the arguments with those of the list.
+func texts(values []string, bound []any) (mark string, _ []any) {
+	if len(values) == 0 {
+		return "NULL", bound
 	}
 	for _, v := range values {
 		bound = append(bound, v)
 	}
-	return before, marks(len(values)), bound
+	return marks(len(values)), bound
 }
 
 // plain returns an argument as every driver takes it.
