@@ -15,7 +15,7 @@ func groupFields(g *liveness.GroupConfig) []strictyaml.Field {
 	const need = "a group needs name and match"
 	o := &g.Outage
 	return []strictyaml.Field{
-		strictyaml.Key("name", strictyaml.Value(&g.Name, parseName), "required", "up to 128 bytes, unique").Needed(need),
+		strictyaml.Key("name", strictyaml.Text(&g.Name, "name", 128), "required", "up to 128 bytes, unique").Needed(need),
 		strictyaml.Key("match", strictyaml.Value(&g.Match, strictyaml.Pattern), "required", "[pattern](#groups) of device ids, up to 256 bytes").Needed(need),
 		strictyaml.Key("policy", policy(&g.Policy), "nothing of its own", "mapping with the keys of [`policy`](#policy)"),
 		strictyaml.Key("outage.share", strictyaml.Plain(&o.Share, parseShare), "off", "share of the members that must fall silent, 0 to 1; 0: off"),

@@ -65,7 +65,7 @@ func listenerTLS(w *written) []strictyaml.Field {
 
 func dtuFields(o *dtu.Options) []strictyaml.Field {
 	return []strictyaml.Field{
-		strictyaml.Key("registration", strictyaml.Value(&o.Registration, text("regular expression", 1024)), "required",
+		strictyaml.Key("registration", strictyaml.Text(&o.Registration, "regular expression", 1024), "required",
 			"regular expression ([syntax](https://golang.org/s/re2syntax)) of the registration packet; its group, or the whole match, is the id").
 			Needed(`write what a registration packet looks like, as in '\d{15}' for an IMEI`),
 		strictyaml.Key("hex", strictyaml.Flag(&o.Hex), "false", "the expression is matched against the bytes in hexadecimal, two lower-case digits each, instead of text"),

@@ -14,9 +14,9 @@ import (
 
 // ruleFields lists the keys of a rule of a bridge.
 func ruleFields(r *convention.Rule) []strictyaml.Field {
-	template := func(dst *string) strictyaml.Setter { return strictyaml.Value(dst, text("text", 1024)) }
+	template := func(dst *string) strictyaml.Setter { return strictyaml.Text(dst, "text", 1024) }
 	return []strictyaml.Field{
-		strictyaml.Key("topic", strictyaml.Value(&r.Topic, text("topic", 1024)), "required",
+		strictyaml.Key("topic", strictyaml.Text(&r.Topic, "topic", 1024), "required",
 			"MQTT topic filter with captures: `tele/{device}/LWT`. A level may hold several with text between them (`{model}-{id}`: the first takes as much as it can); "+
 				"`{name...}` matches one or more levels; `+` and `#` as in MQTT").Needed("a rule needs one, as in tele/{device}/LWT"),
 		strictyaml.Key("device", template(&r.Device), "{device}", "id of the device, composed of captures: `\"{group}/{device}\"`"),
@@ -38,7 +38,7 @@ func ruleFields(r *convention.Rule) []strictyaml.Field {
 	}
 }
 
-func pointer(dst *string) strictyaml.Setter { return strictyaml.Value(dst, text("JSON pointer", 1024)) }
+func pointer(dst *string) strictyaml.Setter { return strictyaml.Text(dst, "JSON pointer", 1024) }
 
 // orNeverOfRule is orNever in the words of package convention.
 func orNeverOfRule(text string) (time.Duration, error) {

@@ -41,14 +41,14 @@ func bridgeFields(b *Bridge) []strictyaml.Field {
 		strictyaml.Key("url", strictyaml.Value(&b.URL, parseBrokerURL), "required",
 			"`SCHEME://HOST:PORT`; the schemes are `mqtt` (or `tcp`), which is the default, `mqtts` (or `tls`, `ssl`), `ws` and `wss`, which may have a path. The default port is the usual one").
 			Needed("a bridge needs one, as in mqtt://broker.example:1883"),
-		strictyaml.Key("username", strictyaml.Value(&b.Username, text("username", 1024)), "none", "login name"),
+		strictyaml.Key("username", strictyaml.Text(&b.Username, "username", 1024), "none", "login name"),
 		strictyaml.Key("password_file", strictyaml.Value(&b.PasswordFile, parseFile), "HOLTER_MQTT_PASSWORD", "file with the password on its first line; read again for each connection"),
-		strictyaml.Key("client_id", strictyaml.Value(&b.ClientID, text("client id", 128)), "holter- and a random text",
+		strictyaml.Key("client_id", strictyaml.Text(&b.ClientID, "client id", 128), "holter- and a random text",
 			"up to 128 bytes; unique at the broker, but for [servers of one fleet](mqtt.md#when-another-server-takes-over): with PostgreSQL or MariaDB, the default is made from the database and the name of the bridge"),
 		strictyaml.Key("tls.ca", strictyaml.Value(&b.Files.CA, parseFile), "the machine's", "PEM file: trusted authorities"),
 		strictyaml.Key("tls.cert", strictyaml.Value(&b.Files.Cert, parseFile), "none", "PEM file: the client certificate for the broker"),
 		strictyaml.Key("tls.key", strictyaml.Value(&b.Files.Key, parseFile), "none", "PEM file: its key"),
-		strictyaml.Key("tls.server_name", strictyaml.Value(&b.Files.ServerName, parseName), "the host of the url", "name that must be in the broker's certificate"),
+		strictyaml.Key("tls.server_name", strictyaml.Text(&b.Files.ServerName, "name", 128), "the host of the url", "name that must be in the broker's certificate"),
 		strictyaml.Key("presets", presetList(&b.Presets), "", "list of names, see `holter monitor --list-presets`; `presets` or `rules` are required"),
 		strictyaml.Key("rules", strictyaml.Entries(&b.Rules, "write a rule", rule), "", "list of [rules](#rules)"),
 		strictyaml.Key("share", strictyaml.Value(&b.Share, parseShareName), "not shared",
@@ -105,7 +105,7 @@ func presetList(all *[]string) strictyaml.Setter {
 // reportFields lists the keys of where verdicts are published.
 func reportFields(r *Report) []strictyaml.Field {
 	return []strictyaml.Field{
-		strictyaml.Key("to", strictyaml.Value(&r.To, parseName), "nowhere",
+		strictyaml.Key("to", strictyaml.Text(&r.To, "name", 128), "nowhere",
 			"`broker`, for the broker inside `holter serve`, which needs a port that speaks `mqtt`, or the `name` of a bridge; needed with the others"),
 		strictyaml.Key("prefix", strictyaml.Value(&r.Prefix, parsePrefix), "holter", "first levels of the topics"),
 		strictyaml.Key("home_assistant", strictyaml.Flag(&r.HomeAssistant), "false", "also publish a connectivity sensor for each device, by the discovery of Home Assistant"),

@@ -116,7 +116,7 @@ func parseBridgeName(text string) (string, error) {
 	if slices.Contains(takenNames(), text) {
 		return "", fmt.Errorf("%s is the name of something inside holter; choose another", strictyaml.Quote(text))
 	}
-	return parseName(text)
+	return strictyaml.Label("name", text, 128)
 }
 
 // takenNames are the sources that there are without bridges, and what else a
@@ -129,7 +129,7 @@ func parseShareName(text string) (string, error) {
 	if strings.ContainsAny(text, "/+#") {
 		return "", fmt.Errorf("%s is not the name of a share group: it holds /, + or #", strictyaml.Quote(text))
 	}
-	return label("share group", text, 128)
+	return strictyaml.Label("share group", text, 128)
 }
 
 func parseQoS(text string) (byte, error) {
@@ -160,7 +160,7 @@ func parseTopic(what, text string) (string, error) {
 	if strings.ContainsAny(text, "+#") || strings.HasPrefix(text, "$") {
 		return "", fmt.Errorf("%s is not a topic to publish to: it holds + or #, or begins with $", strictyaml.Quote(text))
 	}
-	return label(what, text, 1024)
+	return strictyaml.Label(what, text, 1024)
 }
 
 func parseFactor(text string) (float64, error) {

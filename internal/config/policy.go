@@ -122,7 +122,7 @@ func devices(all *map[string]liveness.Policy) strictyaml.Setter {
 		}
 		*all = make(map[string]liveness.Policy, len(pairs))
 		for _, pair := range pairs {
-			id, err := parseID(pair.Key)
+			id, err := strictyaml.Label("device id", pair.Key, 128)
 			if err != nil {
 				d.Fail(path, pair.At, "%v", err)
 				continue

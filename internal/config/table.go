@@ -47,8 +47,7 @@ func (s setting) when(live func(before, after *Config) bool) setting {
 
 // under returns the settings of a mapping that all come in force alike.
 func under(key string, effect Effect, fields []strictyaml.Field) (all []setting) {
-	for _, f := range fields {
-		f.Key = strictyaml.Join(key, f.Key)
+	for _, f := range strictyaml.Below(key, fields) {
 		all = append(all, setting{f, effect, nil})
 	}
 	return all

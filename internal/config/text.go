@@ -127,17 +127,3 @@ func parseToken(text string) (Secret, error) {
 	}
 	return NewSecret(text), nil
 }
-
-// parseID checks a device id.
-func parseID(text string) (string, error) { return label("device id", text, 128) }
-
-// parseName checks the name of a group.
-func parseName(text string) (string, error) { return label("name", text, 128) }
-
-// text returns a parser of texts with a label's form.
-func text(what string, most int) func(string) (string, error) {
-	return func(text string) (string, error) { return label(what, text, most) }
-}
-
-// label checks a text that is shown and stored: most is in bytes.
-func label(what, text string, most int) (string, error) { return strictyaml.Label(what, text, most) }

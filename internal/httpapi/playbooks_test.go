@@ -144,7 +144,7 @@ func TestPlaybookCheck(t *testing.T) {
 		},
 		{"step without an action", `{"name":"x","steps":[{"name":"a"},{"name":"b","wait":"1y"}]}`, "a/: the step does nothing; b/wait: \"1y\" is not a duration", ""},
 		{"no object", `[]`, "/: must be a mapping", ""},
-		{"no JSON", `{`, "/: this is not JSON: it ends too early", ""},
+		{"no JSON", `{`, "/: this is not JSON: unexpected end of JSON input", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := send(h, "POST", "/v1/playbooks/check", c.body)

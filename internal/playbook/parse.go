@@ -1,7 +1,9 @@
 package playbook
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -27,11 +29,11 @@ func Parse(name string, definition []byte) (Playbook, error) {
 	if len(definition) > MaxDefinition {
 		return Playbook{Name: name}, whole(fmt.Errorf("it has %d bytes, want %d at most", len(definition), MaxDefinition))
 	}
-	text, err := strictyaml.FromJSON(definition)
-	if err != nil {
-		return Playbook{Name: name}, whole(err)
+	var compact bytes.Buffer // YAML allows JSON, but no tabs before a value
+	if err := json.Compact(&compact, definition); err != nil {
+		return Playbook{Name: name}, whole(fmt.Errorf("this is not JSON: %w", err))
 	}
-	p, err := parseText(name, "the definition", text)
+	p, err := parseText(name, "the definition", compact.String())
 	var found *mistakes
 	if !errors.As(err, &found) {
 		if err != nil {

@@ -1,6 +1,7 @@
 package playbook_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -41,8 +42,13 @@ func TestDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"", want.Name} {
-			got, err := playbook.Parse(name, text)
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, text, "\t", "\t"); err != nil {
+			t.Fatal(err)
+		}
+		halves := strings.ReplaceAll(indented.String(), "😀", `\ud83d\ude00`)
+		for name, text := range map[string]string{"": string(text), want.Name: halves} {
+			got, err := playbook.Parse(name, []byte(text))
 			// the characters that JSON for a page may not have are written otherwise
 			compactBodies(t, &got)
 			compactBodies(t, &want)
@@ -73,7 +79,7 @@ func compactBodies(t *testing.T, p *playbook.Playbook) {
 // Mistakes of a definition have the step and the key.
 func TestParseMistakes(t *testing.T) {
 	tests := []struct{ name, text, step, key, error string }{
-		{"no JSON", `{"steps":`, "", "", "this is not JSON: it ends too early"},
+		{"no JSON", `{"steps":`, "", "", "this is not JSON: unexpected end of JSON input"},
 		{"no object", `[]`, "", "", "must be a mapping"},
 		{"unknown key", `{"stps":[]}`, "", "", `unknown key "stps"; did you mean "steps"?`},
 		{"no steps", `{}`, "", "", "steps is missing"},

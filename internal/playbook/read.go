@@ -32,7 +32,7 @@ func read(d *strictyaml.Reader, path string, n ast.Node, need string) (p Playboo
 // fields lists the keys of a playbook.
 func fields(p *Playbook) []strictyaml.Field {
 	return []strictyaml.Field{
-		strictyaml.Key("name", strictyaml.Value(&p.Name, parseName), "required", "identifies its runs: 1 to 55 bytes, without blanks and `/ , ? # %`"),
+		strictyaml.Key("name", strictyaml.Text(&p.Name, "name", 128), "required", "identifies its runs: 1 to 55 bytes, without blanks and `/ , ? # %`"),
 		strictyaml.Key("when", readTrigger(p), "none: it runs on request only",
 			"events that begin a run; an event has to match all given conditions. `types` are types of events or patterns such as `device.*`, "+
 				"`reasons` are those of `device.offline`, `group` and `device` are patterns, `all: true` includes suppressed events"),
@@ -88,7 +88,7 @@ func actions() []string {
 // stepFields lists the keys of a step.
 func stepFields(s *Step) []strictyaml.Field {
 	return []strictyaml.Field{
-		strictyaml.Key("name", strictyaml.Value(&s.Name, parseName), "required", "identifies the step after a restart; unique in a playbook").
+		strictyaml.Key("name", strictyaml.Text(&s.Name, "name", 128), "required", "identifies the step after a restart; unique in a playbook").
 			Needed("a step needs one, by which it is known again after a restart"),
 		strictyaml.Key("after", readAfter(s), "the one above it", "the previous step, or a list of them; `[]` for none"),
 		strictyaml.Key("if", readIf(s), "none", "name of a step with a `condition` that must hold; with `not` before the name, must not hold"),
@@ -119,7 +119,7 @@ func readAfter(s *Step) strictyaml.Setter {
 
 func readIf(s *Step) strictyaml.Setter {
 	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
-		strictyaml.Value(&s.If, parseName).Read(d, path, n)
+		strictyaml.Text(&s.If, "name", 128).Read(d, path, n)
 		if name, not := strings.CutPrefix(s.If, "not "); not {
 			s.If, s.Not = strings.TrimSpace(name), true
 		}
@@ -171,9 +171,9 @@ func readDeliver(s *Step, as string) strictyaml.Setter {
 	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		to := Deliver{As: as}
 		d.Mapping(path, n, []strictyaml.Field{
-			{Key: "endpoint", Set: strictyaml.Value(&to.Endpoint, parseName)},
-			{Key: "url", Set: strictyaml.Value(&to.URL, label("URL", 2048))},
-			{Key: "queue", Set: strictyaml.Value(&to.Queue, parseName)},
+			{Key: "endpoint", Set: strictyaml.Text(&to.Endpoint, "name", 128)},
+			{Key: "url", Set: strictyaml.Text(&to.URL, "URL", 2048)},
+			{Key: "queue", Set: strictyaml.Text(&to.Queue, "name", 128)},
 			{Key: "body", Set: strictyaml.JSON(&to.Body)},
 		})
 		s.Do = to
@@ -205,7 +205,7 @@ func texts(all *[]string, what string) strictyaml.Setter {
 	return strictyaml.Setter{Read: func(d *strictyaml.Reader, path string, n ast.Node) {
 		one := func(path string, n ast.Node) {
 			var value string
-			if strictyaml.Value(&value, label(what, 4096)).Read(d, path, n); value != "" {
+			if strictyaml.Text(&value, what, 4096).Read(d, path, n); value != "" {
 				*all = append(*all, value)
 			}
 		}
@@ -218,10 +218,3 @@ func texts(all *[]string, what string) strictyaml.Setter {
 		}
 	}}
 }
-
-// label returns a parser of texts that are shown and stored, of at most so many bytes.
-func label(what string, most int) func(string) (string, error) {
-	return func(text string) (string, error) { return strictyaml.Label(what, text, most) }
-}
-
-func parseName(text string) (string, error) { return strictyaml.Label("name", text, 128) }

@@ -34,6 +34,11 @@ func Value[T any](dst *T, parse func(string) (T, error)) Setter {
 	}}
 }
 
+// Text stores a text with the form of [Label].
+func Text(dst *string, what string, most int) Setter {
+	return Value(dst, func(text string) (string, error) { return Label(what, text, most) })
+}
+
 // Plain is Value for numbers and booleans, which must not be in quotes.
 func Plain[T any](dst *T, parse func(string) (T, error)) Setter {
 	set := Value(dst, parse)

@@ -102,7 +102,7 @@ type rulesParser struct {
 func (p *rulesParser) readGroups(d *strictyaml.Reader, path string, n ast.Node) {
 	for _, g := range d.Pairs(path, n) {
 		var members []string
-		list(&members, "a user", parseName).Read(d, strictyaml.Join(path, g.Key), g.Value)
+		strictyaml.List(&members, "write a user", parseName).Read(d, strictyaml.Join(path, g.Key), g.Value)
 		p.groups[g.Key] = members
 	}
 }
@@ -118,15 +118,15 @@ func (p *rulesParser) readRule(path string, n ast.Node) {
 	var w whom
 	before := p.Mistakes()
 	p.Mapping(path, n, []strictyaml.Field{
-		{Key: "users", Set: list(&w.users, "a user", parseName)},
-		{Key: "groups", Set: list(&w.groups, "a group", p.parseGroup)},
+		{Key: "users", Set: strictyaml.List(&w.users, "write a user", parseName)},
+		{Key: "groups", Set: strictyaml.List(&w.groups, "write a group", p.parseGroup)},
 		{Key: "anonymous", Set: strictyaml.Flag(&w.anonymous)},
 		{Key: "everyone", Set: strictyaml.Flag(&w.everyone)},
-		{Key: "client_ids", Set: list(&r.clientIDs, "a client id", parseIDPattern)},
-		{Key: "publish", Set: list(&r.publish, "a topic filter", parseTopics)},
-		{Key: "subscribe", Set: list(&r.subscribe, "a topic filter", parseFilter)},
-		{Key: "deny_publish", Set: list(&r.denyPublish, "a topic filter", parseTopics)},
-		{Key: "deny_subscribe", Set: list(&r.denySubscribe, "a topic filter", parseFilter)},
+		{Key: "client_ids", Set: strictyaml.List(&r.clientIDs, "write a client id", parseIDPattern)},
+		{Key: "publish", Set: strictyaml.List(&r.publish, "write a topic filter", parseTopics)},
+		{Key: "subscribe", Set: strictyaml.List(&r.subscribe, "write a topic filter", parseFilter)},
+		{Key: "deny_publish", Set: strictyaml.List(&r.denyPublish, "write a topic filter", parseTopics)},
+		{Key: "deny_subscribe", Set: strictyaml.List(&r.denySubscribe, "write a topic filter", parseFilter)},
 	})
 	switch {
 	case p.Mistakes() > before: // that was said
@@ -137,11 +137,6 @@ func (p *rulesParser) readRule(path string, n ast.Node) {
 	default:
 		p.add(w, p.unchanged(&r))
 	}
-}
-
-// list stores the entries of a list, which parse understands; what names one.
-func list[T any](dst *[]T, what string, parse func(string) (T, error)) strictyaml.Setter {
-	return strictyaml.List(dst, "write "+what, parse)
 }
 
 func parseName(name string) (string, error) {
