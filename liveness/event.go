@@ -139,6 +139,25 @@ type Event struct {
 // OfDevice reports whether the subject of such events is a device.
 func (t Type) OfDevice() bool { return t < SourceDeaf }
 
+// StateAfter returns the state of a device after an event that tells one; false for other events. That
+// of a device that was forgotten is NeverSeen.
+func (t Type) StateAfter() (State, bool) {
+	switch t {
+	case DeviceOnline:
+		return Online, true
+	case DeviceLate:
+		return Late, true
+	case DeviceOffline:
+		return Offline, true
+	case DeviceSleeping:
+		return Sleeping, true
+	case DeviceForgotten:
+		return NeverSeen, true
+	default:
+		return 0, false
+	}
+}
+
 // ID returns the event's identifier, which is unique for all time: SUBJECT:SEQ for a device,
 // otherwise with the kind of subject and a slash before it. A device whose id itself begins like
 // that has its kind before it, too.

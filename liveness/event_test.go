@@ -55,3 +55,17 @@ func TestNames(t *testing.T) {
 		check(i.String(), i <= liveness.Reported)
 	}
 }
+
+// What an event tells of the state is what is listed.
+func TestStateAfter(t *testing.T) {
+	states := map[liveness.Type]liveness.State{
+		liveness.DeviceOnline: liveness.Online, liveness.DeviceLate: liveness.Late, liveness.DeviceOffline: liveness.Offline,
+		liveness.DeviceSleeping: liveness.Sleeping, liveness.DeviceForgotten: liveness.NeverSeen,
+	}
+	for kind := liveness.DeviceOnline; kind <= liveness.GroupOutageEnded; kind++ {
+		want, told := states[kind]
+		if got, ok := kind.StateAfter(); got != want || ok != told {
+			t.Errorf("StateAfter(%v) = %v, %v, want %v, %v", kind, got, ok, want, told)
+		}
+	}
+}

@@ -47,29 +47,13 @@ type known struct {
 // next is what is known after an event.
 func (k known) next(e *liveness.Event) known {
 	k.seq, k.epoch, k.source, k.listed = e.Seq, e.Epoch, e.Source, true
-	if state, ok := stateAfter(e.Type); ok {
+	if state, ok := e.Type.StateAfter(); ok {
 		k.state, k.reason = state, liveness.NoReason
 		if state == liveness.Offline {
 			k.reason = e.Reason
 		}
 	}
 	return k
-}
-
-// stateAfter returns the state that an event says, if it says one.
-func stateAfter(t liveness.Type) (liveness.State, bool) {
-	switch t {
-	case liveness.DeviceOnline:
-		return liveness.Online, true
-	case liveness.DeviceLate:
-		return liveness.Late, true
-	case liveness.DeviceOffline:
-		return liveness.Offline, true
-	case liveness.DeviceSleeping:
-		return liveness.Sleeping, true
-	default:
-		return 0, false
-	}
 }
 
 // ofView returns what is known by a picture of the device, and an event without a type that says the same. A device that is unknown or

@@ -91,30 +91,11 @@ func (h *History) Take(e *liveness.Event) (more bool) {
 		h.before = true
 	default:
 	}
-	if state, ok := stateAfter(e.Type); ok {
+	if state, ok := e.Type.StateAfter(); ok {
 		h.settle(state, e.Reason)
 		h.done = !begin.After(h.window.From)
 	}
 	return !h.done
-}
-
-// stateAfter returns the state of a device after an event that tells one. That of a device that was
-// forgotten is NeverSeen.
-func stateAfter(t liveness.Type) (state liveness.State, ok bool) {
-	switch t {
-	case liveness.DeviceOnline:
-		return liveness.Online, true
-	case liveness.DeviceLate:
-		return liveness.Late, true
-	case liveness.DeviceOffline:
-		return liveness.Offline, true
-	case liveness.DeviceSleeping:
-		return liveness.Sleeping, true
-	case liveness.DeviceForgotten:
-		return liveness.NeverSeen, true
-	default:
-		return 0, false
-	}
 }
 
 // add adds the part before those so far.
