@@ -30,9 +30,9 @@ func TestBind(t *testing.T) {
 		"lists": {
 			"a IN (?) AND b NOT IN (?) AND c = ?",
 			[]any{Ints([]uint64{1, math.MaxUint64}), []string{"x"}, 2},
-			"a IN (?, ?) AND b NOT IN (?) AND c = ?",
+			"a IN (1,9223372036854775807) AND b NOT IN (?) AND c = ?",
 			"a = ANY ($1) AND b <> ALL ($2) AND c = $3",
-			[]any{int64(1), int64(math.MaxInt64), "x", int64(2)},
+			[]any{"x", int64(2)},
 			[]any{[]int64{1, math.MaxInt64}, []string{"x"}, int64(2)},
 		},
 		"empty":           {"a IN (?)", []any{[]int64{}}, "a IN (NULL)", "a = ANY ($1)", []any{}, []any{[]int64{}}},
