@@ -28,7 +28,7 @@ type harm int
 const (
 	harmNone     harm = iota
 	harmGone          // nothing is at its path
-	harmLog           // its log is gone, or another one is there
+	harmLog           // its log or the index of that is gone, or another one is there
 	harmReplaced      // another file is at its path
 	harmSmaller       // it became smaller, which is to be looked into
 	harmInside        // its contents are not ours
@@ -79,14 +79,16 @@ type guard struct {
 	file   *os.File    // closed after all connections: to close it earlier would let go of SQLite's locks
 
 	mu    sync.Mutex // guards the fields below; held while the file system is asked
-	was   [2]os.FileInfo
-	most  [2]int64  // bytes that they had
+	was   [3]os.FileInfo
+	most  [2]int64  // bytes that the file and its log had
 	marks [2]uint32 // that the header may have
 	final *fileError
 }
 
-// ends returns the ends of the paths of the file and its log.
-func ends() [2]string { return [2]string{"", "-wal"} }
+// ends returns the ends of the paths of the file, its log and the index of its log. By the index the
+// processes that have the file open know of each other's writes: with another one they would overwrite
+// them.
+func ends() [3]string { return [3]string{"", "-wal", "-shm"} }
 
 // logLimit is the size to which the log may shrink at any time, once it was folded into the file; see
 // pools.
@@ -112,8 +114,10 @@ func newGuard(ctx context.Context, path, dsn string, mark uint32) (g *guard, err
 	if g.was[0], err = g.file.Stat(); err != nil {
 		return nil, err
 	}
-	if g.was[1], err = os.Stat(path + ends()[1]); err != nil {
-		return nil, err
+	for _, i := range []int{1, 2} {
+		if g.was[i], err = os.Stat(path + ends()[i]); err != nil {
+			return nil, err
+		}
 	}
 	seen, ok := g.mark()
 	if !ok {
@@ -171,12 +175,12 @@ func (g *guard) look() *fileError {
 }
 
 func (g *guard) lookLocked() *fileError {
-	var now [2]os.FileInfo
+	var now [3]os.FileInfo
 	for i, end := range ends() {
 		path := g.path + end
 		info, err := os.Stat(path)
 		gone, replaced := harmGone, harmReplaced
-		if i == 1 {
+		if i > 0 {
 			gone, replaced = harmLog, harmLog
 		}
 		switch {
@@ -200,7 +204,7 @@ func (g *guard) lookLocked() *fileError {
 			g.marks[0] = mark
 		}
 	}
-	for i, info := range now {
+	for i, info := range now[:len(g.most)] {
 		floor := g.most[i]
 		if i == 1 {
 			floor = min(floor, logLimit)
@@ -241,8 +245,8 @@ func (g *guard) examine(ctx context.Context, dsn string) {
 		g.final = harmed(harmInside, "%s; it is damaged: %v", found.text, damage)
 		return
 	}
-	for i, end := range ends() {
-		if info, err := os.Stat(g.path + end); err == nil {
+	for i := range g.most {
+		if info, err := os.Stat(g.path + ends()[i]); err == nil {
 			g.most[i] = info.Size()
 		}
 	}

@@ -60,9 +60,10 @@ func (db *DB) readNote() (storeID, path string, err error) {
 	return "", "", nil
 }
 
-// keepFiles looks, until ctx is done, whether the file of the database is the one that was opened, and
-// writes notes anew that are gone, perhaps with the directory: without them the next start would not miss
-// what is gone.
+// keepFiles looks, until ctx is done, whether the file of the database is the one that was opened. The lock
+// and notes may be gone, perhaps with the directory: it takes the lock again, since another process
+// would think that nobody works here, and writes notes anew, without which the next start would not miss what
+// is gone.
 func (db *DB) keepFiles(ctx context.Context) {
 	tick := time.NewTicker(guardEvery)
 	defer tick.Stop()
@@ -72,11 +73,36 @@ func (db *DB) keepFiles(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		err := errors.Join(db.current().inspect(ctx), db.renewNotes())
+		err := db.current().inspect(ctx)
+		if err == nil { // else somebody else's files may be there
+			err = db.renewLock(ctx)
+		}
+		err = errors.Join(err, db.renewNotes())
 		if ctx.Err() == nil {
 			db.signs.files(err)
 		}
 	}
+}
+
+// renewLock takes the lock again if its file is gone or is another one.
+func (db *DB) renewLock(ctx context.Context) error {
+	file, ok := db.backend.(*sqliteDB)
+	db.state.RLock()
+	was := db.lock
+	db.state.RUnlock()
+	if !ok || was == nil || was.check(ctx) == nil {
+		return nil
+	}
+	fresh, err := lockFile(ctx, file.lockPath())
+	if err != nil {
+		return fmt.Errorf("the lock was deleted or replaced, and cannot be taken again: %w", err)
+	}
+	db.state.Lock()
+	if db.lock == was {
+		db.lock, fresh = fresh, was
+	}
+	db.state.Unlock()
+	return fresh.release()
 }
 
 func (db *DB) renewNotes() error {

@@ -193,7 +193,8 @@ func TestFileIsBack(t *testing.T) {
 // TestLogGone: without its log at its path nothing counts, and what is in the log is in the file once the store is closed.
 func TestLogGone(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T, path string){
-		"deleted": func(t *testing.T, path string) { t.Helper(); remove(t, path+"-wal") },
+		"deleted":           func(t *testing.T, path string) { t.Helper(); remove(t, path+"-wal") },
+		"its index deleted": func(t *testing.T, path string) { t.Helper(); remove(t, path+"-shm") },
 		"replaced": func(t *testing.T, path string) {
 			t.Helper()
 			copyInto(t, path+"-wal", path+".x")
@@ -249,6 +250,42 @@ func TestFileReplaced(t *testing.T) {
 			end()
 			has20(t, s)
 		})
+	})
+}
+
+// TestLockGone: a directory is moved away, and only the files of the database come back. The store goes on, and
+// other processes see again that it is at work.
+func TestLockGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config{URL: testdb.SQLite(t)}
+		path := strings.TrimPrefix(cfg.URL, "sqlite:")
+		s, _ := open(t, cfg)
+		end := running(t, s, registry(t, s))
+		away := filepath.Dir(path) + ".away"
+		move(t, filepath.Dir(path), away)
+		healthy(t, s, time.Minute, "put ours back")
+		for _, end := range []string{"", "-wal"} {
+			move(t, filepath.Join(away, filepath.Base(path))+end, path+end)
+		}
+		healthy(t, s, time.Minute, "-shm was deleted") // another process would not see our writes
+		move(t, filepath.Join(away, filepath.Base(path))+"-shm", path+"-shm")
+		healthy(t, s, time.Minute, "")
+		other, err := sqldb.New(cfg.database())
+		if err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "the lock", func() bool {
+			holder, err := other.Holder(t.Context())
+			return err == nil && !holder.Free
+		})
+		if err := other.Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
+			t.Errorf("Open by another: %v, want ErrLocked", err)
+		}
+		appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
+		end()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
