@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/internal/commitwait"
+	"github.com/holter-iot/holter/internal/commit"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -35,7 +35,7 @@ type Gateway struct {
 	closings     pacedQueue[ending]
 	lateHellos   pacedQueue[ending]
 	probes       pacedQueue[transport] // devices that are to be asked for a sign of life
-	holds        *commitwait.Queue[holding]
+	holds        *commit.Queue[holding]
 	lingering    linger
 	addresses    keyCounts[netip.Addr] // connections
 	failures     failures
@@ -73,7 +73,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g.open = cfg.Guard == Password("")
 	g.limits.Store(cfg.limits())
 	g.initQueues()
-	g.holds = commitwait.New(registry.AfterCommit, settleAll)
+	g.holds = commit.New(registry.AfterCommit, settleAll)
 	g.newcomers.init(cfg.MaxNewcomers, newcomersPerAddress)
 	g.large.init(mostLarge, mostLargeOf)
 	g.planLoops()

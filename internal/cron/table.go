@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/commit"
 	"github.com/holter-iot/holter/internal/errkind"
-	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/internal/sqldb"
 )
 
@@ -17,7 +17,7 @@ import (
 // so it does no harm to try again after an error. Time is an argument; [sqldb.DB.Clock] has it.
 type table struct {
 	db    *sqldb.DB
-	steps groupcommit.Group[step]
+	steps commit.Group[step]
 }
 
 func newTable(db *sqldb.DB) *table {

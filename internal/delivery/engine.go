@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/internal/commit"
 	"github.com/holter-iot/holter/internal/delivery/sink"
 	"github.com/holter-iot/holter/internal/delivery/webhook"
-	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/internal/jobs"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -34,7 +34,7 @@ type Engine struct {
 	guard     *sink.Guard
 	lookup    lookupFunc
 
-	enqueuing groupcommit.Group[batch]
+	enqueuing commit.Group[batch]
 	outbox    *outbox
 	hosts     hosts
 	oldest    oldestJobs

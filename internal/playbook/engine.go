@@ -15,9 +15,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/internal/commit"
 	"github.com/holter-iot/holter/internal/delivery"
 	"github.com/holter-iot/holter/internal/errkind"
-	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/internal/jobs"
 	"github.com/holter-iot/holter/internal/sqldb"
 	"github.com/holter-iot/holter/internal/store"
@@ -70,7 +70,7 @@ type Config struct {
 type Engine struct {
 	config Config
 	runs   *table
-	saver  groupcommit.Group[runChange]
+	saver  commit.Group[runChange]
 	outbox *delivery.Engine // set by Attach
 
 	opened   atomic.Bool // the stored playbooks were read

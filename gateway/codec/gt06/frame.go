@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/holter-iot/holter/internal/crc16"
+	"github.com/holter-iot/holter/gateway/codec/internal/crc16"
 )
 
 // What was unusual and tolerated.

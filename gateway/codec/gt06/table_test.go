@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/internal/crc16"
 	"github.com/holter-iot/holter/gateway/codec/internal/reference"
-	"github.com/holter-iot/holter/internal/crc16"
 )
 
 // TestTable holds the tables of messages in the reference against the codec.

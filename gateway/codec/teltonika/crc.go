@@ -1,6 +1,6 @@
 package teltonika
 
-import "github.com/holter-iot/holter/internal/crc16"
+import "github.com/holter-iot/holter/gateway/codec/internal/crc16"
 
 var crcTable = crc16.New(0xa001) //nolint:gochecknoglobals // a table that nobody changes
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/holter-iot/holter/gateway/codec/internal/crc16"
 	"github.com/holter-iot/holter/gateway/codec/internal/reference"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
-	"github.com/holter-iot/holter/internal/crc16"
 )
 
 // TestTable holds the tables of messages in the reference against the codecs.

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/holter-iot/holter/internal/cluster/link/linkpb"
-	"github.com/holter-iot/holter/internal/commitwait"
+	"github.com/holter-iot/holter/internal/commit"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -109,6 +109,6 @@ func FuzzReceive(f *testing.F) {
 		}
 		_ = m.receive(m.stream, msg.GetFrames(), time.Now()) // an error ends the stream
 		_ = m.queue.nextFrame(m.stream)
-		m.judge.holds = commitwait.New(m.judge.registry.AfterCommit, settleAll) // nobody lets answers go
+		m.judge.holds = commit.New(m.judge.registry.AfterCommit, settleAll) // nobody lets answers go
 	})
 }

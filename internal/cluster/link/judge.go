@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holter-iot/holter/internal/cluster/link/linkpb"
-	"github.com/holter-iot/holter/internal/commitwait"
+	"github.com/holter-iot/holter/internal/commit"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -40,7 +40,7 @@ type Judge struct {
 
 	registry *liveness.Registry
 	config   JudgeConfig
-	holds    *commitwait.Queue[holding]
+	holds    *commit.Queue[holding]
 	streams  sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
@@ -55,7 +55,7 @@ type Judge struct {
 // restored, before any source of the pool is pulsed. A judge that only redirects needs no registry.
 func NewJudge(registry *liveness.Registry, cfg JudgeConfig) *Judge {
 	j := &Judge{
-		registry: registry, config: cfg.withDefaults(), holds: commitwait.New(registry.AfterCommit, settleAll),
+		registry: registry, config: cfg.withDefaults(), holds: commit.New(registry.AfterCommit, settleAll),
 		members: make(map[string]*member), removed: make(map[string]uint64), awaited: make(map[string]*liveness.Source),
 	}
 	if registry == nil {

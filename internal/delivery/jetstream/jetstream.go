@@ -26,7 +26,6 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/holter-iot/holter/internal/delivery/sink"
-	"github.com/holter-iot/holter/internal/peer"
 )
 
 // settings are the settings of an endpoint of kind nats.
@@ -99,7 +98,7 @@ func parseTarget(target string) (string, error) {
 	if strings.Contains(rest, "@") {
 		return "", errors.New("user and password belong into the settings")
 	}
-	addresses, err := peer.Addresses(strings.TrimSuffix(rest, "/"), defaultPort)
+	addresses, err := sink.Addresses(strings.TrimSuffix(rest, "/"), defaultPort)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +110,7 @@ func parseTarget(target string) (string, error) {
 
 // connection returns the options of a connection, but for those of the login.
 func (s *settings) connection(secure bool) ([]nats.Option, error) {
-	config, err := peer.TLS(s.CA)
+	config, err := sink.TLS(s.CA)
 	if err != nil {
 		return nil, err
 	}

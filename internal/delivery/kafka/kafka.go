@@ -25,7 +25,6 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/holter-iot/holter/internal/delivery/sink"
-	"github.com/holter-iot/holter/internal/peer"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
@@ -94,14 +93,14 @@ func parseTarget(target string) (brokers []string, topic string, err error) {
 	if topic == "" || topic == "." || topic == ".." || len(topic) > maxTopic || strings.ContainsFunc(topic, strange) {
 		return nil, "", fmt.Errorf("%.100q cannot be the name of a topic; want letters, digits, dot, - and _, %d at most", topic, maxTopic)
 	}
-	brokers, err = peer.Addresses(list, defaultPort)
+	brokers, err = sink.Addresses(list, defaultPort)
 	return brokers, topic, err
 }
 
 // options returns the options of the client. The library's defaults are acks of all in-sync replicas,
 // and an idempotent producer.
 func (s *settings) options(guard *sink.Guard) ([]kgo.Opt, error) {
-	config, err := peer.TLS(s.CA)
+	config, err := sink.TLS(s.CA)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"github.com/holter-iot/holter/internal/delivery/sink"
-	"github.com/holter-iot/holter/internal/peer"
 )
 
 // email sends by a server for mail: smtp://HOST:587 with STARTTLS, or smtps://HOST:465.
@@ -70,7 +69,7 @@ func (e *email) check(target string) error {
 	if err := e.checkAddresses(); err != nil {
 		return err
 	}
-	if e.tls, err = peer.TLS(e.CA); err != nil {
+	if e.tls, err = sink.TLS(e.CA); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	e.tls.ServerName = e.host

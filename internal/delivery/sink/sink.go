@@ -1,6 +1,7 @@
 // Package sink is what the engine of package delivery and the sinks below it agree on: a sink
 // delivers messages to one endpoint, and a kind makes sinks from the settings of endpoints. It also
-// has what several kinds need: the settings that all have, and the [Guard] of connections.
+// has what several kinds need: the settings that all have, those of servers to connect to, and the
+// [Guard] of connections.
 package sink
 
 import (

@@ -1,6 +1,7 @@
-// Package groupcommit writes items of many goroutines together: those that come during a transaction
-// share the next one.
-package groupcommit
+// Package commit has what goes with commits: a [Group] writes items of many goroutines together, and a
+// [Queue] holds what may be said only once something is committed. It knows neither what the items are
+// nor who commits.
+package commit
 
 import (
 	"context"
@@ -8,7 +9,7 @@ import (
 	"time"
 )
 
-// Group writes items together. Set its fields before the first use.
+// Group writes items together: those that come during a transaction share the next one. Set its fields before the first use.
 type Group[T any] struct {
 	// Write writes items, all or none, and may change them. It is called by one goroutine at a time.
 	Write func(ctx context.Context, items []*T) error

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/crc16"
+	"github.com/holter-iot/holter/gateway/codec/internal/crc16"
 )
 
 const (

@@ -1,4 +1,4 @@
-package groupcommit_test
+package commit_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holter-iot/holter/internal/groupcommit"
+	"github.com/holter-iot/holter/internal/commit"
 )
 
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sizes []int
-		g := groupcommit.Group[int]{Most: 10, Patience: time.Minute, Write: func(_ context.Context, items []*int) error {
+		g := commit.Group[int]{Most: 10, Patience: time.Minute, Write: func(_ context.Context, items []*int) error {
 			sizes = append(sizes, len(items))
 			for _, item := range items {
 				*item *= 2
@@ -46,7 +46,7 @@ func TestTogether(t *testing.T) {
 func TestWeights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls [][]int
-		g := groupcommit.Group[int]{Most: 10, Patience: time.Minute, Weigh: func(item *int) int { return *item }, Write: func(_ context.Context, items []*int) error {
+		g := commit.Group[int]{Most: 10, Patience: time.Minute, Weigh: func(item *int) int { return *item }, Write: func(_ context.Context, items []*int) error {
 			var call []int
 			for _, item := range items {
 				call = append(call, *item)
@@ -74,7 +74,7 @@ func TestWeights(t *testing.T) {
 func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failure := errors.New("no")
-		g := groupcommit.Group[int]{Most: 10, Patience: time.Minute, Write: func(ctx context.Context, items []*int) error {
+		g := commit.Group[int]{Most: 10, Patience: time.Minute, Write: func(ctx context.Context, items []*int) error {
 			if *items[0] == 1 {
 				return failure
 			}

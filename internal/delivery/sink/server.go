@@ -1,6 +1,4 @@
-// Package peer parses settings of servers to connect to: their addresses, and the certificates that
-// they are trusted by.
-package peer
+package sink
 
 import (
 	"crypto/tls"
@@ -16,8 +14,8 @@ import (
 // maxAddresses is how many servers a list may name.
 const maxAddresses = 32
 
-// Addresses parses a list of HOST or HOST:PORT, separated by commas, with IPv6 addresses in brackets. It
-// returns each with a port, by default the given one.
+// Addresses parses a list of servers, HOST or HOST:PORT with commas between, and IPv6 addresses in
+// brackets. It returns each with a port, by default the given one.
 func Addresses(list string, port uint16) ([]string, error) {
 	parts := strings.Split(list, ",")
 	if len(parts) > maxAddresses {
@@ -53,8 +51,8 @@ func isHost(text string) bool {
 	return text != "" && len(text) <= 253 && !strings.ContainsFunc(text, strange)
 }
 
-// TLS returns a configuration that trusts the certificates in ca, in PEM; with an empty ca those that the
-// machine trusts.
+// TLS returns a configuration that trusts the certificates of servers in ca, in PEM; with an empty ca
+// those that the machine trusts.
 func TLS(ca string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca == "" {

@@ -1,4 +1,4 @@
-package commitwait_test
+package commit_test
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holter-iot/holter/internal/commitwait"
+	"github.com/holter-iot/holter/internal/commit"
 )
 
 // rig is a queue with what it asked and what it let go.
 type rig struct {
-	*commitwait.Queue[int]
+	*commit.Queue[int]
 
 	mu    sync.Mutex // guards the fields below
 	asked []func(committed bool)
@@ -26,7 +26,7 @@ func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{}
-		r.Queue = commitwait.New(r.afterCommit, r.settle)
+		r.Queue = commit.New(r.afterCommit, r.settle)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go r.Run(ctx)
@@ -95,7 +95,7 @@ func TestOrder(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{}
-		r.Queue = commitwait.New(func(done func(bool)) { done(true) }, r.settle)
+		r.Queue = commit.New(func(done func(bool)) { done(true) }, r.settle)
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.Run(ctx)
 		r.add(1)
@@ -156,7 +156,7 @@ func TestBound(t *testing.T) {
 
 // The cost of holding an item of which nothing is to be committed.
 func BenchmarkQueue(b *testing.B) {
-	q := commitwait.New(func(done func(bool)) { done(true) }, func([]int, bool) {})
+	q := commit.New(func(done func(bool)) { done(true) }, func([]int, bool) {})
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	running.Go(func() { q.Run(ctx) })

@@ -1,4 +1,4 @@
-package peer_test
+package sink_test
 
 import (
 	"net"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holter-iot/holter/internal/peer"
+	"github.com/holter-iot/holter/internal/delivery/sink"
 )
 
 func TestAddresses(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAddresses(t *testing.T) {
 		{"too many", strings.Repeat("a,", 32) + "a", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := peer.Addresses(c.list, 4222)
+			got, err := sink.Addresses(c.list, 4222)
 			if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
 				t.Errorf("Addresses(%q) = %q, %v, want %q", c.list, got, err, c.want)
 			}
@@ -44,10 +44,10 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	if c, err := peer.TLS(""); err != nil || c.RootCAs != nil {
+	if c, err := sink.TLS(""); err != nil || c.RootCAs != nil {
 		t.Errorf("without certificates: %v, %v", c, err)
 	}
-	if _, err := peer.TLS("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"); err == nil {
+	if _, err := sink.TLS("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"); err == nil {
 		t.Error("what is no certificate is taken")
 	}
 }
@@ -58,7 +58,7 @@ func FuzzAddresses(f *testing.F) {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
-		got, err := peer.Addresses(list, 9092)
+		got, err := sink.Addresses(list, 9092)
 		if err != nil {
 			return
 		}

@@ -1,6 +1,4 @@
-// Package commitwait holds what may be said only once something is committed. It knows neither what is
-// held nor who commits.
-package commitwait
+package commit
 
 import (
 	"context"
@@ -63,8 +61,8 @@ func (q *Queue[T]) takeDue() []T {
 	return taken
 }
 
-// group is items that wait for one call of afterCommit.
-type group[T any] struct {
+// held is items that wait for one call of afterCommit.
+type held[T any] struct {
 	items   []T
 	since   time.Time
 	asked   bool
@@ -76,8 +74,8 @@ const (
 	isLost
 )
 
-// ask has it reported when all that a group tells of is committed.
-func (q *Queue[T]) ask(g *group[T]) {
+// ask has it reported when all that the items tell of is committed.
+func (q *Queue[T]) ask(g *held[T]) {
 	if g.asked || q.asked.Load() >= maxAsked {
 		return
 	}
@@ -98,7 +96,7 @@ func (q *Queue[T]) ask(g *group[T]) {
 func (q *Queue[T]) Run(ctx context.Context) {
 	alarm := time.NewTimer(patience)
 	defer alarm.Stop()
-	for groups := []*group[T](nil); ; {
+	for groups := []*held[T](nil); ; {
 		select {
 		case <-q.some:
 		case <-alarm.C:
@@ -110,7 +108,7 @@ func (q *Queue[T]) Run(ctx context.Context) {
 			if n := len(groups); n > 0 && !groups[n-1].asked { // as there is no answer for so many, these may wait for less long
 				groups[n-1].items = append(groups[n-1].items, fresh...)
 			} else {
-				groups = append(groups, &group[T]{items: fresh, since: now})
+				groups = append(groups, &held[T]{items: fresh, since: now})
 			}
 		}
 		if n := len(groups); n > 0 {
@@ -124,7 +122,7 @@ func (q *Queue[T]) Run(ctx context.Context) {
 				break
 			}
 			q.settle(g.items, outcome == isCommitted)
-			g.items, groups = nil, groups[1:] // afterCommit may keep the group for long
+			g.items, groups = nil, groups[1:] // afterCommit may keep g for long
 		}
 	}
 }
