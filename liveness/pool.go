@@ -195,29 +195,32 @@ func (s owner) Leave(at time.Time) {
 	}
 	s.registry.putOff(s.Source)
 	s.deafen(at)
-	s.depart()
+	s.depart(added, listening, deaf, awaited, returning)
 	s.registry.retire(s.Source)
 	s.advancePool()
 }
 
 // Retire implements [operate.Owner].
 func (s owner) Retire() {
-	if !s.phase().present() {
+	if !s.depart(added, listening, deaf, returning) {
 		return
 	}
-	s.depart()
 	s.registry.retire(s.Source)
 	s.advancePool()
 }
 
-// depart makes a source that was added an absent one.
-func (s *Source) depart() {
+// depart makes a source an absent one if it is in one of some phases. It reports whether it was.
+func (s *Source) depart(from ...phase) bool {
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.missed.Store(int64(s.registry.rules.Load().patience))
+	if !slices.Contains(from, s.phase()) {
+		return false
+	}
+	s.missed.Store(max(s.missed.Load(), int64(s.registry.rules.Load().patience)))
 	s.stands.Store(uint32(absent))
+	return true
 }
 
 // putOff puts verdicts off on the devices of all sources from which one can have moved to a source

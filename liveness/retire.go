@@ -31,15 +31,14 @@ func (r operator) Retire(name string) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("%w: %q", ErrUnknownSource, name)
-	case s.phase().present():
+	case s.phase() == awaited:
+		r.putOff(s) // as when it leaves: the clocks of its pool go on
+	}
+	if !s.depart(absent, awaited) && s.phase().present() { // it may have been added just now
 		return fmt.Errorf("%w: %q", ErrSourceInUse, name)
 	}
-	if s.phase() == awaited {
-		owner{s}.Leave(r.clock.time())
-		return nil
-	}
-	s.missed.Store(max(s.missed.Load(), int64(r.rules.Load().patience)))
 	r.retire(s)
+	s.advancePool()
 	return nil
 }
 
@@ -49,10 +48,10 @@ func (r *Registry) retire(s *Source) {
 	ends := s.phase() == absent
 	if ends {
 		s.stands.Store(uint32(retired))
+		cfg := *s.config.Load()
+		cfg.MaxGap = followGap
+		s.config.Store(&cfg)
 	}
-	cfg := *s.config.Load()
-	cfg.MaxGap = followGap
-	s.config.Store(&cfg)
 	s.mu.Unlock()
 	if !ends {
 		return

@@ -2,6 +2,8 @@ package liveness_test
 
 import (
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +119,31 @@ func TestMissedIsKept(t *testing.T) {
 		for _, s := range l.registry.Sources() {
 			if v := s.View(); s.Name() == "old" && !v.Retired {
 				t.Errorf("%+v", v)
+			}
+		}
+	})
+}
+
+// A source that is awaited, and that an operator retires just when it is added, is in use in the end.
+func TestRetireWhileAdded(t *testing.T) {
+	const sources = 300
+	inPool(t, liveness.Config{}, func(p *pooled) {
+		for i := range sources {
+			orphans(p.rig, fmt.Sprintf("gateway/c%d", i), 0)
+		}
+		for i, s := range p.registry.Sources()[2:] {
+			if !s.Owner().Await("gateway") {
+				p.Fatalf("%s is not awaited", s.Name())
+			}
+			var working sync.WaitGroup
+			working.Go(func() { _ = p.registry.Operator().Retire(s.Name()) })
+			for range i * 20 { // now before it is retired, now in the middle of that, now after it
+				s.Now()
+			}
+			addSource(p.T, p.registry, liveness.SourceConfig{Name: s.Name(), Pool: "gateway"})
+			working.Wait()
+			if v := s.View(); v.Absent || v.Missed != 0 {
+				p.Errorf("%s was added: %+v", s.Name(), v)
 			}
 		}
 	})
