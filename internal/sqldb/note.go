@@ -165,8 +165,8 @@ func syncDir(path string) error {
 
 // lossOf returns the error for a database that a note names.
 func (db *DB) lossOf(note, what string) error {
-	return fmt.Errorf("%w: %s says that a fleet is kept in %s, and %s; bring it back (is a disk not mounted? is there a backup?), "+
-		"or begin a new fleet with --accept-loss, which forgets the old one", ErrLost, note, db.Place(), what)
+	return fmt.Errorf("%w: %s says that a fleet is kept in %s, and %s; if a server still runs on it, do not stop that one: it has the data open, "+
+		"and holter's page on troubleshooting says how to copy it; else bring it back (is a disk not mounted? is there a backup?), or begin a new fleet with --accept-loss, which forgets the old one", ErrLost, note, db.Place(), what)
 }
 
 // Missing returns an error that wraps [ErrLost] if a note names the file of the database, and the
