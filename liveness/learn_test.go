@@ -418,7 +418,7 @@ func TestOneHeartbeatTeachesNothing(t *testing.T) {
 		l.open("a")
 		l.pass(500 * unit)
 		v := l.learned("a")
-		if v.Deadline != 0 || v.Basis.Gaps != 0 || !strings.Contains(v.Sentence(), "only 0 of") {
+		if v.Deadline != 0 || v.Basis.Gaps != 0 || !strings.Contains(v.Sentence(), ": 0 of") {
 			t.Errorf("learned %+v: %s", v, v.Sentence())
 		}
 	})
