@@ -1,7 +1,6 @@
 package liveness
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 )
@@ -53,18 +52,6 @@ func (r *Registry) Gauges() Stats {
 	r.outbox.stats(&st)
 	r.lag.stats(&st)
 	return st
-}
-
-// LagQuantile returns a bound within which a share q, 0 to 1, of all verdicts came after their deadline: the
-// bound of a class of Lag, or LagMax if that is less; 0 if there are no verdicts.
-func (st *Stats) LagQuantile(q float64) time.Duration {
-	rank, n := max(uint64(math.Ceil(q*float64(st.Verdicts))), 1), uint64(0)
-	for i, bound := range st.LagBounds {
-		if n += st.Lag[i]; n >= rank {
-			return min(bound, st.LagMax)
-		}
-	}
-	return st.LagMax
 }
 
 // addCounts adds how many devices are counted in each state.

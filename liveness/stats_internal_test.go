@@ -3,6 +3,8 @@ package liveness
 import (
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/internal/operate"
 )
 
 func TestLagQuantile(t *testing.T) {
@@ -23,7 +25,10 @@ func TestLagQuantile(t *testing.T) {
 		}
 		var st Stats
 		l.stats(&st)
-		if p50, p99 := st.LagQuantile(0.5), st.LagQuantile(0.99); p50 != tt.p50 || p99 != tt.p99 || st.LagMax != tt.max {
+		quantile := func(q float64) time.Duration {
+			return operate.LagQuantile(q, st.Verdicts, st.Lag, st.LagBounds, st.LagMax)
+		}
+		if p50, p99 := quantile(0.5), quantile(0.99); p50 != tt.p50 || p99 != tt.p99 || st.LagMax != tt.max {
 			t.Errorf("%s: %v, %v, %v, want %v, %v, %v", tt.name, p50, p99, st.LagMax, tt.p50, tt.p99, tt.max)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holter-iot/holter/internal/operate"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -69,7 +70,10 @@ type Lag struct {
 }
 
 func lagOf(st *liveness.Stats) Lag {
-	return Lag{P50: milliseconds(st.LagQuantile(0.5)), P99: milliseconds(st.LagQuantile(0.99)), Max: milliseconds(st.LagMax)}
+	quantile := func(q float64) float64 {
+		return milliseconds(operate.LagQuantile(q, st.Verdicts, st.Lag, st.LagBounds, st.LagMax))
+	}
+	return Lag{P50: quantile(0.5), P99: quantile(0.99), Max: milliseconds(st.LagMax)}
 }
 
 // Build says from what the program was built.

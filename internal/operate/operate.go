@@ -2,6 +2,7 @@
 package operate
 
 import (
+	"math"
 	"time"
 
 	"github.com/holter-iot/holter/liveness/judgement"
@@ -180,4 +181,16 @@ type Past interface {
 	// of an instant before the latest gap is up to 50 ms too late, so that it is never too early: the wall
 	// clock may have been set. It takes a lock if the age reaches beyond that gap.
 	At(age time.Duration) time.Duration
+}
+
+// LagQuantile returns a bound within which a share q, 0 to 1, of all verdicts came after their deadline, from what
+// liveness.Stats has: the bound of a class of lag, or the greatest lag if that is less; 0 if there are no verdicts.
+func LagQuantile(q float64, verdicts uint64, lag []uint64, bounds []time.Duration, most time.Duration) time.Duration {
+	rank, n := max(uint64(math.Ceil(q*float64(verdicts))), 1), uint64(0)
+	for i, bound := range bounds {
+		if n += lag[i]; n >= rank {
+			return min(bound, most)
+		}
+	}
+	return most
 }
