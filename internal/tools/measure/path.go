@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	heartbeats = 5000 // of one device, each after the answer to the one before
-	silenced   = 200  // devices, a moment after each other
-	apart      = 20 * time.Millisecond
+	heartbeats = 5000                  // of one device, each after the answer to the one before
+	silenced   = 100                   // devices, a moment after each other
+	apart      = 60 * time.Millisecond // so that each verdict is written and delivered alone, on a slow machine too
 	module     = "github.com/holter-iot/holter"
 )
 
