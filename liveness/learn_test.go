@@ -286,7 +286,7 @@ func TestApplyLearned(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 90 * unit}}
 	inLearner(t, fleet, func(l *learner) {
 		l.open("a")
-		if _, err := l.registry.ApplyLearned("a", true); !errors.Is(err, liveness.ErrNotLearned) || !strings.Contains(err.Error(), "intervals that it takes") {
+		if _, err := l.registry.ApplyLearned("a", true); !errors.Is(err, liveness.ErrNotLearned) || !strings.Contains(err.Error(), "intervals seen so far") {
 			t.Errorf("ApplyLearned of an unknown habit = %v, want %v", err, liveness.ErrNotLearned)
 		}
 		if _, err := l.registry.ApplyLearned("b", true); !errors.Is(err, liveness.ErrUnknownDevice) {

@@ -110,7 +110,7 @@ func (v *Learned) why() string {
 	case v.Fixed:
 		return "it has a timeout of its own"
 	}
-	return fmt.Sprintf("%d of the %d intervals that it takes are known", v.Basis.Gaps, habit.Least)
+	return fmt.Sprintf("%d of %d intervals seen so far", v.Basis.Gaps, habit.Least)
 }
 
 // Sentence returns in a sentence what the deadline rests on, or why there is none.

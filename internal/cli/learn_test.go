@@ -21,7 +21,7 @@ func serveLearned(t *testing.T) http.Handler {
 	}
 	guess := known
 	guess.ID, guess.Known, guess.Change = "meter-2", false, nil
-	fresh := httpapi.Learned{ID: "meter-3", Timeout: 180_000, From: "group meters", Sentence: "no deadline is learned: 2 of the 8"}
+	fresh := httpapi.Learned{ID: "meter-3", Timeout: 180_000, From: "group meters", Sentence: "no deadline is learned: 2 of 8"}
 	answer := func(w http.ResponseWriter, status int, body any) {
 		kind := "application/json"
 		if status >= http.StatusBadRequest {

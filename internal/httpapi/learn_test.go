@@ -70,7 +70,7 @@ func TestLearn(t *testing.T) {
 			t.Errorf("after it was taken back the timeout is %v from %q", d.Timeout, d.From)
 		}
 
-		wantProblem(t, ask(h, http.MethodPut, "/v1/devices/new/learned"), "PUT of a new device", http.StatusConflict, "intervals that it takes")
+		wantProblem(t, ask(h, http.MethodPut, "/v1/devices/new/learned"), "PUT of a new device", http.StatusConflict, "intervals seen so far")
 		wantProblem(t, ask(h, http.MethodPut, "/v1/devices/nobody/learned"), "PUT of an unknown device", http.StatusNotFound, "")
 		wantProblem(t, ask(h, http.MethodGet, "/v1/devices/nobody/learned"), "GET of an unknown device", http.StatusNotFound, "")
 		wantProblem(t, get(h, "/v1/learn?group=nobody"), "an unknown group", http.StatusNotFound, "/v1/groups")
