@@ -86,6 +86,9 @@ func (s *server) restore(ctx context.Context) error {
 		s.log.Error("part of a checkpoint is damaged", "error", bad)
 	}
 	s.logAside(loaded.SetAside)
+	if log := s.database.LogAside(); log != "" {
+		s.log.Warn("a log of the database lies aside, and what it holds is not here: docs/run/troubleshoot.md says how to put it back; remove it if nothing is missing", "file", log)
+	}
 	what := []any{"devices", loaded.Devices, "followed", loaded.Followed, "took", time.Since(began)}
 	if !loaded.Checkpoint.IsZero() {
 		what = append(what, "checkpoint", loaded.Checkpoint)

@@ -274,7 +274,22 @@ func (c *conns) inspect(ctx context.Context) error {
 }
 
 // aside is where our log is moved, away from a file that is not ours.
-func (g *guard) aside() string { return g.path + ".lost-wal" }
+func (g *guard) aside() string { return asideOf(g.path) }
+
+func asideOf(path string) string { return path + ".lost-wal" }
+
+// LogAside returns the name of a log that a process before has moved away from its SQLite file, since that was replaced or
+// overwritten; "" if there is none. What it holds is in no database.
+func (db *DB) LogAside() string {
+	file, ok := db.backend.(*sqliteDB)
+	if !ok {
+		return ""
+	}
+	if _, err := os.Stat(asideOf(file.path)); err != nil {
+		return ""
+	}
+	return asideOf(file.path)
+}
 
 // setLogAside moves our log there, if it still lies at its path.
 func (g *guard) setLogAside() error {

@@ -307,3 +307,18 @@ func TestExplain(t *testing.T) {
 		}
 	}
 }
+
+// A log that lies aside is known before the database is opened.
+func TestLogAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "holter.db")
+	db := newDB(t, "sqlite:"+path)
+	if got := db.LogAside(); got != "" {
+		t.Errorf("LogAside of a new database = %q", got)
+	}
+	if err := os.WriteFile(path+".lost-wal", []byte("frames"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.LogAside(); got != path+".lost-wal" {
+		t.Errorf("LogAside = %q", got)
+	}
+}
