@@ -242,6 +242,18 @@ func TestDoctorDamagedDevices(t *testing.T) {
 	}
 }
 
+// A log that lies aside is told of until somebody removes it.
+func TestDoctorLogAside(t *testing.T) {
+	cfg := config.Config{Data: t.TempDir()}
+	d := &doctor{machine: fakeMachine(t, nil), storeOf: func(context.Context, config.Config) (int, error) { return 0, nil }}
+	d.checkDatabase(t.Context(), cfg)
+	if err := os.WriteFile(filepath.Join(cfg.Data, "holter.db.lost-wal"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.checkDatabase(t.Context(), cfg)
+	d.wants(t, "ok database", "ok database", "warn log aside")
+}
+
 func TestDoctorLostDatabase(t *testing.T) {
 	cfg := config.Config{Data: filepath.Join(t.TempDir(), "data")}
 	db, err := sqldb.New(server.DatabaseConfig(cfg))

@@ -172,6 +172,9 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) bool {
 	if aside > 0 {
 		d.warn("damaged devices", server.AsideText(aside), strings.ToUpper(server.AsideHelp[:1])+server.AsideHelp[1:]+".")
 	}
+	if db, bad := sqldb.New(server.DatabaseConfig(cfg)); bad == nil && db.LogAside() != "" {
+		d.warn("log aside", server.LogAsideText(db.LogAside()), server.LogAsideHelp+".")
+	}
 	return err == nil
 }
 
