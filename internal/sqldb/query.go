@@ -73,17 +73,11 @@ func bind(b backend, query string, args []any) (string, []any) {
 		mark := "?"
 		if n <= len(args) {
 			switch arg := args[n-1].(type) {
-			case []int64:
+			case []int64, []string:
 				if numbered {
 					before, bound = anyOf(before), append(bound, arg)
 				} else {
-					mark = numbers(arg)
-				}
-			case []string:
-				if numbered {
-					before, bound = anyOf(before), append(bound, arg)
-				} else {
-					mark, bound = texts(arg, bound)
+					mark, bound = listed(arg, bound)
 				}
 			default:
 				bound = append(bound, plain(arg))
@@ -107,28 +101,24 @@ func anyOf(before string) string {
 	return strings.TrimSuffix(before, "IN (") + "= ANY ("
 }
 
-// numbers returns what takes the place of the ? of an IN (?): numbers stand in the text, since to bind thousands of them
-// costs more than to read them.
-func numbers(values []int64) string {
-	if len(values) == 0 {
-		return "NULL"
+// listed returns what takes the place of the ? of an IN (?), and the arguments with those of the list. Numbers stand in
+// the text: to bind thousands of them costs more than to read them.
+func listed(list any, bound []any) (mark string, _ []any) {
+	var text []byte
+	switch values := list.(type) {
+	case []int64:
+		for _, v := range values {
+			text = append(strconv.AppendInt(text, v, 10), ',')
+		}
+	case []string:
+		for _, v := range values {
+			text, bound = append(text, "?,"...), append(bound, v)
+		}
 	}
-	text := make([]byte, 0, 12*len(values))
-	for _, v := range values {
-		text = append(strconv.AppendInt(text, v, 10), ',')
-	}
-	return string(text[:len(text)-1])
-}
-
-// texts returns what takes the place of the ? of an IN (?), and the arguments with those of the list.
-func texts(values []string, bound []any) (mark string, _ []any) {
-	if len(values) == 0 {
+	if len(text) == 0 {
 		return "NULL", bound
 	}
-	for _, v := range values {
-		bound = append(bound, v)
-	}
-	return marks(len(values)), bound
+	return string(text[:len(text)-1]), bound
 }
 
 // plain returns an argument as every driver takes it.
