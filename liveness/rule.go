@@ -80,16 +80,16 @@ func (r operator) PolicyOf(id string) Policy {
 }
 
 // IfAnnounced implements [operate.Registry].
-func (r operator) IfAnnounced(id string, p Policy) (now, then Policy, seen bool) {
+func (r operator) IfAnnounced(id string, p Policy) (current, announced Policy, known bool) {
 	sh, d, err := r.find(id)
 	if err != nil {
-		return now, then, false
+		return current, announced, false
 	}
 	defer sh.mu.Unlock()
 	by, rule := r.rules.Load(), d.rule.Value() // which may be of other rules, while they are being replaced
-	now, _ = by.combineLocked(sh, id, rule.group, rule.announced)
-	then, _ = by.combineLocked(sh, id, rule.group, p)
-	return now.Complete(), then.Complete(), d.source != nil
+	current, _ = by.combineLocked(sh, id, rule.group, rule.announced)
+	announced, _ = by.combineLocked(sh, id, rule.group, p)
+	return current.Complete(), announced.Complete(), d.source != nil
 }
 
 // ownLocked returns the policy that was set for a device: at run time, or in the configuration.

@@ -64,7 +64,7 @@ type Hello struct {
 	// at the source after that, and none at all if it waited for a second or more: the device has given
 	// up, and may go on in the session that it has.
 	Left time.Duration
-	// Quota counts the device if it is new, and bounds how many there may be; nil does not.
+	// Quota counts the device if it is new, and bounds how many there may be; nil does not. The server makes quotas.
 	Quota operate.Quota
 }
 

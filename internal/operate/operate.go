@@ -13,9 +13,9 @@ type Registry interface {
 	// PolicyOf returns the policy that holds for a device; it is zero for one that was never seen. It takes a lock.
 	PolicyOf(id string) judgement.Policy
 	// IfAnnounced returns the policy that the rules give a device by what its protocol announced, and the one that
-	// they would give it if that announced p. Neither has a deadline that was learned. seen is false for a device
+	// they would give it if that announced p. Neither has a deadline that was learned. known is false for a device
 	// that was never seen; then there are none. IfAnnounced takes a lock.
-	IfAnnounced(id string, p judgement.Policy) (now, then judgement.Policy, seen bool)
+	IfAnnounced(id string, p judgement.Policy) (current, announced judgement.Policy, known bool)
 	// OwnPolicy returns the policy that liveness.Registry.SetPolicy gave a device; the zero Policy if it has none. Errors:
 	// liveness.ErrUnknownDevice.
 	OwnPolicy(id string) (judgement.Policy, error)
@@ -57,9 +57,9 @@ type Registry interface {
 	// Retire declares that a source that was restored will not be added again. Its devices keep their
 	// silence, and are judged by the clock of the sources of its kind, or of all sources if none is of
 	// its kind; the kind is what stands before the first colon or slash of a source's name. Devices
-	// that only the source tracked (see [Never]) get the fleet's timeout. The registry retires a source
-	// by itself after Config.RetireAfter. Adding a source of that name ends it. Errors:
-	// ErrUnknownSource, ErrSourceInUse.
+	// that only the source tracked (see liveness.Never) get the fleet's timeout. The registry retires a source
+	// by itself after liveness.Config.RetireAfter. Adding a source of that name ends it. Errors:
+	// liveness.ErrUnknownSource, liveness.ErrSourceInUse.
 	Retire(name string) error
 	// Numbers returns a bound of the numbers of devices: all in use are less.
 	Numbers() int
@@ -152,7 +152,7 @@ type Owner interface {
 	// instant or before: a process that died, or that was cut off. Abandon its sessions before; do not
 	// pulse it afterwards. It is a cut as by liveness.Source.Deafen; SourceDeaf is emitted now, SourceHeard
 	// once others listen for it: from then on its devices are judged as those of a source that was
-	// retired, see liveness.Registry.Retire, and have their reconnect grace.
+	// retired, see Registry.Retire, and have their reconnect grace.
 	//
 	// A device of another member of the pool may have moved to the source, and its hello may have died
 	// with it. Those that are not heard from now on are not judged for 13 s of listening, or for their
@@ -164,14 +164,14 @@ type Owner interface {
 	Leave(at time.Time)
 	// Retire declares that the source's owner has ended in order: all that had reached it is applied, and
 	// its sessions have ended, see liveness.Session.Release. Do not pulse it afterwards. From now on its devices
-	// are judged by the clock of others, as those of a source that was retired by liveness.Registry.Retire. No
+	// are judged by the clock of others, as those of a source that was retired by Registry.Retire. No
 	// time is lost and no event is emitted. liveness.Registry.AddSource with its name brings the source back.
 	// Retire does nothing on a source that is not added.
 	Retire()
-	// Grace returns the reconnect grace of a device with a policy: its interval and ReconnectGrace, up to
-	// ReconnectGraceMax.
+	// Grace returns the reconnect grace of a device with a policy: its interval and the
+	// source's ReconnectGrace, up to its ReconnectGraceMax.
 	Grace(p judgement.Policy) time.Duration
-	// SetNote replaces SourceConfig.Note.
+	// SetNote replaces the source's Note.
 	SetNote(note string)
 }
 
