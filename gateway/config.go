@@ -13,8 +13,8 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
-	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/internal/net/sockets"
+	"github.com/holter-iot/holter/internal/remote"
 )
 
 // Config configures a gateway. Only Listen is required.
@@ -78,7 +78,7 @@ type Config struct {
 	// Judge judges the devices in another process. Then the registry knows none of them, and what
 	// needs that is not to be had: MaxDevices of a listener, and [Gateway.Send]. Default: the
 	// registry judges.
-	Judge far.Judge
+	Judge remote.Judge
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/internal/far"
+	"github.com/holter-iot/holter/internal/remote"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -45,13 +45,13 @@ type conversation struct {
 
 // details are what few conversations need, kept apart to keep idle connections small.
 type details struct {
-	name      string        // that a certificate has proved; "" if none has
-	challenge *challenge    // nil unless one is open
-	behind    *behind       // nil for one that comes through no proxy
-	held      held          // empty unless an answer on a connection waits
-	far       far.Session   // nil unless another process judges the device
-	pending   *pendingReply // nil unless that, or the codec, is asked for something
-	idle      time.Duration // how long a guest may be silent; 0 for any time
+	name      string         // that a certificate has proved; "" if none has
+	challenge *challenge     // nil unless one is open
+	behind    *behind        // nil for one that comes through no proxy
+	held      held           // empty unless an answer on a connection waits
+	far       remote.Session // nil unless another process judges the device
+	pending   *pendingReply  // nil unless that, or the codec, is asked for something
+	idle      time.Duration  // how long a guest may be silent; 0 for any time
 }
 
 // exchange handles input: it holds the context of the conversation that goes on, and buffers that

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/internal/far"
+	"github.com/holter-iot/holter/internal/remote"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -17,7 +17,7 @@ import (
 // the device sends behind waits in its connection.
 
 // far returns the device's session at the judge; nil if the registry here judges it.
-func (t *conversation) far() far.Session {
+func (t *conversation) far() remote.Session {
 	if t.details == nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (t *conversation) askOpen(x *exchange, id string, h liveness.Hello) {
 	judge := x.gateway.config.Judge
 	if v := x.udpSession; v != nil {
 		if v.remote == nil {
-			v.remote = new(remote)
+			v.remote = new(remoteDevice)
 		}
 		t.details.far = judge.OpenDatagrams(v.id, h, v, x.elapsed(), done)
 		return
@@ -220,7 +220,7 @@ func (g *Gateway) elapsed() time.Duration { return time.Since(g.began) }
 type operator struct{ *Gateway }
 
 // Operator returns what the server needs beside this package's other methods. It may change at any time.
-func (g *Gateway) Operator() far.Gateway { return operator{g} }
+func (g *Gateway) Operator() remote.Gateway { return operator{g} }
 
-// Elapsed implements [far.Gateway].
+// Elapsed implements [remote.Gateway].
 func (g operator) Elapsed() time.Duration { return g.elapsed() }

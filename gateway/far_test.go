@@ -13,7 +13,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
-	"github.com/holter-iot/holter/internal/far"
+	"github.com/holter-iot/holter/internal/remote"
 	"github.com/holter-iot/holter/internal/test/testenv"
 	"github.com/holter-iot/holter/internal/test/testwait"
 	"github.com/holter-iot/holter/liveness"
@@ -123,13 +123,13 @@ type farSession struct {
 	epoch  uint64
 }
 
-func (j *judge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
+func (j *judge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) remote.Session {
 	s := &farSession{judge: j, source: j.source, id: strings.Clone(id), peer: peer}
 	s.reopen(heard, h, peer, done)
 	return s
 }
 
-func (j *judge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
+func (j *judge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) remote.Session {
 	s := &farSession{judge: j, source: j.datagrams, id: strings.Clone(id), peer: peer}
 	s.reopen(heard, h, peer, done)
 	return s
@@ -356,15 +356,15 @@ func TestShutdownWithoutJudge(t *testing.T) {
 // silent is a judge that never answers.
 type silent struct{}
 
-func (s silent) OpenDatagrams(id string, h liveness.Hello, p liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
+func (s silent) OpenDatagrams(id string, h liveness.Hello, p liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) remote.Session {
 	return s.Open(id, h, p, heard, done)
 }
 
-func (silent) Open(string, liveness.Hello, liveness.Peer, time.Duration, func(liveness.Welcome, error)) far.Session {
+func (silent) Open(string, liveness.Hello, liveness.Peer, time.Duration, func(liveness.Welcome, error)) remote.Session {
 	return mute{}
 }
 
-type mute struct{ far.Session }
+type mute struct{ remote.Session }
 
 func (mute) ID() string                           { return "" }
 func (mute) Ended() bool                          { return false }

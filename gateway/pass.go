@@ -13,7 +13,7 @@ const passStep = 5 * time.Millisecond
 // passEvery bounds the time between two pulses of a gateway whose devices are judged elsewhere.
 const passEvery = 50 * time.Millisecond
 
-// Pass implements [far.Gateway].
+// Pass implements [remote.Gateway].
 func (g operator) Pass(done func()) {
 	now := time.Now()
 	sources := []*liveness.Source{g.source}
@@ -34,7 +34,7 @@ func (g operator) Pass(done func()) {
 	})
 }
 
-// PassDatagrams implements [far.Gateway].
+// PassDatagrams implements [remote.Gateway].
 func (g operator) PassDatagrams(done func(losses uint64)) {
 	s := g.udp.source
 	want, losses := s.Time(time.Now()), uint64(0)
@@ -61,7 +61,7 @@ func (g *Gateway) poll(done func(), is func() bool) {
 	}()
 }
 
-// LetGo implements [far.Gateway].
+// LetGo implements [remote.Gateway].
 func (g operator) LetGo(why string) {
 	for _, l := range g.loops {
 		l.soon(func() {

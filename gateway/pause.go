@@ -7,12 +7,12 @@ import (
 	"github.com/holter-iot/holter/internal/net/sockets"
 )
 
-// Pause implements [far.Gateway].
+// Pause implements [remote.Gateway].
 func (g operator) Pause() error {
 	return g.eachSocket((*sockets.Listener).Pause, func(r *reader) error { return sockets.LeaveGroup(r.raw) })
 }
 
-// Resume implements [far.Gateway].
+// Resume implements [remote.Gateway].
 func (g operator) Resume() error {
 	return g.eachSocket((*sockets.Listener).Resume, func(r *reader) error { return sockets.JoinGroup(r.raw, r.conn.LocalAddr()) })
 }

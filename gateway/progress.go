@@ -1,6 +1,6 @@
 package gateway
 
-// Progress implements [far.Gateway].
+// Progress implements [remote.Gateway].
 func (g operator) Progress() (all []uint64) {
 	for _, l := range g.loops {
 		all = append(all, l.passed.Load())

@@ -71,7 +71,7 @@ func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool)
 	return g.sendTo(ctx, to, id, payload, raw)
 }
 
-// SendFar is [Gateway.Send] for a device whose session is at a [far.Judge]: peer is what was passed to
+// SendFar is [Gateway.Send] for a device whose session is at a [remote.Judge]: peer is what was passed to
 // Judge.Open.
 func (g *Gateway) SendFar(ctx context.Context, peer liveness.Peer, payload []byte, raw bool) (Sent, error) {
 	switch to := peer.(type) {

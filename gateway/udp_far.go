@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/internal/far"
+	"github.com/holter-iot/holter/internal/remote"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -16,8 +16,8 @@ import (
 // session is noted and answered here. A datagram for which the judge is asked is answered when that has
 // answered, and what the device sends meanwhile is a sign of life, and waits behind it.
 
-// remote is what is kept of a device that another process judges.
-type remote struct {
+// remoteDevice is what is kept of a device that another process judges.
+type remoteDevice struct {
 	granted liveness.Policy // what the judge said that holds; only Timeout and Interval
 	waiting *unanswered     // the datagrams for which it is asked; nil if it is not
 }
@@ -252,7 +252,7 @@ func (v *udpSession) answeredLocked(x *exchange, a *pendingReply) {
 // settleFarLocked drops the device if its session has ended, and it is known how, or was judged. Its next
 // datagram opens another: the address of a device that sends datagrams may have another gateway behind it
 // by then.
-func (v *udpSession) settleFarLocked(far far.Session) {
+func (v *udpSession) settleFarLocked(far remote.Session) {
 	dismissed := v.dismissed.Load()
 	ended := far.Ended() && (dismissed || v.replaced.Load())
 	if v.gone || v.conversation.awaitsReply() || !ended && !far.Judged() {

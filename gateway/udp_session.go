@@ -32,7 +32,7 @@ type udpSession struct {
 	reader       *reader         // that heard it last
 	home         *endpoint       // where the latest datagram came from, which proved whose it is; nil if it did not
 	said         liveness.Policy // what the device announced last
-	remote       *remote         // nil unless another process judges the device
+	remote       *remoteDevice   // nil unless another process judges the device
 	gone         bool            // from the table,
 	evicted      bool            // to make room for another
 	intake       intake

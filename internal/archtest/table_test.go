@@ -19,7 +19,7 @@ func directions() table {
 	belowEdges := slices.Concat(belowServices, []string{"internal/replay/availability", "internal/cluster", "internal/delivery", "internal/jobs", "internal/playbook", "internal/replay", "internal/cron", "internal/sqldb", "internal/store", "internal/net/eventloop", "internal/net/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	broker := []string{"gateway/codec/mqtt", "gateway/codec/websocket", "mqtt", "mqtt/access", "mqtt/packet"}
-	product := slices.Concat(belowEdges, codecs, broker, []string{"internal/cluster/route", "internal/mqttstore", "internal/console", "gateway", "internal/httpapi", "internal/cluster/link", "internal/far", "internal/guard", "internal/homeassistant", "internal/mqttreport", "mqttbridge"})
+	product := slices.Concat(belowEdges, codecs, broker, []string{"internal/cluster/route", "internal/mqttstore", "internal/console", "gateway", "internal/httpapi", "internal/cluster/link", "internal/remote", "internal/guard", "internal/homeassistant", "internal/mqttreport", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
 
@@ -53,7 +53,7 @@ func directions() table {
 		// Edges.
 		"internal/console":        {"internal"},
 		"internal/cluster/link":   {"internal", "internal/keep", "internal/operate", "liveness"},
-		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"internal/far", "internal/guard", "internal/test/mqttconformance"}), // the broker in its tests
+		"gateway":                 slices.Concat(belowEdges, codecs, broker, []string{"internal/remote", "internal/guard", "internal/test/mqttconformance"}), // the broker in its tests
 		"gateway/codec":           {},
 		"gateway/codec/dtu":       codec,
 		"gateway/codec/frame":     codec,
@@ -78,7 +78,7 @@ func directions() table {
 		"internal/apiclient": {"internal/httpapi", "internal"},
 		"internal/cli":       slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/crontab", "internal/doctor", "internal/exports", "internal/loadgen", "internal/server", "loadgen"}),
 		"internal/crontab":   {"schedule"},
-		"internal/far":       {"liveness"},
+		"internal/remote":    {"liveness"},
 		"internal/guard":     {"gateway/codec", "internal", "liveness"},
 		"internal/exports":   {"internal", "liveness", "liveness/judgement"},
 		"internal/doctor":    slices.Concat(product, database, []string{"internal/apiclient", "internal/config", "internal/server"}),

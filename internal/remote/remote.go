@@ -1,6 +1,6 @@
-// Package far has what package gateway needs to hear devices that are judged in another process, and what the server
+// Package remote has what package gateway needs to hear devices that are judged in another process, and what the server
 // needs of a gateway for that.
-package far
+package remote
 
 import (
 	"time"

@@ -27,10 +27,10 @@ import (
 	"github.com/holter-iot/holter/internal/cluster/link"
 	"github.com/holter-iot/holter/internal/cluster/route"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/far"
 	"github.com/holter-iot/holter/internal/httpapi"
 	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/internal/net/sockets"
+	"github.com/holter-iot/holter/internal/remote"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/internal/version"
 	"github.com/holter-iot/holter/liveness"
@@ -341,13 +341,13 @@ func (e *ear) announce() {
 // farJudge is the judge of an ear's gateway.
 type farJudge struct{ ear *link.Ear }
 
-// Open implements [gateway.Judge].
-func (j farJudge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
+// Open implements [remote.Judge].
+func (j farJudge) Open(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) remote.Session {
 	return j.ear.Open(id, h, peer, heard, done)
 }
 
-// OpenDatagrams implements [gateway.Judge].
-func (j farJudge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) far.Session {
+// OpenDatagrams implements [remote.Judge].
+func (j farJudge) OpenDatagrams(id string, h liveness.Hello, peer liveness.Peer, heard time.Duration, done func(liveness.Welcome, error)) remote.Session {
 	return j.ear.OpenDatagrams(id, h, peer, heard, done)
 }
 
