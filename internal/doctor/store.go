@@ -173,7 +173,7 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) bool {
 		d.warn("damaged devices", server.AsideText(aside), strings.ToUpper(server.AsideHelp[:1])+server.AsideHelp[1:]+".")
 	}
 	if db, bad := sqldb.New(server.DatabaseConfig(cfg)); bad == nil && db.LogAside() != "" {
-		d.warn("log aside", server.LogAsideText(db.LogAside()), server.LogAsideHelp+".")
+		d.warn("log aside", "the log of a database file that was replaced or overwritten lies in "+db.LogAside()+", and what it holds is not in the database", server.LogAsideHelp+".")
 	}
 	return err == nil
 }

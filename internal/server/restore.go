@@ -87,7 +87,7 @@ func (s *server) restore(ctx context.Context) error {
 	}
 	s.logAside(loaded.SetAside)
 	if log := s.database.LogAside(); log != "" {
-		s.log.Warn(LogAsideText(log), "help", LogAsideHelp)
+		s.log.Warn("the log of a database file that was replaced or overwritten lies aside, and what it holds is not in the database", "file", log, "help", LogAsideHelp)
 	}
 	what := []any{"devices", loaded.Devices, "followed", loaded.Followed, "took", time.Since(began)}
 	if !loaded.Checkpoint.IsZero() {
@@ -138,12 +138,7 @@ func AsideText(n int) string {
 	return fmt.Sprintf("%s rows of devices could not be read and are set aside in the table set_aside", terminal.Grouped(n))
 }
 
-// LogAsideText says that a log lies aside, see [sqldb.DB.LogAside].
-func LogAsideText(file string) string {
-	return "the log of a database file that was replaced or overwritten lies in " + file + ", and what it holds is not in the database"
-}
-
-// LogAsideHelp tells what to do about it.
+// LogAsideHelp tells what to do about a log that lies aside, see [sqldb.DB.LogAside].
 const LogAsideHelp = "docs/run/troubleshoot.md says how to put it back; remove it if nothing is missing"
 
 // AsideHelp tells what to do about rows of devices that are set aside.
