@@ -58,7 +58,7 @@ func (db *DB) takeLease(ctx context.Context, node string, t *tenure) (lock, erro
 		db: db, who: identity{node, processName()}, tenure: t,
 	}
 	t.nonce = newNonce()
-	if err := l.take(ctx); err != nil {
+	if err := l.takeLease(ctx); err != nil {
 		return nil, errors.Join(err, l.release()) //nolint:contextcheck // it may be ours, and ctx may have ended
 	}
 	db.signs.answer(nil)
@@ -70,8 +70,8 @@ func (db *DB) takeLease(ctx context.Context, node string, t *tenure) (lock, erro
 // newNonce returns a random number of 63 bits other than 0.
 func newNonce() int64 { return rand.Int64N(1<<63-1) + 1 }
 
-// take takes the lease if it is free, or held by a process of the same name that is dead.
-func (l *lease) take(ctx context.Context) error {
+// takeLease takes the lease if it is free, or held by a process of the same name that is dead.
+func (l *lease) takeLease(ctx context.Context) error {
 	var namesake watch
 	for {
 		var row judgeRow
